@@ -1,0 +1,1 @@
+"""A persona with memory and a mind."""

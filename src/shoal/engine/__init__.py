@@ -1,0 +1,1 @@
+"""Advances worlds round by round: observe, decide, apply, commit."""

@@ -1,0 +1,133 @@
+"""Getting decisions out of minds: side by side, each with a deadline, each asked for only once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from dataclasses import dataclass
+
+import msgspec
+
+from shoal.errors import Diverged, JournalIncomplete, ShoalError
+from shoal.journal import Journal, Line, digest
+from shoal.types import Action, Decision, Mind, Observation
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many decisions at once, and how long one may take."""
+
+    max_workers: int = 64
+    deadline_seconds: float = 300.0
+
+
+class Deliberation:
+    """Asks one world's mind."""
+
+    def __init__(self, mind: Mind, journal: Journal, limits: Limits, versions: tuple[str, str]) -> None:
+        self._mind = mind
+        self._journal = journal
+        self._limits = limits
+        self._versions = versions
+        self._slots = asyncio.Semaphore(limits.max_workers)
+        self._abandoned: set[asyncio.Task[Decision]] = set()
+        self.calls = 0
+        self.seconds = 0.0
+
+    @property
+    def outside(self) -> bool:
+        return self._mind.outside
+
+    @property
+    def abandoned(self) -> int:
+        """Decisions that went on after their deadline and have not ended since."""
+        return len(self._abandoned)
+
+    def at_once(self, observation: Observation) -> Decision:
+        """The decision of a mind that needs nothing from outside."""
+        try:
+            decision = self._mind.decide(observation)
+        except Exception as error:
+            return self._absorbed(observation, Decision.failed(error))
+        return self._absorbed(observation, _checked(decision))
+
+    async def ask(self, observation: Observation) -> Decision:
+        """The decision of a mind that asks outside: from the journal if it is there, and else into it."""
+        key = f"{observation.world}/{observation.round}/{observation.agent}/decide/0"
+        request = digest(self._mind.request(observation))
+        line = self._known(key, request)
+        if line is None:
+            line = await self._ask_now(key, request, observation)
+        return self._absorbed(observation, _decision(line))
+
+    def _absorbed(self, observation: Observation, decision: Decision) -> Decision:
+        self._mind.absorb(observation, decision)
+        return decision
+
+    def _known(self, key: str, request: str) -> Line | None:
+        own = self._journal.own(key)
+        if own is not None and own.request != request:
+            wrote, now = self._versions
+            raise Diverged(
+                f"{key}: the journal answers request {own.request}, but this run now asks {request}.",
+                wrote=wrote,
+                now=now,
+            )
+        known = own or self._journal.inherited(key, request)
+        if known is None and self._journal.is_sealed:
+            raise JournalIncomplete(f"the journal has no reply under {key}; `shoal resume` the run to complete it")
+        return known
+
+    async def _ask_now(self, key: str, request: str, observation: Observation) -> Line:
+        async with self._slots:
+            began = time.perf_counter()
+            self.calls += 1
+            decision = await self._within_deadline(observation)
+            seconds = time.perf_counter() - began
+            self.seconds += seconds
+            line = _line(key, request, decision, round(seconds * 1000))
+            await self._journal.record(line)
+        return line
+
+    async def _within_deadline(self, observation: Observation) -> Decision:
+        """A decision that misses its deadline is cancelled but not waited for: it may not heed being cancelled."""
+        task = asyncio.create_task(self._attempt(observation))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=self._limits.deadline_seconds)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return task.result()
+        self._abandoned.add(task)
+        task.add_done_callback(self._abandoned.discard)
+        task.cancel()
+        return Decision.timed_out(self._limits.deadline_seconds)
+
+    async def _attempt(self, observation: Observation) -> Decision:
+        try:
+            decision = self._mind.decide(observation)
+            return _checked(await decision if isinstance(decision, Awaitable) else decision)
+        except ShoalError:
+            raise
+        except Exception as error:
+            return Decision.failed(error)
+
+
+def _checked(decision: object) -> Decision:
+    if isinstance(decision, Decision):
+        return decision
+    return Decision.unusable(f"the mind returned {type(decision).__name__}, not a Decision")
+
+
+def _line(key: str, request: str, decision: Decision, ms: int) -> Line:
+    if decision.failure is not None:
+        return Line(key, request, outcome=decision.failure, reason=decision.reason, ms=ms)
+    return Line(key, request, reply=msgspec.to_builtins(decision.actions), ms=ms)
+
+
+def _decision(line: Line) -> Decision:
+    if line.outcome is not None:
+        return Decision(failure=line.outcome, reason=line.reason)
+    return Decision(msgspec.convert(line.reply, tuple[Action, ...]))

@@ -1,0 +1,85 @@
+"""Every error a user can meet.
+
+ShoalError                 the message says what happened and what to do; never shown as a traceback
+├── ScenarioInvalid        the declared input is wrong; carries every problem found
+├── RunRefused             this directory cannot be worked on now
+│   ├── RunLocked          another worker is alive on it
+│   ├── RunFromNewer       written by a newer version of Shoal
+│   └── RunMissing         there is no run here
+├── StorageFailed          the disk is full, the directory is not writable, the device failed
+├── JournalCorrupt         a line of the journal cannot be read
+├── Diverged               the same run, run again, did something else than it did before
+├── JournalIncomplete      a replay needs a reply that the journal does not hold
+└── Stopped                the run was asked to stop, and did
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class ShoalError(Exception):
+    """Something the user can understand and act upon."""
+
+
+class ScenarioInvalid(ShoalError):
+    """The declared input is wrong; `problems` holds one readable line each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class RunRefused(ShoalError):
+    """This directory cannot be worked on now."""
+
+
+class RunLocked(RunRefused):
+    """Another worker is alive on the directory."""
+
+
+class RunFromNewer(RunRefused):
+    """The directory was written by a newer version of Shoal."""
+
+
+class RunMissing(RunRefused):
+    """There is no run in the directory."""
+
+
+class StorageFailed(ShoalError):
+    """The disk is full, the directory is not writable, or the device failed."""
+
+    @classmethod
+    def writing(cls, path: Path, why: object) -> StorageFailed:
+        return cls(
+            f"cannot write {path}: {why}\n"
+            "Nothing that was committed is lost. Free some space or fix the permissions, then `shoal resume` the run."
+        )
+
+
+class JournalCorrupt(ShoalError):
+    """A line of the journal cannot be read."""
+
+    def __init__(self, path: Path, line: int, why: str) -> None:
+        super().__init__(
+            f"{path}:{line}: this line of the journal cannot be read ({why}).\n"
+            "The file was left as it is. Restore the line from a backup, or delete it to ask for that reply again."
+        )
+
+
+class Diverged(ShoalError):
+    """The same run, run again, did something else than it did before."""
+
+    def __init__(self, what: str, *, wrote: str, now: str) -> None:
+        super().__init__(
+            f"{what}\nThis run was written by Shoal {wrote}; this is Shoal {now}. "
+            "Use the version that wrote it, or `shoal fork` to go on with this one."
+        )
+
+
+class JournalIncomplete(ShoalError):
+    """A replay needs a reply that the journal does not hold."""
+
+
+class Stopped(ShoalError):
+    """The run was asked to stop, and did."""

@@ -1,0 +1,1 @@
+"""Many runs: tiers, arms and seeds; judges, statistics and the report."""

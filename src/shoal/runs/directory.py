@@ -1,0 +1,131 @@
+"""A run on disk: its files, who works on it, and what state it is in. The only place that makes run directories."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.errors import RunLocked, RunRefused
+from shoal.journal import Line, write_lines
+from shoal.runs.config import Config, read_config
+from shoal.runs.files import replace_json, storage_errors
+from shoal.runs.state import RunState, Status, WorldState
+from shoal.scenario.population import People
+
+CONFIG = "simulation_config.json"
+STATE = "run_state.json"
+JOURNAL = "journal.jsonl"
+METRICS = "metrics.jsonl"
+LOG = "simulation.log"
+LOCK = "worker.lock"
+ENV_STATUS = "env_status.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The directory of one run."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.path / JOURNAL
+
+    def file(self, name: str) -> Path:
+        return self.path / name
+
+    @classmethod
+    def create(cls, path: Path, config: Config, people: People, lines: list[Line]) -> RunDirectory:
+        """A new run. The config comes last: a directory without one is not a run yet, and can be used again."""
+        directory = cls(path)
+        with storage_errors(path):
+            path.mkdir(parents=True, exist_ok=True)
+            if (path / CONFIG).exists():
+                raise RunRefused(
+                    f"{path} already holds a run.\n"
+                    f"Continue it with `shoal resume {path}`, or choose another directory with --out."
+                )
+            if any(file.name != JOURNAL for file in path.iterdir()):
+                raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
+            (path / JOURNAL).unlink(missing_ok=True)
+        write_lines(path / JOURNAL, lines)
+        replace_json(path / CONFIG, config.to_json(people))
+        return directory
+
+    def config(self) -> Config:
+        return read_config(self.path / CONFIG)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Be the one worker on this directory. The lock goes with the process, however that ends."""
+        lock = self.path / LOCK
+        with storage_errors(lock):
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pid = os.pread(handle, 32, 0).decode().strip() or "unknown"
+                raise RunLocked(
+                    f"{self.path} is being worked on by process {pid}.\nWait until it ends, or stop it first."
+                ) from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def has_worker(self) -> bool:
+        """Whether a worker is alive on this directory now."""
+        try:
+            handle = os.open(self.path / LOCK, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(handle)
+        return False
+
+    def state(self) -> RunState:
+        """What the run's last worker wrote, or a new state."""
+        try:
+            return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
+        except FileNotFoundError:
+            return self.new_state()
+
+    def new_state(self) -> RunState:
+        config = self.config()
+        history = config.history()
+        rounds = (history.changes[-1][1] if history.changes else history.first).rounds
+        hours = rounds * history.first.time.minutes_per_round / 60
+        worlds = {name: WorldState() for name in history.first.worlds}
+        return RunState(config.simulation_id, rounds, hours, worlds)
+
+    def status(self) -> Status:
+        """A run that says it is running while nobody works on it was interrupted."""
+        status = self.state().runner_status
+        return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
+
+    def write_state(self, state: RunState) -> None:
+        replace_json(self.path / STATE, state.to_json())
+
+    def write_env_status(self, content: dict[str, Any]) -> None:
+        replace_json(self.path / ENV_STATUS, content)
+
+
+def runs_in(folder: Path) -> list[RunDirectory]:
+    """All runs directly in a folder, oldest first."""
+    if not folder.is_dir():
+        return []
+    found = [path.parent for path in folder.glob(f"*/{CONFIG}")]
+    return [RunDirectory(path) for path in sorted(found, key=lambda path: ((path / CONFIG).stat().st_mtime_ns, path))]

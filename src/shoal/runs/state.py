@@ -1,0 +1,136 @@
+"""The observable state of a run: `run_state.json`, with the fields that MiroFish's clients know."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from shoal.engine.record import Record
+
+
+class Status(StrEnum):
+    """Where a run stands. A status knows what may come after it."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    STOPPED = "stopped"
+    COMPLETED = "completed"
+    FAILED = "failed"
+
+    def to(self, next: Status) -> Status:
+        if next not in _SUCCESSORS[self]:
+            raise AssertionError(f"a run that is {self} cannot become {next}")
+        return next
+
+    @property
+    def resumable(self) -> bool:
+        """Whether starting it would continue it."""
+        return self is not Status.COMPLETED
+
+
+_SUCCESSORS = {
+    Status.IDLE: {Status.RUNNING},
+    # A worker that was killed leaves `running` behind; the next one takes it from there.
+    Status.RUNNING: {Status.RUNNING, Status.STOPPED, Status.COMPLETED, Status.FAILED},
+    Status.STOPPED: {Status.RUNNING},
+    Status.COMPLETED: set(),
+    Status.FAILED: {Status.RUNNING},
+}
+
+
+class WorldState(msgspec.Struct):
+    """How far one world is."""
+
+    current_round: int = 0
+    simulated_hours: float = 0.0
+    running: bool = False
+    completed: bool = False
+    actions_count: int = 0
+    rejected: int = 0
+    digest: str = ""
+
+
+class RunState(msgspec.Struct):
+    """How far a run is."""
+
+    simulation_id: str
+    total_rounds: int
+    total_simulation_hours: float
+    worlds: dict[str, WorldState]
+    runner_status: Status = Status.IDLE
+    calls: int = 0
+    cost: float = 0.0
+    errors: int = 0
+    timeouts: int = 0
+    started_at: str | None = None
+    updated_at: str | None = None
+    completed_at: str | None = None
+    error: str | None = None
+    process_pid: int | None = None
+
+    def become(self, status: Status, error: str | None = None) -> None:
+        self.runner_status = self.runner_status.to(status)
+        self.error = error
+        now = wall_clock()
+        if status is Status.RUNNING:
+            self.started_at = self.started_at or now
+        if status is Status.COMPLETED:
+            self.completed_at = now
+        for world in self.worlds.values():
+            world.running = status is Status.RUNNING and not world.completed
+
+    def take_in(self, record: Record) -> None:
+        """A round was committed."""
+        world = self.worlds[record.world]
+        world.current_round = record.round
+        world.simulated_hours = record.hours
+        world.actions_count += record.tally.actions
+        world.rejected += record.tally.rejected
+        world.digest = record.digest
+        world.completed = record.round == self.total_rounds
+        world.running = not world.completed
+        self.calls += record.tally.calls
+        self.errors += record.tally.errors
+        self.timeouts += record.tally.timeouts
+
+    def begin_again(self, calls: int) -> None:
+        """A run that is run again counts again from nothing; only what was asked outside stays counted."""
+        self.worlds = {name: WorldState(running=True) for name in self.worlds}
+        self.calls = calls
+        self.errors = self.timeouts = 0
+
+    @property
+    def current_round(self) -> int:
+        return max((world.current_round for world in self.worlds.values()), default=0)
+
+    @property
+    def actions_count(self) -> int:
+        return sum(world.actions_count for world in self.worlds.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, with the figures under the names that MiroFish's clients read."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        hours = max((world.simulated_hours for world in self.worlds.values()), default=0.0)
+        content |= {
+            "current_round": self.current_round,
+            "simulated_hours": hours,
+            "progress_percent": round(100 * self.current_round / max(self.total_rounds, 1), 1),
+            "total_actions_count": self.actions_count,
+            "rounds_count": self.current_round,
+            "resumable": self.runner_status.resumable,
+        }
+        for name in ("twitter", "reddit"):
+            world = content["worlds"].get(name, msgspec.to_builtins(WorldState()))
+            content |= {f"{name}_{field}": world[field] for field in _FIELDS_BY_PLATFORM}
+        return content
+
+
+_FIELDS_BY_PLATFORM = ("current_round", "simulated_hours", "running", "completed", "actions_count")
+
+
+def wall_clock() -> str:
+    """Now, for files that say when something was written; never for what happens in a run."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,163 @@
+"""Where rounds are committed: a database and a stream of lines for each world.
+
+A round is committed with one transaction; its lines follow. The database also keeps, for every round, the digest and
+how long the stream is then, so that opening a store after a crash needs to look at sizes only: a stream that is
+shorter than the database says is completed as the rounds pass by again, one that is longer is cut.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.engine.record import Record
+from shoal.errors import Diverged
+from shoal.runs.files import database_errors, storage_errors
+from shoal.types import World
+
+_ROUNDS = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
+    stream_bytes INTEGER NOT NULL)"""
+_ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Store:
+    """One world's database and stream, open for writing. A `Ledger`."""
+
+    def __init__(
+        self, directory: Path, world: World, total_rounds: int, agents: int, versions: tuple[str, str]
+    ) -> None:
+        self._world = world
+        self._total_rounds = total_rounds
+        self._agents = agents
+        self._versions = versions
+        self.path = directory / f"{world.name}_simulation.db"
+        self._stream_path = directory / world.name / "actions.jsonl"
+        with storage_errors(self._stream_path):
+            self._stream_path.parent.mkdir(exist_ok=True)
+            self._stream = os.open(self._stream_path, os.O_RDWR | os.O_CREAT, 0o644)
+        with database_errors(self.path):
+            self._database = self._connect()
+            self._digests, self._ends = self._committed()
+        self._written = self._mend_stream()
+
+    def commit(self, record: Record) -> None:
+        """Make the round durable. A round that already is must be the same again; its lines are completed."""
+        known = self._digests.get(record.round)
+        compare(record, known, self._versions)
+        lines = self._framed(record)
+        if known is None:
+            with database_errors(self.path):
+                self._transact(record, self._written + len(lines))
+            self._digests[record.round] = record.digest
+        if self._ends.get(record.round, self._written + 1) > self._written:
+            self._append(lines)
+
+    def finish(self, total_actions: int) -> None:
+        """The last line of a stream that is complete."""
+        rounds = self._total_rounds
+        name = self._world.name
+        self._append(
+            self._marker("simulation_end", rounds, platform=name, total_rounds=rounds, total_actions=total_actions)
+        )
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """A stream that cannot be synced is complete again after resume."""
+        os.close(self._stream)
+        self._database.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self.path, isolation_level=None, cached_statements=256)
+        database.execute("PRAGMA journal_mode=WAL")
+        # A commit that a power cut undoes is made again by resume; the journal is what must not be lost.
+        database.execute("PRAGMA synchronous=NORMAL")
+        database.execute("PRAGMA cache_size=-65536")
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone():
+            database.executescript(f"BEGIN; {self._world.schema}; {_ROUNDS}; COMMIT;")
+        return database
+
+    def _committed(self) -> tuple[dict[int, str], dict[int, int]]:
+        rows = self._database.execute("SELECT round, digest, stream_bytes FROM shoal_round").fetchall()
+        return {round: digest for round, digest, _ in rows}, {round: end for round, _, end in rows}
+
+    def _mend_stream(self) -> int:
+        """Cut the stream to whole committed rounds; returns its length."""
+        with storage_errors(self._stream_path):
+            size = os.fstat(self._stream).st_size
+            whole = max((end for end in self._ends.values() if end <= size), default=0)
+            os.ftruncate(self._stream, whole)
+            os.lseek(self._stream, whole, os.SEEK_SET)
+        return whole
+
+    def _transact(self, record: Record, stream_end: int) -> None:
+        database = self._database
+        database.execute("BEGIN IMMEDIATE")
+        try:
+            for statement, rows in record.writes.items():
+                database.executemany(statement, rows)
+            database.execute(_ADD_ROUND, (record.round, record.digest, record.tally.actions, stream_end))
+            database.execute("COMMIT")
+        except sqlite3.Error:
+            if database.in_transaction:
+                database.execute("ROLLBACK")
+            raise
+
+    def _framed(self, record: Record) -> bytes:
+        """The round's lines between the markers that readers follow."""
+        start = self._marker("round_start", record.round, round=record.round, simulated_hour=record.hours)
+        if record.round == 0:
+            start = self._marker("simulation_start", 0, platform=self._world.name, total_rounds=self._total_rounds,
+                                 agents_count=self._agents) + start  # fmt: skip
+        end = self._marker("round_end", record.round, round=record.round, actions_count=record.tally.actions,
+                           simulated_hours=record.hours, digest=record.digest)  # fmt: skip
+        return b"".join((start, record.lines, end))
+
+    def _marker(self, event_type: str, at: int, **fields: Any) -> bytes:
+        return _encode({"event_type": event_type, **fields, "timestamp": self._world.timestamp(at)}) + b"\n"
+
+    def _append(self, lines: bytes) -> None:
+        with storage_errors(self._stream_path):
+            view = memoryview(lines)
+            while view:
+                view = view[os.write(self._stream, view) :]
+        self._written += len(lines)
+
+
+class Witness:
+    """The rounds that were committed, for comparing: the `Ledger` of a replay. Writes nothing."""
+
+    def __init__(self, directory: Path, world: World, versions: tuple[str, str]) -> None:
+        self._versions = versions
+        self._digests = committed_digests(directory / f"{world.name}_simulation.db")
+        #: How many were committed.
+        self.rounds = max(self._digests, default=0)
+
+    def commit(self, record: Record) -> None:
+        compare(record, self._digests.get(record.round), self._versions)
+
+
+def committed_digests(path: Path) -> dict[int, str]:
+    """Round -> digest, from the database."""
+    with database_errors(path), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+        return dict(database.execute("SELECT round, digest FROM shoal_round"))
+
+
+def compare(record: Record, known: str | None, versions: tuple[str, str]) -> None:
+    """A round that was committed before must be the same again."""
+    if known is not None and known != record.digest:
+        wrote, now = versions
+        raise Diverged(
+            f"{record.world}, round {record.round}: run again, the history has digest {record.digest}, "
+            f"but {known} was committed.",
+            wrote=wrote,
+            now=now,
+        )

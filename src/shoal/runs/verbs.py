@@ -1,0 +1,95 @@
+"""What can be done to make runs: create one, or fork one. Then `work` on it, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from shoal.errors import ScenarioInvalid
+from shoal.journal import Line, read
+from shoal.runs.config import Config
+from shoal.runs.directory import RunDirectory
+from shoal.scenario.models import Scenario
+from shoal.scenario.population import sample
+from shoal.types import Timeline
+
+
+def create(scenario: Scenario, path: Path) -> RunDirectory:
+    """The directory of a new run, ready to be worked on."""
+    config = Config.of(path.name, Timeline(scenario))
+    return RunDirectory.create(path, config, sample(scenario), [])
+
+
+def fork(
+    parent: RunDirectory, path: Path, at: int, changed: Scenario, injected: Sequence[Mapping[str, Any]] = ()
+) -> RunDirectory:
+    """The directory of a run that shares its parent's past up to a round, and goes its own way from that round on.
+
+    The parent's replies come along: wherever the fork asks the same thing, it has the same answer for nothing.
+    """
+    config = parent.config()
+    history = _forked(config.history(), at, changed)
+    lines = [*_inherited(parent, config.simulation_id, at), *_injections(injected)]
+    child = Config.of(path.name, history, parent=config.simulation_id)
+    return RunDirectory.create(path, child, sample(history.first), lines)
+
+
+def _forked(history: Timeline[Scenario], at: int, changed: Scenario) -> Timeline[Scenario]:
+    if at == 0:
+        return Timeline(changed)
+    before = tuple((since, version) for since, version in history.changes if since < at)
+    in_force = before[-1][1] if before else history.first
+    if changed == in_force:
+        return Timeline(history.first, before)
+    _check_changes(in_force, changed, at)
+    return Timeline(history.first, (*before, (at, changed)))
+
+
+def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
+    """What cannot change in the middle of a run must be the same."""
+    problems = [
+        f"{path}: this cannot change in the middle of a run; fork with --at 0 to change it from the start"
+        for (path, old), (_, new) in zip(_fixed(before), _fixed(after), strict=True)
+        if old != new
+    ]
+    if problems:
+        raise ScenarioInvalid([f"--at {at}: {problem}" for problem in problems])
+
+
+def _fixed(scenario: Scenario) -> Iterator[tuple[str, Any]]:
+    for field in ("seed", "topic", "population", "follows"):
+        yield field, getattr(scenario, field)
+    yield "time.start", scenario.time.start
+    yield "time.minutes_per_round", scenario.time.minutes_per_round
+    yield "mind.kind", scenario.mind.kind
+    yield "worlds", [(name, world.kind, world.visibility, world.products) for name, world in scenario.worlds.items()]
+
+
+def _inherited(parent: RunDirectory, name: str, at: int) -> list[Line]:
+    """The parent's replies, each as the parent had it last, and what was injected before the fork."""
+    lines, _ = read(parent.journal)
+    events = [line for line in lines if line.event is not None and line.event.get("round", 0) < at]
+    replies = {line.key: line for line in lines if line.event is None}
+    taken_over = [
+        Line(
+            line.key,
+            line.request,
+            line.reply,
+            line.outcome,
+            line.reason,
+            None,
+            line.usage,
+            line.ms,
+            line.inherited or name,
+        )
+        for line in replies.values()
+    ]
+    return events + taken_over
+
+
+def _injections(events: Sequence[Mapping[str, Any]]) -> list[Line]:
+    return [
+        Line(f"{event.get('world') or '*'}/{event['round']}/inject/{n}", event=dict(event))
+        for n, event in enumerate(events)
+    ]

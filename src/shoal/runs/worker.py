@@ -1,0 +1,292 @@
+"""One run, worked on from its directory: every verb that runs something ends here."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+import shoal
+from shoal.engine.deliberation import Deliberation
+from shoal.engine.engine import Engine
+from shoal.engine.record import Ledger, Record
+from shoal.errors import ShoalError, Stopped, StorageFailed
+from shoal.journal import Journal, digest
+from shoal.runs.config import Config
+from shoal.runs.directory import LOG, METRICS, RunDirectory
+from shoal.runs.files import storage_errors
+from shoal.runs.state import RunState, Status, wall_clock
+from shoal.runs.store import Store, Witness
+from shoal.scenario.build import Simulation, build, declared
+
+#: How often the state is written while rounds go by; readers need no more.
+_STATE_SECONDS = 0.5
+
+#: Told of every round, in the order in which rounds are committed.
+Watch = Callable[[Record], None]
+Versions = tuple[str, str]
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    run: str
+    status: Status
+    digest: str
+    rounds: int
+    actions: int
+    calls: int
+    cost: float
+    errors: int
+    timeouts: int
+
+
+async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> Outcome:
+    """Run the directory's run to its end, from wherever it is. Repeating this is harmless.
+
+    Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
+    not written again, and what is missing is added.
+    """
+    config = directory.config()
+    with directory.locked(), _log_to(directory) as log:
+        state = directory.state()
+        if state.runner_status is Status.COMPLETED:
+            return _outcome(directory, state)
+        reporter = _Reporter(directory, state, log)
+        with reporter:
+            await _work(directory, config, reporter, stop, watch)
+        return _outcome(directory, state)
+
+
+async def _work(
+    directory: RunDirectory, config: Config, reporter: _Reporter, stop: asyncio.Event, watch: Watch
+) -> None:
+    versions = (config.shoal_version, shoal.__version__)
+    async with Journal.open(directory.journal) as journal:
+        reporter.state.begin_again(journal.calls)
+        simulation = build_from(config, journal)
+        with ExitStack() as stack, _rare_collections():
+            stores = {
+                name: stack.enter_context(store) for name, store in _stores(directory, simulation, versions).items()
+            }
+            ledgers = _observed(stores, reporter.take_in, watch)
+            await _advance(simulation, simulation.rounds, journal, ledgers, versions, stop)
+            for name, store in stores.items():
+                store.finish(reporter.state.worlds[name].actions_count)
+
+
+async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> Outcome:
+    """Run the directory's run again from its journal, compare every round with what was committed; writes nothing."""
+    config = directory.config()
+    versions = (config.shoal_version, shoal.__version__)
+    state = directory.new_state()
+    async with Journal.sealed(directory.journal) as journal:
+        simulation = build_from(config, journal)
+        witnesses = {name: Witness(directory.path, world, versions) for name, world in simulation.worlds.items()}
+        state.total_rounds = min(witness.rounds for witness in witnesses.values())
+        with _rare_collections():
+            await _advance(
+                simulation, state.total_rounds, journal, _observed(witnesses, state.take_in, watch), versions, stop
+            )
+    state.become(Status.RUNNING)
+    state.become(Status.COMPLETED)
+    return _outcome(directory, state)
+
+
+def build_from(config: Config, journal: Journal) -> Simulation:
+    """The whole simulation of a run, as its directory declares it."""
+    history = config.history()
+    return build(history, [declared(line.event) for line in journal.events if line.event is not None])
+
+
+async def _advance(
+    simulation: Simulation,
+    rounds: int,
+    journal: Journal,
+    ledgers: Mapping[str, Ledger],
+    versions: Versions,
+    stop: asyncio.Event,
+) -> None:
+    """All worlds side by side. The first error ends them all."""
+    engines = [
+        Engine(
+            world,
+            Deliberation(simulation.minds[name], journal, simulation.limits, versions),
+            ledgers[name],
+            simulation.seed,
+        )
+        for name, world in simulation.worlds.items()
+    ]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for engine in engines:
+                group.create_task(engine.run(rounds, stop))
+    except BaseExceptionGroup as errors:
+        raise _first(errors) from None
+
+
+def _first(errors: BaseException) -> BaseException:
+    """Of errors at once, one that is not merely being stopped because of the others."""
+    while isinstance(errors, BaseExceptionGroup):
+        failures = [error for error in errors.exceptions if not isinstance(error, Stopped)]
+        errors = (failures or errors.exceptions)[0]
+    return errors
+
+
+def _stores(directory: RunDirectory, simulation: Simulation, versions: Versions) -> dict[str, Store]:
+    return {
+        name: Store(directory.path, world, simulation.rounds, len(simulation.people), versions)
+        for name, world in simulation.worlds.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """A ledger that others are told about."""
+
+    ledger: Ledger
+    told: tuple[Watch, ...]
+
+    def commit(self, record: Record) -> None:
+        self.ledger.commit(record)
+        for tell in self.told:
+            tell(record)
+
+
+def _observed(ledgers: Mapping[str, Ledger], *told: Watch) -> dict[str, Ledger]:
+    return {name: _Observed(ledger, told) for name, ledger in ledgers.items()}
+
+
+class _Reporter:
+    """Keeps the run's state, metrics and log up to date, and writes how it ended."""
+
+    def __init__(self, directory: RunDirectory, state: RunState, log: logging.Logger) -> None:
+        self.state = state
+        self._directory = directory
+        self._log = log
+        self._written = 0.0
+        with storage_errors(directory.file(METRICS)):
+            self._metrics = directory.file(METRICS).open("ab", buffering=0)
+
+    def __enter__(self) -> None:
+        self.state.process_pid = os.getpid()
+        self.state.become(Status.RUNNING)
+        self._write()
+        self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+
+    def take_in(self, record: Record) -> None:
+        self.state.take_in(record)
+        with storage_errors(self._directory.file(METRICS)):
+            self._metrics.write(_encode(_measured(record)) + b"\n")
+        if time.monotonic() - self._written > _STATE_SECONDS:
+            self._write()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """A run whose end cannot be written goes on saying `running` with nobody at work, and is resumable as well."""
+        self._metrics.close()
+        self.state.process_pid = None
+        self.state.become(_ended(error), None if error is None else str(error))
+        with suppress(StorageFailed):
+            self._write()
+        self._log.info("%s%s", self.state.runner_status, f": {error}" if error else "", exc_info=_surprising(error))
+
+    def _write(self) -> None:
+        self._written = time.monotonic()
+        self.state.updated_at = wall_clock()
+        self._directory.write_state(self.state)
+        alive = self.state.process_pid is not None
+        self._directory.write_env_status(
+            {
+                "status": "running" if alive else "stopped",
+                **{f"{name}_available": alive and name in self.state.worlds for name in ("twitter", "reddit")},
+                "pid": self.state.process_pid,
+                "heartbeat": self.state.updated_at,
+                "timestamp": self.state.updated_at,
+            }
+        )
+
+
+def _ended(error: BaseException | None) -> Status:
+    if error is None:
+        return Status.COMPLETED
+    return Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
+
+
+def _surprising(error: BaseException | None) -> BaseException | None:
+    """An error that nobody foresaw; its traceback goes to the log."""
+    return None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
+
+
+def _measured(record: Record) -> dict[str, Any]:
+    """What may differ between equal runs."""
+    tally = record.tally
+    return {
+        "world": record.world,
+        "round": record.round,
+        "acting": tally.acting,
+        "actions": tally.actions,
+        "calls": tally.calls,
+        "errors": tally.errors,
+        "timeouts": tally.timeouts,
+        "seconds": round(tally.seconds, 6),
+        "deciding_seconds": round(tally.deciding_seconds, 6),
+        "at": wall_clock(),
+    }
+
+
+def _outcome(directory: RunDirectory, state: RunState) -> Outcome:
+    worlds = sorted((name, world.digest) for name, world in state.worlds.items())
+    return Outcome(
+        run=str(directory.path),
+        status=state.runner_status,
+        digest=digest(worlds),
+        rounds=state.current_round,
+        actions=state.actions_count,
+        calls=state.calls,
+        cost=state.cost,
+        errors=state.errors,
+        timeouts=state.timeouts,
+    )
+
+
+@contextmanager
+def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
+    """The run's own log; it is nobody else's and goes with the worker."""
+    path = directory.file(LOG)
+    log = logging.getLogger(f"shoal.run.{path}")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    with storage_errors(path):
+        handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield log
+    finally:
+        log.removeHandler(handler)
+        handler.close()
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A run makes many objects and hardly any cycles: look for cycles rarely, and not among what stays anyway."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()

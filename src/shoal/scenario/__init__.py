@@ -1,0 +1,1 @@
+"""The declared input, its validation, and the one place that builds live objects from it."""

@@ -1,0 +1,132 @@
+"""The one place that builds live objects from a scenario."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from shoal.agents.heuristic import HeuristicMind
+from shoal.agents.scripted import ScriptedMind
+from shoal.agents.settings import Latency, ScriptedSettings
+from shoal.agents.unhurried import Unhurried
+from shoal.engine.deliberation import Limits
+from shoal.scenario.events import BroadcastEvent, Event, PostEvent
+from shoal.scenario.graphs import follow_graph
+from shoal.scenario.models import Scenario
+from shoal.scenario.population import People, sample
+from shoal.seeds import derive
+from shoal.types import Graph, Mind, Timeline, World
+from shoal.worlds.social.platform import Given, Platform
+from shoal.worlds.social.settings import SocialEvent
+
+DeclaredEvent = PostEvent | BroadcastEvent
+_EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """Everything that runs, ready to run."""
+
+    seed: int
+    rounds: int
+    limits: Limits
+    people: People
+    worlds: Mapping[str, World]
+    minds: Mapping[str, Mind]
+
+
+def build(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Simulation:
+    """People, worlds and minds, as the scenario declares them and as forks have changed it since."""
+    scenario, latest = history.first, history.at(history_end(history))
+    people = sample(scenario)
+    graph = follow_graph(scenario, people)
+    events = [*_scheduled(history), *injected]
+    worlds = {name: _world(name, history, people, graph, events) for name in scenario.worlds}
+    minds = {name: _mind(name, history, people) for name in scenario.worlds}
+    limits = Limits(latest.max_workers, latest.deadline_seconds)
+    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds)
+
+
+def declared(event: Mapping[str, Any]) -> DeclaredEvent:
+    """An event from a journal."""
+    return _EVENT.validate_python(event)
+
+
+def history_end(history: Timeline[Scenario]) -> int:
+    """The round from which on nothing about the scenario changes any more."""
+    return max((since for since, _ in history.changes), default=0)
+
+
+def _scheduled(history: Timeline[Scenario]) -> list[DeclaredEvent]:
+    """Each version of the scenario schedules the events of the rounds in which it is in force."""
+    versions = [(0, history.first), *history.changes]
+    return [
+        event
+        for since, version in versions
+        for event in version.events
+        if event.round >= since and history.at(event.round) is version
+    ]
+
+
+def _world(
+    name: str, history: Timeline[Scenario], people: People, graph: Graph, events: Sequence[DeclaredEvent]
+) -> Platform:
+    scenario = history.first
+    mine = [event for event in events if event.world in (None, name)]
+    given = Given(
+        population=people,
+        graph=graph,
+        time=history.map(lambda version: version.time),
+        seed=scenario.seed,
+        topic=scenario.topic,
+        events=_resolved(mine, name, scenario.seed, people, graph),
+    )
+    return Platform(name, history.map(lambda version: version.worlds[name]), given)
+
+
+def _resolved(
+    events: Sequence[DeclaredEvent], world: str, seed: int, people: People, graph: Graph
+) -> list[SocialEvent]:
+    """Events with names turned into numbers."""
+    numbers = {name: agent for agent, name in enumerate(people.names)} if events else {}
+    posted: Counter[tuple[int, int]] = Counter()
+    resolved = []
+    for index, event in enumerate(events):
+        if isinstance(event, BroadcastEvent):
+            to = tuple(who if isinstance(who, int) else numbers[who] for who in event.to)
+            resolved.append(SocialEvent(event.round, event.broadcast, to=to))
+        else:
+            author = _author(event.by, derive(seed, world, "event", index), numbers, graph)
+            number = posted[author, event.round]
+            posted[author, event.round] += 1
+            resolved.append(SocialEvent(event.round, event.post, author, number=number))
+    return resolved
+
+
+def _author(by: str | int, lot: int, numbers: Mapping[str, int], graph: Graph) -> int:
+    if isinstance(by, int):
+        return by
+    if by in numbers:
+        return numbers[by]
+    if by == "most_followed" and graph.edges:
+        return int(np.argmax(np.bincount(graph.targets)))
+    return lot % len(numbers)
+
+
+def _mind(world: str, history: Timeline[Scenario], people: People) -> Mind:
+    scenario = history.first
+    settings = history.map(lambda version: version.mind)
+    if isinstance(settings.first, ScriptedSettings):
+        mind: Mind = ScriptedMind.from_turns(settings.first, people.names, world)
+    else:
+        mind = HeuristicMind(people, settings.first, scenario.seed, world, scenario.topic)
+    return _unhurried(mind, settings.first.latency, scenario.seed)
+
+
+def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
+    return mind if latency is None else Unhurried(mind, latency, seed)

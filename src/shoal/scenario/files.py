@@ -1,0 +1,152 @@
+"""Reading scenarios: from files, from text, and with single values changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from shoal.errors import ScenarioInvalid
+from shoal.scenario import document, report
+from shoal.scenario.document import Document
+from shoal.scenario.models import Scenario
+from shoal.scenario.problems import Problem, expected, hint, show
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+def load(path: Path) -> Scenario:
+    """The scenario in a YAML or JSON file; ScenarioInvalid holds everything that is wrong with it."""
+    return parse(_text(path), str(path))
+
+
+def parse(text: str, name: str) -> Scenario:
+    """The scenario in a text. `name` is what problems are reported under."""
+    found = document.read(text, name)
+    if found.value is None:
+        raise ScenarioInvalid([f"{name}: nothing in it; the shortest scenario is `population: {{count: 200}}`"])
+    if not isinstance(found.value, dict):
+        raise ScenarioInvalid([f"{name}:1:1: {expected('a mapping such as population: {count: 200}', found.value)}"])
+    scenario, problems = report.check(found.value)
+    if scenario is None:
+        raise ScenarioInvalid([line for _, line in sorted(_located(problem, found, name) for problem in problems)])
+    return scenario
+
+
+def validate(value: Any, name: str = "scenario") -> Scenario:
+    """The scenario in plain values, such as a stored simulation_config.json or the body of a request."""
+    scenario, problems = report.check(value)
+    if scenario is None:
+        raise ScenarioInvalid([f"{name}: {_said(problem)}" for problem in problems])
+    return scenario
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        raise ScenarioInvalid([f"{path}: a directory; a scenario is a YAML or JSON file"])
+    if path.suffix.lower() not in SUFFIXES:
+        raise ScenarioInvalid([f"{path}: expected a file that ends in .yaml, .yml or .json"])
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise ScenarioInvalid([f"{path}: no such file{_similar(path)}"]) from error
+    except OSError as error:
+        raise ScenarioInvalid([f"{path}: cannot be read: {error.strerror}"]) from error
+    except UnicodeDecodeError as error:
+        text = f"{path}: not UTF-8 text (byte {error.start + 1} is {error.object[error.start]:#04x}); save it as UTF-8"
+        raise ScenarioInvalid([text]) from error
+
+
+def _similar(path: Path) -> str:
+    if not path.parent.is_dir():
+        return ""
+    return hint(path.name, (other.name for other in path.parent.iterdir() if other.suffix.lower() in SUFFIXES))
+
+
+def _located(problem: Problem, found: Document, name: str) -> tuple[tuple[int, int], str]:
+    is_unknown = problem.text.startswith("unknown field ") and problem.path in found.keys
+    line, column = found.keys[problem.path] if is_unknown else found.find(problem.path)
+    return (line, column), f"{name}:{line}:{column}: {_said(problem)}"
+
+
+def _said(problem: Problem) -> str:
+    path = ".".join(map(str, problem.path))
+    return f"{path}: {problem.text}" if path else problem.text
+
+
+def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
+    """The scenario with some values changed, each given as `path=value`, for example `time.minutes_per_round=30`."""
+    value = scenario.model_dump(mode="json")
+    sources: dict[tuple[str, ...], str] = {}
+    problems: list[str] = []
+    for assignment in assignments:
+        name = f"--set {assignment}"
+        try:
+            parts, given = _split(assignment, name)
+            sources[tuple(_assign(value, parts, given, name))] = name
+        except ScenarioInvalid as error:
+            problems += error.problems
+    changed, found = report.check(value)
+    problems += [f"{_source(problem, sources)}: {_said(problem)}" for problem in found]
+    if changed is None or problems:
+        raise ScenarioInvalid(problems)
+    return changed
+
+
+def _split(assignment: str, name: str) -> tuple[list[str], Any]:
+    path, equals, text = assignment.partition("=")
+    parts = path.strip().split(".")
+    if not equals or not all(parts):
+        raise ScenarioInvalid([f"{name}: expected path=value, for example time.minutes_per_round=30"])
+    return parts, document.read(text, name).value
+
+
+def _assign(value: Any, parts: list[str], given: Any, name: str) -> Iterable[str]:
+    """Set what the path leads to; answers the path in full."""
+    taken: list[str] = []
+    for part in parts[:-1]:
+        value, step = _step(value, part, taken, name)
+        taken += step
+    container, step = _container(value, parts[-1], taken)
+    key = _key(container, parts[-1], [*taken, *step[:-1]], name)
+    container[key] = given
+    return [*taken, *step]
+
+
+def _step(value: Any, part: str, taken: list[str], name: str) -> tuple[Any, list[str]]:
+    container, step = _container(value, part, taken)
+    key = _key(container, part, [*taken, *step[:-1]], name)
+    below = container.get(key) if isinstance(container, dict) else container[int(key)]
+    if not isinstance(below, (dict, list)):
+        below = container[key] = _opened(below, container, part, name)
+    return below, step
+
+
+def _container(value: Any, part: str, taken: list[str]) -> tuple[Any, list[str]]:
+    """A population of one group may be spoken of as that group."""
+    if taken == ["population"] and len(value) == 1 and not part.isdecimal():
+        return value[0], ["0", part]
+    return value, [part]
+
+
+def _key(container: Any, part: str, taken: list[str], name: str) -> Any:
+    if isinstance(container, dict):
+        return part
+    if not part.isdecimal() or int(part) >= len(container):
+        numbers = f"0 to {len(container) - 1}" if container else "none, it is empty"
+        raise ScenarioInvalid([f"{name}: {'.'.join(taken)} is a list; expected a number ({numbers}), found {part!r}"])
+    return int(part)
+
+
+def _opened(below: Any, container: Any, part: str, name: str) -> dict[str, Any]:
+    if below is None and part in container:
+        return {}
+    if below is None:
+        raise ScenarioInvalid([f"{name}: unknown field {part!r}{hint(part, container)}"])
+    raise ScenarioInvalid([f"{name}: {part} is {show(below)}, there is nothing below it"])
+
+
+def _source(problem: Problem, sources: dict[tuple[str, ...], str]) -> str:
+    path = tuple(map(str, problem.path))
+    known = (name for parts, name in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path)
+    return next(known, f"--set {', '.join(name.removeprefix('--set ') for name in sources.values())}")

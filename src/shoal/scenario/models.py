@@ -1,0 +1,187 @@
+"""A scenario: everything that a user declares about a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from shoal.agents.settings import HeuristicSettings, ScriptedSettings
+from shoal.scenario import crosscheck
+from shoal.scenario.entries import Entries
+from shoal.scenario.events import BroadcastEvent, Event, PostEvent
+from shoal.scenario.fields import Model, Number, Text, Whole
+from shoal.scenario.follows import Follows, FollowSettings
+from shoal.scenario.problems import Problem, expected, hint, one_of, refuse, show, wrong
+from shoal.worlds.clock import TimeSettings
+from shoal.worlds.social.settings import SocialSettings
+
+__all__ = ["BroadcastEvent", "FollowSettings", "PostEvent", "Scenario"]
+
+PLATFORMS = ("twitter", "reddit")
+MINDS = ("heuristic", "scripted")
+#: Folders that a run directory has already; a world's folder stands beside them.
+RESERVED_WORLDS = ("ipc_commands", "ipc_responses")
+MAX_ROUNDS = 1_000_000
+
+
+class _Unfit:
+    """Stands in for a value that pydantic would bend into shape although nobody can have meant it."""
+
+    def __init__(self, value: object) -> None:
+        self._shown = show(value)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def _unbent(model: type[BaseModel], value: object) -> object:
+    """Without `true` where a number belongs (it would be 1), and a number where a date does (8 would be in 1970)."""
+    if not isinstance(value, Mapping):
+        return value
+    kinds = {name: field.annotation for name, field in model.model_fields.items()}
+    return {name: _unbent_field(kinds.get(name), given) for name, given in value.items()}
+
+
+def _unbent_field(kind: Any, given: object) -> object:
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return _unbent(kind, given)
+    bent = isinstance(given, (int, float)) if kind is datetime else isinstance(given, bool) and kind is not bool
+    return _Unfit(given) if bent else given
+
+
+def _plausible(model: type[BaseModel]) -> BeforeValidator:
+    return BeforeValidator(partial(_unbent, model))
+
+
+def _worlds(value: object) -> object:
+    """`[twitter]`, `{twitter: null}` and `{twitter: {kind: twitter}}` as the last of the three."""
+    if isinstance(value, (list, tuple)) and value:
+        return _listed_worlds(value)
+    if not isinstance(value, Mapping) or not value:
+        raise wrong(expected("a list such as [twitter, reddit], or a mapping of names to settings", value))
+    problems = [Problem((str(name),), text) for name in value if (text := _bad_world_name(name))]
+    if problems:
+        raise refuse(*problems)
+    return {name: _with_kind(name, settings) for name, settings in value.items()}
+
+
+def _listed_worlds(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
+    problems = []
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problems.append(Problem((index,), f"world {name!r} is listed twice"))
+        elif name not in PLATFORMS:
+            problems.append(Problem((index,), _unlisted(name)))
+    if problems:
+        raise refuse(*problems)
+    return {name: {"kind": name} for name in names}
+
+
+def _unlisted(name: object) -> str:
+    if not isinstance(name, str):
+        return expected(one_of(PLATFORMS), name)
+    near = hint(name, PLATFORMS)
+    return f"unknown world {name!r}{near or '; to name it yourself, write ' + f'{{{name}: {{kind: twitter}}}}'}"
+
+
+def _bad_world_name(name: object) -> str | None:
+    text = str(name)
+    if text in RESERVED_WORLDS:
+        return f"a world cannot be called {text!r}: a run keeps a folder of that name"
+    if not (text[:1].isalpha() and text.replace("-", "a").replace("_", "a").isalnum()) or not text.isascii():
+        return f"{text!r} cannot name a world; use small letters, digits, - and _"
+    if text != text.lower() or len(text) > 40:
+        return f"{text!r} cannot name a world; use at most 40 small letters, digits, - and _"
+    return None
+
+
+def _with_kind(name: str, settings: object) -> object:
+    if settings is None:
+        settings = {}
+    if not isinstance(settings, Mapping) or "kind" in settings or name not in PLATFORMS:
+        return settings
+    return {"kind": name, **settings}
+
+
+World = Annotated[SocialSettings, _plausible(SocialSettings)]
+Worlds = Annotated[dict[str, World], BeforeValidator(_worlds)]
+
+
+def _mind(value: object) -> object:
+    """A word is a mind with its usual settings; settings without a kind are those of the heuristic mind."""
+    if isinstance(value, str):
+        if value not in MINDS:
+            raise wrong(f"unknown mind {value!r}, expected {one_of(MINDS)}{hint(value, MINDS)}")
+        return {"kind": value}
+    if not isinstance(value, Mapping):
+        return value
+    kind = value.get("kind", "heuristic")
+    if kind not in MINDS:
+        raise wrong(f"unknown mind {kind!r}, expected {one_of(MINDS)}{hint(kind, MINDS)}", "kind")
+    return {"kind": kind, **value}
+
+
+def _mind_kind(value: object) -> str | None:
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    return f"<{kind}>"
+
+
+Mind = Annotated[
+    Annotated[HeuristicSettings, _plausible(HeuristicSettings), Tag("<heuristic>")]
+    | Annotated[ScriptedSettings, _plausible(ScriptedSettings), Tag("<scripted>")],
+    Discriminator(
+        _mind_kind,
+        custom_error_type="shoal_mind",
+        custom_error_message="heuristic, scripted, or a mapping of settings",
+    ),
+    BeforeValidator(_mind),
+]
+
+
+class Scenario(Model):
+    """Everything that a user declares about a run."""
+
+    name: Annotated[Text, Field(max_length=80)] = Field(default="scenario", description="Letters, digits, - and _.")
+    topic: Text | None = Field(default=None, description="What people talk about, for example: the old bridge.")
+    seed: Whole = Field(default=1, description="Everything drawn at random follows from it.")
+    rounds: Annotated[Whole, Field(ge=1, le=MAX_ROUNDS)] = Field(default=24, description="How many rounds to run.")
+    time: Annotated[TimeSettings, _plausible(TimeSettings)] = Field(
+        default=TimeSettings(), description="How simulated time passes."
+    )
+    population: Entries = Field(description="A group, or a list of groups and people; their order numbers them from 0.")
+    follows: Follows = Field(default=FollowSettings(), description="Who follows whom when the run starts.")
+    worlds: Worlds = Field(
+        default={"twitter": SocialSettings(kind="twitter")},
+        description="Where people meet: names, or names with settings.",
+    )
+    mind: Mind = Field(default=HeuristicSettings(), description="What makes the decisions.")
+    events: tuple[Event, ...] = Field(default=(), description="What is made to happen, and when.")
+    max_workers: Annotated[Whole, Field(ge=1)] = Field(default=64, description="Decisions made at once, at most.")
+    deadline_seconds: Annotated[Number, Field(gt=0)] = Field(
+        default=300.0, description="An agent that takes longer than this to decide does nothing that round."
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _file_name(cls, value: str) -> str:
+        if not value.replace("-", "a").replace("_", "a").isalnum() or not value.isascii():
+            raise wrong(f"expected letters, digits, - and _ only, found {value!r}")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        problems = [
+            *crosscheck.people(self.population, self.topic),
+            *crosscheck.references(self.population, self.follows, self.events, self.mind),
+            *crosscheck.worlds(self.worlds, self.events, self.mind),
+            *crosscheck.actions(self.worlds, self.mind),
+            *crosscheck.rounds(self.rounds, self.time, self.events, self.mind),
+            *crosscheck.quotas(self.population, self.worlds, self.events),
+        ]
+        if problems:
+            raise refuse(*problems)
+        return self

@@ -1,0 +1,73 @@
+"""What can be wrong with a scenario, said in one line each, and the nearest word to a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from pydantic_core import PydanticCustomError
+
+Path = tuple[str | int, ...]
+
+#: The type of the validation errors that carry problems of ours.
+OURS = "shoal"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: where, relative to what was validated, and in plain words."""
+
+    path: Path
+    text: str
+    #: Other parts of the scenario that the verdict depends on: if one of them is broken, it cannot be trusted.
+    needs: frozenset[str] = frozenset()
+
+
+def refuse(*problems: Problem) -> PydanticCustomError:
+    """The error that a validator raises to report these."""
+    text = "; ".join(problem.text for problem in problems)
+    return PydanticCustomError(OURS, "{text}", {"text": text, "problems": problems})
+
+
+def wrong(text: str, *path: str | int) -> PydanticCustomError:
+    """The error that a validator raises to report one problem, here or further down the path."""
+    return refuse(Problem(path, text))
+
+
+def expected(what: str, value: object) -> str:
+    return f"expected {what}, found {show(value)}"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    folded: dict[str, str] = {}
+    for candidate in known:
+        folded.setdefault(candidate.casefold(), candidate)
+    close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def hint(word: object, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?` where there is a near word, else nothing."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def one_of(words: Iterable[str]) -> str:
+    listed = list(words)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
+
+
+def show(value: object) -> str:
+    """A value as the user wrote it, cut short."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, (list, tuple)):
+        return "a list" if value else "an empty list"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

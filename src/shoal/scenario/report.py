@@ -1,0 +1,258 @@
+"""Turns what pydantic found into one readable line per mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from shoal.scenario.entries import MAX_PEOPLE
+from shoal.scenario.models import Scenario
+from shoal.scenario.problems import OURS, Path, Problem, expected, hint, one_of
+
+#: What was expected, by the type of pydantic's error.
+_EXPECTED: Mapping[str, str] = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping of settings",
+    "model_attributes_type": "a mapping of settings",
+    "datetime_type": "a date and time such as 2026-01-01T08:00",
+    "datetime_parsing": "a date and time such as 2026-01-01T08:00",
+    "datetime_from_date_parsing": "a date and time such as 2026-01-01T08:00",
+    "datetime_object_invalid": "a date and time such as 2026-01-01T08:00",
+}
+_LIMITS: Mapping[str, tuple[str, str]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+_MISSING, _EXTRA = "missing", "extra_forbidden"
+_ROUNDS_OF_PRUNING = 8
+
+
+def check(value: Any) -> tuple[Scenario | None, list[Problem]]:
+    """The scenario, or every problem with the value, each with its path in the value as it was given."""
+    try:
+        return Scenario.model_validate(value), []
+    except ValidationError as error:
+        found = _problems(error, value)
+        if isinstance(value, dict) and not _consistency_was_checked(error):
+            found += _inconsistencies(value, error)
+        return None, found
+
+
+def _consistency_was_checked(error: ValidationError) -> bool:
+    return any(details["type"] == OURS and not details["loc"] for details in error.errors())
+
+
+def _problems(error: ValidationError, value: Any) -> list[Problem]:
+    merged: dict[Path, list[Problem]] = {}
+    for details in error.errors(include_url=False):
+        for problem in _translated(details, value):
+            merged.setdefault(problem.path, []).append(problem)
+    problems = [_one(path, several) for path, several in merged.items()]
+    return list(_without_echoes(problems))
+
+
+def _one(path: Path, several: list[Problem]) -> Problem:
+    """One problem per place: the branches of a union that failed are what was expected instead."""
+    texts = list(dict.fromkeys(problem.text for problem in several))
+    if len(texts) == 1 or not all(text.startswith("expected ") and ", found " in text for text in texts):
+        return several[0]
+    wanted = [text.removeprefix("expected ").partition(", found ")[0] for text in texts]
+    return Problem(path, f"expected {one_of(wanted)}, found {texts[0].partition(', found ')[2]}")
+
+
+def _without_echoes(problems: list[Problem]) -> Iterator[Problem]:
+    """A misspelt field is also a missing one; that is one mistake."""
+    meant = {(problem.path[:-1], problem.text.partition("; did you mean ")[2]) for problem in problems}
+    for problem in problems:
+        field = problem.text.removeprefix("missing field ").partition(";")[0]
+        if not problem.text.startswith("missing field ") or (problem.path, f"{field}?") not in meant:
+            yield problem
+
+
+def _translated(details: ErrorDetails, value: Any) -> Iterator[Problem]:
+    path = _as_written(details["loc"], value)
+    if details["type"] == OURS:
+        for problem in details["ctx"]["problems"]:
+            yield Problem(_as_written((*details["loc"], *problem.path), value), problem.text, problem.needs)
+    elif details["type"] == _MISSING:
+        yield Problem(path, _missing(details["loc"], details["input"]))
+    elif details["type"] == _EXTRA:
+        field = str(details["loc"][-1])
+        yield Problem((*path, field) if path[-1:] != (field,) else path, _extra(details["loc"], field))
+    else:
+        yield Problem(path, _text(details))
+
+
+def _as_written(loc: Iterable[str | int], value: Any) -> Path:
+    """A location without what validation put into it: tags of unions, wrappers around short forms."""
+    path: list[str | int] = []
+    for part in loc:
+        if _leads_on(value, part):
+            path.append(part)
+            value = value[part]
+    return tuple(path)
+
+
+def _leads_on(value: Any, part: str | int) -> bool:
+    if isinstance(value, list):
+        return isinstance(part, int) and part < len(value)
+    return isinstance(value, dict) and part in value
+
+
+def _missing(loc: Path, value: Any) -> str:
+    field = str(loc[-1])
+    if isinstance(loc[-1], int):
+        return f"expected two values such as [40, 12], found {len(value) or 'none'}"
+    if loc[:1] == ("worlds",) and field == "kind":
+        return "missing field 'kind'; a world that is not called twitter or reddit must say which of them it is"
+    if loc == ("population",):
+        return "missing field 'population'; for example population: {count: 200}"
+    return f"missing field {field!r}"
+
+
+def _extra(loc: Path, field: str) -> str:
+    return f"unknown field {field!r}{hint(field, _fields_at(loc[:-1]))}"
+
+
+def _fields_at(loc: Path) -> list[str]:
+    """The fields of the model that validation was in at this location."""
+    models: list[type[BaseModel]] = [Scenario]
+    for part in loc:
+        models = [model for known in models for model in _models_below(known, part)] or models
+    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+
+
+def _models_below(model: type[BaseModel], part: str | int) -> list[type[BaseModel]]:
+    if isinstance(part, str) and part.startswith("<"):
+        return [model] if f"<{model.__name__.lower()}>".startswith(part[:-1]) or _is_tagged(model, part) else []
+    field = model.model_fields.get(str(part))
+    return list(_models_in(field.annotation)) if field is not None else []
+
+
+def _is_tagged(model: type[BaseModel], tag: str) -> bool:
+    kind = model.model_fields.get("kind")
+    return kind is not None and tag[1:-1] in get_args(kind.annotation)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
+def _text(details: ErrorDetails) -> str:
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    if kind in _EXPECTED:
+        return expected(_EXPECTED[kind], value)
+    if kind in _LIMITS:
+        word, key = _LIMITS[kind]
+        limit = context[key]
+        return f"must be {word} {int(limit) if limit == int(limit) else limit:,}, found {value}"
+    speak = _SPECIAL.get(kind)
+    return speak(context, value) if speak else details["msg"]
+
+
+def _literal(context: Mapping[str, Any], value: Any) -> str:
+    words = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
+    return expected(one_of(words), value) + hint(value, words)
+
+
+def _too_long(context: Mapping[str, Any], value: Any) -> str:
+    return f"at most {context['max_length']} are possible, found {context['actual_length']}"
+
+
+_SPECIAL: Mapping[str, Callable[[Mapping[str, Any], Any], str]] = {
+    "literal_error": _literal,
+    "too_long": _too_long,
+    "string_too_long": lambda context, value: f"at most {context['max_length']} characters are possible",
+    "string_too_short": lambda context, value: "must not be empty",
+    "shoal_mind": lambda context, value: expected("heuristic, scripted, or a mapping of settings", value),
+}
+
+
+def _inconsistencies(value: Any, error: ValidationError) -> list[Problem]:
+    """What else is wrong between the parts that are right by themselves: leave out the rest, and look again."""
+    pruned = _Pruned(value)
+    for _ in range(_ROUNDS_OF_PRUNING):
+        pruned.leave_out(error)
+        try:
+            Scenario.model_validate(pruned.value)
+            return []
+        except ValidationError as again:
+            error = again
+        if _consistency_was_checked(error):
+            found = _problems(error, pruned.value)
+            return [pruned.original(problem) for problem in found if not problem.needs & pruned.broken]
+    return []
+
+
+class _Pruned:
+    """A copy of the value without what is wrong in it, which remembers the places that things had before."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = deepcopy(value)
+        #: Parts whose entries are no longer complete, so that nothing can be called unknown there.
+        self.broken: set[str] = set()
+        self._places: dict[Path, list[int]] = {}
+
+    def leave_out(self, error: ValidationError) -> None:
+        paths = {problem.path for problem in _problems(error, self.value)}
+        for path in sorted(paths, key=_from_the_back, reverse=True):
+            self._remove(path)
+
+    def original(self, problem: Problem) -> Problem:
+        path: Path = ()
+        current: Path = ()
+        for part in problem.path:
+            places = self._places.get(current)
+            path = (*path, places[part] if places is not None and isinstance(part, int) else part)
+            current = (*current, part)
+        return Problem(path, problem.text, problem.needs)
+
+    def _remove(self, path: Path) -> None:
+        if not path:
+            # Only a population cannot be left out; a boundless one lets everything else be looked at.
+            self.value.setdefault("population", {"count": MAX_PEOPLE})
+            self.broken |= {"names", "numbers"}
+            return
+        self._note_broken(path)
+        parent = self.value
+        for part in path[:-1]:
+            parent = parent[part]
+        if isinstance(parent, list):
+            self._places.setdefault(path[:-1], list(range(len(parent)))).pop(int(path[-1]))
+            parent.pop(int(path[-1]))
+        else:
+            parent.pop(path[-1], None)
+
+    def _note_broken(self, path: Path) -> None:
+        if path[0] in ("rounds", "worlds") and len(path) <= 2:
+            self.broken.add(str(path[0]))
+        if path[0] == "population" and (len(path) <= 2 or path[-1] in ("name", "count")):
+            self.broken.add("numbers")
+        if path == ("population",) or (path[0] == "population" and path[-1] == "name"):
+            self.broken.add("names")
+
+
+def _from_the_back(path: Path) -> list[tuple[bool, str | int]]:
+    return [(isinstance(part, int), part) for part in path]

@@ -1,0 +1,1 @@
+"""How many at once: one limit shared by all processes and machines."""

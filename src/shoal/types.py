@@ -1,0 +1,215 @@
+"""The shared nouns: what the rooms say to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+#: What one agent may do in one turn; together with what events do in its name it bounds the numbers of new things.
+MAX_ACTIONS_PER_TURN = 32
+
+
+class Action(msgspec.Struct, frozen=True, gc=False):
+    """What an agent wants to do: `Action("LIKE_POST", {"post_id": 17})`."""
+
+    kind: str
+    args: dict[str, Any] = {}
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """One agent's whole turn, or why there is none."""
+
+    actions: tuple[Action, ...] = ()
+    #: None, or what went wrong: `timeout`, `error` or `unusable`.
+    failure: str | None = None
+    reason: str | None = None
+
+    @classmethod
+    def timed_out(cls, seconds: float) -> Decision:
+        return cls(failure="timeout", reason=f"no decision within {seconds:g} s")
+
+    @classmethod
+    def failed(cls, error: BaseException) -> Decision:
+        return cls(failure="error", reason=f"{type(error).__name__}: {error}")
+
+    @classmethod
+    def unusable(cls, reason: str) -> Decision:
+        return cls(failure="unusable", reason=reason)
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What one agent sees when its turn comes. Worlds extend it with what there is to see in them."""
+
+    world: str
+    round: int
+    agent: int
+    name: str
+    #: Simulated time, ISO 8601.
+    time: str
+    #: The agent's own actions that nobody can see yet (only with visibility above 1).
+    pending: tuple[Action, ...] = ()
+
+
+class Event(msgspec.Struct, frozen=True, gc=False):
+    """What became of one action; a line of actions.jsonl."""
+
+    round: int
+    agent_id: int
+    agent_name: str
+    action_type: str
+    action_args: dict[str, Any]
+    success: bool
+    result: str | None
+    timestamp: str
+    id: str
+
+
+class Notice(msgspec.Struct, frozen=True, gc=False):
+    """Something that happened which no agent did; a line of actions.jsonl."""
+
+    event_type: str
+    round: int
+    content: str
+    #: Who was told; empty means everybody.
+    to: tuple[int, ...]
+    timestamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline(Generic[T]):
+    """A setting that may change at the start of some rounds, as it does where a run was forked."""
+
+    first: T
+    changes: tuple[tuple[int, T], ...] = ()
+
+    def at(self, round: int) -> T:
+        found = self.first
+        for since, changed in self.changes:
+            if round >= since:
+                found = changed
+        return found
+
+    def map(self, part: Callable[[T], S]) -> Timeline[S]:
+        return Timeline(part(self.first), tuple((since, part(changed)) for since, changed in self.changes))
+
+
+#: Rows for the world's database: SQL statement -> parameter rows, in the order in which they must be executed.
+Writes = Mapping[str, Iterable[tuple[Any, ...]]]
+
+
+class World(Protocol):
+    """What an agent sees and what an action does. One history, one writer, no I/O and no clock of its own.
+
+    The engine calls, for each round in order: `turns`, then per group `observe` for all of the group, then `apply` for
+    every action of the group in seeded order, and `writes` once at the end of the round. `begin` comes before the
+    first `apply` of a round; round 0 has only `begin`.
+    """
+
+    name: str
+    #: Rounds until others see an action; the engine keeps that many rounds in flight.
+    visibility: int
+    #: SQL that creates the world's tables.
+    schema: str
+
+    def turns(self, round: int) -> Sequence[Sequence[int]]:
+        """Groups of agents; a group acts on the same picture of the world."""
+        ...
+
+    def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
+        """What each of them sees. A pure read."""
+        ...
+
+    def begin(self, round: int) -> Sequence[Event | Notice]:
+        """Let the round's scheduled events happen."""
+        ...
+
+    def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
+        """Carry out one agent's turn. A rejected action, and a turn that failed, is an event too."""
+        ...
+
+    def writes(self) -> Writes:
+        """The database rows since the last call."""
+        ...
+
+    def timestamp(self, round: int) -> str:
+        """Simulated time of the round, ISO 8601 with offset."""
+        ...
+
+    def hours(self, round: int) -> float:
+        """Simulated hours gone by at the end of the round."""
+        ...
+
+
+class Mind:
+    """Makes the decisions of the agents of one world. Subclass and fill in `decide`; see docs for an example.
+
+    A mind that is a pure function of seed and past observations returns its decision at once. A mind that asks
+    something outside (a model, a person) sets `outside`, and its `decide` is a coroutine: then each decision is
+    journaled under what `request` says it depends on, and is never asked for twice.
+    """
+
+    outside: ClassVar[bool] = False
+
+    def request(self, observation: Observation) -> object:
+        """Everything an outside decision depends on; its digest tells whether a journaled reply still answers it."""
+        return observation
+
+    def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
+        raise NotImplementedError
+
+    def absorb(self, observation: Observation, decision: Decision) -> None:
+        """Remember the turn. Called once per turn in order, also when the decision came from the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persona:
+    """One person, as others and language models get to know them."""
+
+    name: str
+    username: str
+    bio: str
+    persona: str
+    interests: tuple[str, ...]
+    stance: float
+    activity: float
+    traits: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Population(Protocol):
+    """Everybody, column by column, so that a million people fit. Agent i is row i everywhere."""
+
+    names: Sequence[str]
+    #: The vocabulary that `interests` points into.
+    topics: Sequence[str]
+    #: [people, k] indices into topics, -1 where there are fewer.
+    interests: NDArray[np.int16]
+    #: Opinion on the scenario's topic, -1 (against) to 1 (for).
+    stances: NDArray[np.float32]
+    #: Chance to act in a round, before the hour of the day is taken into account.
+    activity: NDArray[np.float32]
+    #: Bit h set: awake in hour h.
+    active_hours: NDArray[np.uint32]
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, agent: int) -> Persona: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Who follows whom, as compressed rows: agent i follows `targets[starts[i]:starts[i + 1]]`, sorted."""
+
+    starts: NDArray[np.int64]
+    targets: NDArray[np.int32]
+
+    @property
+    def edges(self) -> int:
+        return len(self.targets)

@@ -1,0 +1,1 @@
+"""What an agent sees and what an action does."""

@@ -1,0 +1,124 @@
+"""Simulated time, and who is awake when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from shoal.seeds import derive, hashes, uniforms
+from shoal.types import Population
+
+Hour = Annotated[int, Field(ge=0, le=23)]
+
+
+class TimeSettings(BaseModel):
+    """How simulated time passes, and how lively each hour of the day is."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: datetime = Field(
+        default=datetime(2026, 1, 1, 8, 0, tzinfo=UTC),
+        description="Simulated time at which round 1 begins (UTC).",
+    )
+    minutes_per_round: int = Field(
+        default=60, ge=1, le=10_080, description="Simulated minutes that one round stands for."
+    )
+    daily_rhythm: bool = Field(
+        default=True, description="Whether the bands below scale activity; false: every hour alike."
+    )
+    peak_hours: tuple[Hour, ...] = Field(default=(19, 20, 21, 22), description="Hours with the most activity.")
+    peak_factor: float = Field(default=1.5, ge=0, le=10, description="Activity is multiplied by this in peak hours.")
+    off_peak_hours: tuple[Hour, ...] = Field(default=(0, 1, 2, 3, 4, 5), description="Hours with the least activity.")
+    off_peak_factor: float = Field(
+        default=0.05, ge=0, le=10, description="Activity is multiplied by this in off-peak hours."
+    )
+    morning_hours: tuple[Hour, ...] = Field(default=(6, 7, 8), description="Morning hours.")
+    morning_factor: float = Field(
+        default=0.4, ge=0, le=10, description="Activity is multiplied by this in the morning."
+    )
+    work_hours: tuple[Hour, ...] = Field(default=tuple(range(9, 19)), description="Working hours.")
+    work_factor: float = Field(default=0.7, ge=0, le=10, description="Activity is multiplied by this in working hours.")
+    agents_per_hour_min: int | None = Field(
+        default=None, ge=0, description="At least this many act per hour, if enough are awake."
+    )
+    agents_per_hour_max: int | None = Field(default=None, ge=0, description="At most this many act per hour.")
+
+
+class Clock:
+    """Turns rounds into simulated time. Round 0 (initial events) and round 1 share the start."""
+
+    def __init__(self, settings: TimeSettings) -> None:
+        self.minutes_per_round = settings.minutes_per_round
+        start = settings.start
+        self._start = start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
+
+    def at(self, round: int) -> datetime:
+        return self._start + timedelta(minutes=self.minutes_per_round * max(round - 1, 0))
+
+    def stamp(self, round: int) -> str:
+        return self.at(round).isoformat()
+
+    def hour(self, round: int) -> int:
+        return self.at(round).hour
+
+    def hours_gone(self, round: int) -> float:
+        return round * self.minutes_per_round / 60
+
+
+class Activity:
+    """Draws who acts in a round, from the hour of the day and each agent's own activity and waking hours."""
+
+    def __init__(self, settings: TimeSettings, clock: Clock, population: Population, seed: int, world: str) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._population = population
+        self._seed = seed
+        self._world = world
+        self._agents = np.arange(len(population), dtype=np.int64)
+
+    def awake(self, round: int) -> NDArray[np.int64]:
+        """The agents that act in this round, in order of their numbers."""
+        hour = self._clock.hour(round)
+        key = derive(self._seed, self._world, round, "activation")
+        in_hours = (self._population.active_hours >> np.uint32(hour)) & np.uint32(1)
+        chance = self._population.activity * np.float32(self.factor(hour))
+        keen = (uniforms(key, self._agents) < chance) & (in_hours == 1)
+        return self._within_bounds(keen, in_hours == 1, derive(self._seed, self._world, round, "quota"))
+
+    def factor(self, hour: int) -> float:
+        """How lively this hour is; where bands overlap the more special one counts."""
+        settings = self._settings
+        if not settings.daily_rhythm:
+            return 1.0
+        bands: Iterable[tuple[tuple[int, ...], float]] = (
+            (settings.peak_hours, settings.peak_factor),
+            (settings.off_peak_hours, settings.off_peak_factor),
+            (settings.morning_hours, settings.morning_factor),
+            (settings.work_hours, settings.work_factor),
+        )
+        return next((factor for hours, factor in bands if hour in hours), 1.0)
+
+    def _within_bounds(self, keen: NDArray[np.bool_], able: NDArray[np.bool_], key: int) -> NDArray[np.int64]:
+        chosen = self._agents[keen]
+        low, high = self._quota()
+        if high is not None and len(chosen) > high:
+            return np.sort(self._first(chosen, high, key))
+        if low is not None and len(chosen) < low:
+            others = self._agents[able & ~keen]
+            return np.sort(np.concatenate([chosen, self._first(others, low - len(chosen), key)]))
+        return chosen
+
+    def _quota(self) -> tuple[int | None, int | None]:
+        hours = self._clock.minutes_per_round / 60
+        low, high = self._settings.agents_per_hour_min, self._settings.agents_per_hour_max
+        return (None if low is None else round(low * hours), None if high is None else round(high * hours))
+
+    @staticmethod
+    def _first(agents: NDArray[np.int64], count: int, key: int) -> NDArray[np.int64]:
+        order = np.argsort(hashes(key, agents), kind="stable")
+        return agents[order[:count]]

@@ -1,0 +1,1 @@
+"""The social platforms: what people see of one another, and what their actions do."""

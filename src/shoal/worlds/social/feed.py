@@ -1,0 +1,213 @@
+"""Which posts an agent is shown: the best by the people it follows, and the best of what is recommended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.seeds import derive, hashes
+from shoal.worlds.social.follows import Follows
+from shoal.worlds.social.posts import Posts
+from shoal.worlds.social.recommend import WINDOW_ROUNDS, Pools, Ranking, Rows, Weights, best, candidates
+from shoal.worlds.social.settings import Recommendation
+
+Agents = NDArray[np.int64]
+
+#: The newest posts of an author that can reach a follower's feed.
+_NEWEST_PER_AUTHOR = 2
+#: Interests that recommendation looks into in one round; which ones is drawn.
+_INTERESTS_PER_ROUND = 2
+#: Agents are handled together with others that follow about as many people, in tables of these widths.
+_WIDTHS = 1 << np.arange(3, 32, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much of what an agent is shown."""
+
+    followed: int
+    recommended: int
+    recommendation: Recommendation
+    comments: int
+
+
+class Feed:
+    """Chooses posts for many agents at once."""
+
+    def __init__(self, posts: Posts, follows: Follows, ranking: Ranking, pools: Pools, seed: int, world: str) -> None:
+        self._posts = posts
+        self._follows = follows
+        self._ranking = ranking
+        self._pools = pools
+        self._seed = seed
+        self._world = world
+        self._people = len(follows.followers)
+        self._newest = np.full((self._people, _NEWEST_PER_AUTHOR), -1, np.int32)
+        self._first_row_of_round: list[int] = []
+        self._muted: set[int] = set()
+
+    def open_round(self) -> None:
+        """A round begins; posts from here on belong to it."""
+        self._first_row_of_round.append(self._posts.count)
+
+    def add(self, row: int, author: int) -> None:
+        self._newest[author, 1:] = self._newest[author, :-1]
+        self._newest[author, 0] = row
+
+    def mute(self, muter: int, mutee: int) -> None:
+        self._muted.add(muter * self._people + mutee)
+
+    def unmute(self, muter: int, mutee: int) -> None:
+        self._muted.remove(muter * self._people + mutee)
+
+    def is_muted(self, muter: int, mutee: int) -> bool:
+        return muter * self._people + mutee in self._muted
+
+    def muters(self) -> set[int]:
+        return {key // self._people for key in self._muted}
+
+    def choose(self, round: int, agents: Agents, shape: Shape, weights: Weights) -> tuple[Rows, Rows]:
+        """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 at the end.
+
+        There are more in a line than are to be shown, because the same words can come from several people.
+        """
+        first = self._first_row_of_round[max(len(self._first_row_of_round) - WINDOW_ROUNDS, 0)]
+        general = self._ranking.general(weights, first, round)
+        picture = _Picture(round, first, general, np.array(sorted(self._muted), np.int64), weights)
+        followed = self._followed(picture, agents, 2 * shape.followed)
+        return followed, self._recommended(picture, agents, shape)
+
+    def _followed(self, picture: _Picture, agents: Agents, count: int) -> Rows:
+        chosen = np.full((len(agents), count), -1, np.int64)
+        starts, _ = self._follows.table()
+        added, removed = self._follows.changes()
+        degrees = starts[agents + 1] - starts[agents]
+        sizes = _WIDTHS[np.searchsorted(_WIDTHS, degrees)]
+        for size in np.unique(sizes).tolist() if count else ():
+            of_size = np.flatnonzero(sizes == size)
+            people = self._followees(agents[of_size], size, added, removed)
+            rows = self._newest[people].reshape(len(of_size), -1).astype(np.int64)
+            rows[np.repeat(people < 0, _NEWEST_PER_AUTHOR, axis=1) | (rows < picture.first)] = -1
+            chosen[of_size] = self._rank(picture, agents[of_size], rows, count)
+        return chosen
+
+    def _followees(self, agents: Agents, size: int, added: Agents, removed: Agents) -> NDArray[np.int32]:
+        """Whom each agent follows, a line each, -1 at the end."""
+        starts, targets = self._follows.table()
+        places = starts[agents][:, None] + np.arange(size)
+        inside = places < starts[agents + 1][:, None]
+        if not len(targets):
+            followees = np.full(places.shape, -1, np.int32)
+        else:
+            followees = np.where(inside, targets[np.minimum(places, len(targets) - 1)], np.int32(-1))
+        if len(removed):
+            followees = self._without(agents, followees, removed)
+        return self._with(agents, followees, added) if len(added) else followees
+
+    def _without(self, agents: Agents, followees: NDArray[np.int32], removed: Agents) -> NDArray[np.int32]:
+        some = np.flatnonzero(np.isin(agents, removed // self._people))
+        gone = np.isin(agents[some][:, None] * self._people + followees[some], removed)
+        followees[some] = np.where(gone, np.int32(-1), followees[some])
+        return followees
+
+    def _with(self, agents: Agents, followees: NDArray[np.int32], added: Agents) -> NDArray[np.int32]:
+        low = np.searchsorted(added, agents * self._people)
+        high = np.searchsorted(added, (agents + 1) * self._people)
+        places = low[:, None] + np.arange(int((high - low).max()))
+        more = np.where(places < high[:, None], added[np.minimum(places, len(added) - 1)] % self._people, -1)
+        return np.concatenate([followees, more.astype(np.int32)], axis=1)
+
+    def _recommended(self, picture: _Picture, agents: Agents, shape: Shape) -> Rows:
+        count = 2 * shape.recommended
+        if not count or shape.recommendation == "none":
+            return np.full((len(agents), count), -1, np.int64)
+        if shape.recommendation == "random":
+            return self._random(picture, agents, count)
+        hot = np.broadcast_to(self._pools.hot, (len(agents), len(self._pools.hot)))
+        rows = hot if shape.recommendation == "hot" else self._interesting(picture, agents, hot[:, :16])
+        return self._rank(picture, agents, self._others(agents, rows), count)
+
+    def _interesting(self, picture: _Picture, agents: Agents, hot: Rows) -> Rows:
+        """The hottest posts on some of each agent's interests, and of all."""
+        interests = self._ranking.interests_of(agents)
+        known = np.maximum((interests >= 0).sum(axis=1), 1)
+        key = derive(self._seed, self._world, picture.round, "interests")
+        parts = [hot]
+        for n in range(_INTERESTS_PER_ROUND):
+            pick = (hashes(key, agents, n) % known.astype(np.uint64)).astype(np.int64)
+            topic = interests[np.arange(len(agents)), pick]
+            parts.append(np.where((topic >= 0)[:, None], self._pools.topics[np.maximum(topic, 0)], -1))
+        return _distinct(np.concatenate(parts, axis=1))
+
+    def _random(self, picture: _Picture, agents: Agents, count: int) -> Rows:
+        """Recent posts drawn by lot. The lot is cast per post and per agent, so a new post moves no other."""
+        recent = np.arange(picture.first, self._posts.count, dtype=np.int64)
+        recent = recent[self._posts.root[recent] == recent]
+        ids = self._posts.post_id[recent]
+        lots = hashes(derive(self._seed, self._world, picture.round, "random"), ids)
+        pool = recent[np.argsort(lots, kind="stable")[:64]]
+        rows = self._others(agents, np.broadcast_to(pool, (len(agents), len(pool))))
+        key = derive(self._seed, self._world, picture.round, "random", "agent")
+        scores = (hashes(key, agents[:, None], self._posts.post_id[np.maximum(rows, 0)]) >> np.uint64(34)).astype(
+            np.int64
+        )
+        return _at_least(best(candidates(scores, self._unmuted(picture, agents, rows)), count), count)
+
+    def _others(self, agents: Agents, rows: Rows) -> Rows:
+        """Without what the agent wrote itself."""
+        own = self._posts.author[self._posts.root[np.maximum(rows, 0)]] == agents[:, None]
+        return np.where(own, -1, rows)
+
+    def _rank(self, picture: _Picture, agents: Agents, rows: Rows, count: int) -> Rows:
+        """The best of these rows: first roughly, by what is the same for everybody, then by what it is to each."""
+        rows = self._unmuted(picture, agents, rows)
+        general = self._general(picture, rows)
+        shortlist = best(candidates(general, rows), max(16, count))
+        scores = self._general(picture, shortlist) + self._ranking.personal(
+            picture.weights, agents, np.maximum(shortlist, 0)
+        )
+        return _at_least(best(candidates(scores, shortlist), count), count)
+
+    def _general(self, picture: _Picture, rows: Rows) -> NDArray[np.int64]:
+        """Posts from before the window are in it only by their popularity, which the pools stand for."""
+        if not len(picture.general):
+            return np.zeros(rows.shape, np.int64)
+        return np.where(rows >= picture.first, picture.general[np.maximum(rows - picture.first, 0)], 0)
+
+    def _unmuted(self, picture: _Picture, agents: Agents, rows: Rows) -> Rows:
+        if not len(picture.muted):
+            return rows
+        some = np.flatnonzero(np.isin(agents, picture.muted // self._people))
+        shown = np.maximum(rows[some], 0)
+        mine = agents[some][:, None] * self._people
+        gone = np.isin(mine + self._posts.author[shown], picture.muted)
+        gone |= np.isin(mine + self._posts.author[self._posts.root[shown]], picture.muted)
+        rows = rows.copy()
+        rows[some] = np.where(gone, -1, rows[some])
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What choosing needs to know about the moment."""
+
+    round: int
+    first: int
+    general: NDArray[np.int64]
+    muted: NDArray[np.int64]
+    weights: Weights
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Each row only once per line."""
+    rows = np.sort(rows, axis=1)
+    rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
+    return rows
+
+
+def _at_least(rows: Rows, count: int) -> Rows:
+    """Lines of exactly this length."""
+    missing = count - rows.shape[1]
+    return rows if missing <= 0 else np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)

@@ -1,0 +1,226 @@
+"""A social platform as a world: feeds to look at, actions with their rules, events that are made to happen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.types import (
+    MAX_ACTIONS_PER_TURN,
+    Action,
+    Decision,
+    Event,
+    Graph,
+    Notice,
+    Population,
+    Timeline,
+    Writes,
+)
+from shoal.worlds.clock import Activity, Clock, TimeSettings
+from shoal.worlds.social import tables
+from shoal.worlds.social.custom import Custom, custom_of
+from shoal.worlds.social.feed import Feed
+from shoal.worlds.social.follows import Follows
+from shoal.worlds.social.posts import Posts
+from shoal.worlds.social.recommend import Pools, Ranking
+from shoal.worlds.social.rules import RULES
+from shoal.worlds.social.settings import SocialEvent, SocialSettings
+from shoal.worlds.social.show import Window
+from shoal.worlds.social.state import Done, FeedParts, Rejected, State, Turn, trace
+from shoal.worlds.social.views import SocialObservation
+from shoal.worlds.social.words import Reader
+
+_CHUNK = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a world starts from."""
+
+    population: Population
+    graph: Graph
+    time: Timeline[TimeSettings]
+    seed: int
+    topic: str | None = None
+    events: Sequence[SocialEvent] = ()
+
+
+class Platform:
+    """The world behind `twitter` and `reddit`."""
+
+    schema = tables.SCHEMA
+
+    def __init__(self, name: str, settings: Timeline[SocialSettings], given: Given) -> None:
+        self.name = name
+        self.visibility = settings.first.visibility
+        self._settings = settings
+        self._custom: Timeline[Custom] = settings.map(custom_of)
+        self._clock = Clock(given.time.first)
+        self._given = given
+        self._activity = given.time.map(lambda time: Activity(time, self._clock, given.population, given.seed, name))
+        self._state = _new_state(name, given, self._custom.first, given.time.first.minutes_per_round)
+        self._state.sales.update(dict.fromkeys(settings.first.products, 0))
+        self._window = Window(self._state)
+        self._last_turn = np.zeros(len(given.population), np.int32)
+        self._previous_turn = np.zeros(len(given.population), np.int32)
+        self._stamp = ""
+        self._created_at: int | str = 0
+
+    def turns(self, round: int) -> Sequence[Sequence[int]]:
+        """One group of everybody who is awake."""
+        awake = self._activity.at(round).awake(round)
+        self._previous_turn[awake] = self._last_turn[awake]
+        self._last_turn[awake] = round
+        return [awake.tolist()] if len(awake) else []
+
+    def observe(self, round: int, agents: Sequence[int]) -> Sequence[SocialObservation]:
+        everyone = np.asarray(agents, np.int64)
+        custom = self._custom.at(round)
+        state = self._state
+        pages = self._window.open(round, everyone, custom.shape, custom.weights)
+        news = self._news(round, everyone)
+        followers, following = state.follows.followers[everyone].tolist(), state.follows.followings[everyone].tolist()
+        products = tuple(state.sales.items())
+        time = self._clock.stamp(round)
+        return [
+            SocialObservation(
+                world=self.name, round=round, agent=agent, name=state.names[agent], time=time,
+                followed=page.followed, recommended=page.recommended, strangers=page.strangers, reacted=page.reacted,
+                followers=followers[i], following=following[i], announcements=news.get(agent, ()),
+                answers=tuple(state.answers.get(agent, ())), groups=self._window.groups(agent), products=products,
+            )
+            for i, (agent, page) in enumerate(zip(agents, pages, strict=True))
+        ]  # fmt: skip
+
+    def begin(self, round: int) -> Sequence[Event | Notice]:
+        state = self._state
+        self._stamp = self._clock.stamp(round)
+        custom = self._custom.at(round)
+        self._created_at = self._date(round) if custom.dated else round
+        state.self_rating = self._settings.at(round).self_rating
+        state.comments_shown = custom.shape.comments
+        state.feed.open_round()
+        if round == 0:
+            self._sign_up()
+        return [self._happen(round, n, event) for n, event in enumerate(self._events(round))]
+
+    def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
+        turn = Turn(self._state, round, agent, self._created_at)
+        self._state.answers.pop(agent, None)
+        if decision.failure is not None:
+            return [self._refused(turn, 0, Action("DO_NOTHING"), decision.failure)]
+        actions = decision.actions or (Action("DO_NOTHING"),)
+        return [self._carry_out(turn, n, action) for n, action in enumerate(actions)]
+
+    def writes(self) -> Writes:
+        state = self._state
+        state.pools.update(np.array(sorted(state.touched_posts), np.int64))
+        state.write_counts()
+        return state.rows.take()
+
+    def timestamp(self, round: int) -> str:
+        return self._clock.stamp(round)
+
+    def hours(self, round: int) -> float:
+        return self._clock.hours_gone(round)
+
+    def _carry_out(self, turn: Turn, n: int, action: Action) -> Event:
+        try:
+            done = self._try(turn, n, action)
+        except Rejected as refusal:
+            return self._refused(turn, n, action, str(refusal))
+        trace(self._state, turn, action.kind.lower(), done.trace)
+        return self._event(turn, n, action.kind, done.args, True, None)
+
+    def _try(self, turn: Turn, n: int, action: Action) -> Done:
+        if n >= MAX_ACTIONS_PER_TURN:
+            raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} actions in one turn")
+        known = RULES.get(action.kind)
+        if known is None:
+            raise Rejected(f"there is no action {action.kind}")
+        allowed = self._settings.at(turn.round).actions
+        if allowed is not None and action.kind not in allowed:
+            raise Rejected(f"{action.kind} is not possible here")
+        needs, rule = known
+        for name, kind in needs.items():
+            if type(action.args.get(name)) is not kind:
+                raise Rejected(f"{action.kind} needs {name} ({'a number' if kind is int else 'a text'})")
+        return rule(self._state, turn, action.args)
+
+    def _refused(self, turn: Turn, n: int, action: Action, why: str) -> Event:
+        return self._event(turn, n, action.kind, action.args, False, why)
+
+    def _event(
+        self, turn: Turn, n: int | str, kind: str, args: dict[str, Any], success: bool, result: str | None
+    ) -> Event:
+        agent = turn.agent
+        number = f"{self.name}-{turn.round}-{agent}-{n}"
+        return Event(turn.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
+
+    def _happen(self, round: int, n: int, event: SocialEvent) -> Event | Notice:
+        if event.agent is None:
+            return Notice("broadcast", round, event.content, event.to, self._stamp)
+        turn = Turn(self._state, round, event.agent, self._created_at, event=event.number)
+        done = RULES["CREATE_POST"][1](self._state, turn, {"content": event.content})
+        trace(self._state, turn, "create_post", done.trace)
+        return self._event(turn, f"event{event.number}", "CREATE_POST", done.args, True, None)
+
+    def _events(self, round: int) -> list[SocialEvent]:
+        return [event for event in self._given.events if event.round == round]
+
+    def _news(self, round: int, agents: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
+        """What was broadcast to each agent since its last turn."""
+        news: dict[int, tuple[str, ...]] = {}
+        for event in self._given.events:
+            if event.agent is None and event.round <= round:
+                missed = agents[self._previous_turn[agents] < event.round].tolist()
+                for agent in missed if not event.to else set(missed).intersection(event.to):
+                    news[agent] = (*news.get(agent, ()), event.content)
+        return news
+
+    def _date(self, round: int) -> str:
+        return self._clock.at(round).strftime("%Y-%m-%d %H:%M:%S")
+
+    def _sign_up(self) -> None:
+        rows = self._state.rows
+        rows.stream(tables.USER, self._user_rows())
+        rows.stream(tables.TRACE, self._sign_up_rows())
+        rows.stream(tables.FOLLOW, self._follow_rows())
+        for number, product in enumerate(self._settings.first.products, 1):
+            rows.add(tables.PRODUCT, number, product, 0)
+
+    def _user_rows(self) -> Iterator[tuple[Any, ...]]:
+        follows = self._state.follows
+        for agent in range(len(self._given.population)):
+            who = self._given.population[agent]
+            counts = int(follows.followings[agent]), int(follows.followers[agent])
+            yield (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
+
+    def _sign_up_rows(self) -> Iterator[tuple[Any, ...]]:
+        for agent in range(len(self._given.population)):
+            yield (agent, self._created_at, "sign_up", "{}")
+
+    def _follow_rows(self) -> Iterator[tuple[Any, ...]]:
+        graph = self._given.graph
+        followers = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
+        for first in range(0, graph.edges, _CHUNK):
+            part = slice(first, first + _CHUNK)
+            numbers = range(first + 1, first + _CHUNK + 1)
+            yield from zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
+
+
+def _new_state(name: str, given: Given, custom: Custom, minutes_per_round: int) -> State:
+    """All parts of an empty platform, joined."""
+    posts, follows = Posts(), Follows(given.graph)
+    ranking = Ranking(posts, given.population, minutes_per_round)
+    reader = Reader(given.population.topics, given.topic)
+    pools = Pools(posts, len(reader.vocabulary), minutes_per_round, custom.decade_minutes)
+    feed = Feed(posts, follows, ranking, pools, given.seed, name)
+    return State(
+        given.population, given.graph, FeedParts(posts, follows, ranking, pools, feed), reader, minutes_per_round
+    )

@@ -1,0 +1,98 @@
+"""Posts and comments, column by column: rows are numbered in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FIRST_CAPACITY = 1024
+
+
+class Posts:
+    """Everything ever posted. A repost or quote points to the row of the post at its root."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.content: list[str] = []
+        self.quote: list[str | None] = []
+        self.row_of: dict[int, int] = {}
+        self.post_id = np.zeros(_FIRST_CAPACITY, np.int64)
+        self.author = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.root = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.round = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.topics = np.full((_FIRST_CAPACITY, 2), -1, np.int16)
+        #: Which way it leans, -100 to 100.
+        self.lean = np.zeros(_FIRST_CAPACITY, np.int16)
+        self.likes = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.dislikes = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.shares = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.reports = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.comments = np.zeros(_FIRST_CAPACITY, np.int32)
+
+    def add(self, post_id: int, author: int, round: int, content: str, quote: str | None, root: int | None) -> int:
+        """Append a post; returns its row. Its counters start at zero."""
+        row = self.count
+        if row == len(self.post_id):
+            self._grow()
+        self.count = row + 1
+        self.content.append(content)
+        self.quote.append(quote)
+        self.row_of[post_id] = row
+        self.post_id[row] = post_id
+        self.author[row] = author
+        self.root[row] = row if root is None else root
+        self.round[row] = round
+        return row
+
+    def describe(self, row: int, topics: Sequence[int], slant: float) -> None:
+        """What the words of a post are about, and which way they lean."""
+        self.topics[row, : len(topics)] = topics[:2]
+        self.lean[row] = round(slant * 100)
+
+    def engagement(self, rows: NDArray[np.integer] | slice) -> NDArray[np.int32]:
+        """How much was made of these posts: a share counts twice, a dislike takes one back."""
+        made = self.likes[rows] + 2 * self.shares[rows] + self.comments[rows] - self.dislikes[rows]
+        return np.asarray(made, np.int32)
+
+    def _grow(self) -> None:
+        columns = {name: column for name, column in vars(self).items() if isinstance(column, np.ndarray)}
+        for name, column in columns.items():
+            grown = np.full((2 * len(column), *column.shape[1:]), -1 if name == "topics" else 0, column.dtype)
+            grown[: len(column)] = column
+            setattr(self, name, grown)
+
+
+class Comments:
+    """Everything ever said under a post."""
+
+    def __init__(self) -> None:
+        self.row_of: dict[int, int] = {}
+        self.comment_id: list[int] = []
+        self.post: list[int] = []
+        self.author: list[int] = []
+        self.content: list[str] = []
+        self.likes: list[int] = []
+        self.dislikes: list[int] = []
+        self._under: dict[int, list[int]] = {}
+
+    def add(self, comment_id: int, post: int, author: int, content: str) -> int:
+        row = len(self.comment_id)
+        self.row_of[comment_id] = row
+        self.comment_id.append(comment_id)
+        self.post.append(post)
+        self.author.append(author)
+        self.content.append(content)
+        self.likes.append(0)
+        self.dislikes.append(0)
+        self._under.setdefault(post, []).append(row)
+        return row
+
+    def best(self, post: int, count: int, of_newest: int = 24) -> list[int]:
+        """The best liked of the newest comments under a post, newer ones first where they are liked the same."""
+        under = self._under.get(post)
+        if not under or not count:
+            return []
+        newest = under[-of_newest:]
+        return sorted(newest, key=lambda row: (self.dislikes[row] - self.likes[row], -row))[:count]

@@ -1,0 +1,142 @@
+"""What is worth showing to whom.
+
+All scores are whole numbers computed from tables, so that they are the same on every machine. A candidate is one
+number, its score in the high bits and its row in the low ones: sorting candidates sorts by score, newer posts first
+among equals, and no two candidates are ever equal.
+
+The cost of a round grows with what is new and who is active. Pools of the hottest posts, one per topic and one for
+all, are kept up to date from the posts that were written or reacted to in the round; the hot score of a post does not
+change while nobody touches it (the age is in it as the time of writing, as Reddit does), so nothing else can move.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.types import Population
+from shoal.worlds.social.posts import Posts
+
+Rows = NDArray[np.int64]
+Scores = NDArray[np.int64]
+
+#: Every part of a score is between 0 and this, before its weight.
+FULL = 1000
+_ROW_BITS = 31
+_ROW_MASK = (1 << _ROW_BITS) - 1
+#: Posts older than this many rounds are not shown unless they are in a pool.
+WINDOW_ROUNDS = 48
+_MOST_ENGAGEMENT = 4095
+POOL_SIZE = 16
+HOT_POOL_SIZE = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How much each part of a score counts, in thousandths."""
+
+    recency: int
+    popularity: int
+    relevance: int
+    echo_chamber: int
+    viral_threshold: int
+
+
+class Ranking:
+    """Scores posts for agents."""
+
+    def __init__(self, posts: Posts, population: Population, minutes_per_round: int) -> None:
+        self._posts = posts
+        self._interests = population.interests
+        #: What the platform believes each agent agrees with, from what it wrote and liked; -100 to 100.
+        self.leaning = np.zeros(len(population), np.int16)
+        half_life_rounds = max(6 * 60 / minutes_per_round, 2.0)
+        self._recency = np.array([round(FULL * 0.5 ** (age / half_life_rounds)) for age in range(WINDOW_ROUNDS + 1)])
+        self._popularity = _logarithm_table(FULL)
+
+    def general(self, weights: Weights, first_row: int, now: int) -> Scores:
+        """The part of the score that is the same for everybody, of all posts from a row on."""
+        rows = slice(first_row, self._posts.count)
+        roots = self._posts.root[rows]
+        age = np.minimum(now - self._posts.round[rows], WINDOW_ROUNDS)
+        popularity = self._popularity[np.clip(self._posts.engagement(roots), 0, _MOST_ENGAGEMENT)]
+        popularity = np.where(self._posts.shares[roots] >= weights.viral_threshold, FULL, popularity)
+        return np.asarray(weights.recency * self._recency[age] + weights.popularity * popularity, np.int64)
+
+    def personal(self, weights: Weights, agents: NDArray[np.int64], rows: Rows) -> Scores:
+        """What a post means to each agent, for one line of rows per agent."""
+        words = self._posts.root[rows]
+        interests = self._interests[agents]
+        topics = self._posts.topics[words]
+        match = (topics[:, :, :, None] == interests[:, None, None, :]) & (topics >= 0)[:, :, :, None]
+        relevance = FULL * match.any(axis=(2, 3))
+        distance = np.abs(self.leaning[agents].astype(np.int32)[:, None] - self._posts.lean[rows])
+        return np.asarray(weights.relevance * relevance + weights.echo_chamber * (FULL - 5 * distance), np.int64)
+
+    def interests_of(self, agents: NDArray[np.int64]) -> NDArray[np.int16]:
+        return self._interests[agents]
+
+    def learn(self, agent: int, lean: int) -> None:
+        """The agent wrote or liked something that leans this way."""
+        self.leaning[agent] = (3 * int(self.leaning[agent]) + lean) // 4
+
+
+def candidates(scores: Scores, rows: Rows) -> NDArray[np.int64]:
+    """One number per post to choose from; -1 where there is none (row below 0)."""
+    return np.asarray(np.where(rows >= 0, (scores << _ROW_BITS) | np.maximum(rows, 0), -1), np.int64)
+
+
+def best(of: NDArray[np.int64], count: int) -> Rows:
+    """The rows of the best candidates of each line, best first; -1 where there are no more."""
+    if of.shape[1] > count:
+        of = np.partition(of, of.shape[1] - count, axis=1)[:, of.shape[1] - count :]
+    of = -np.sort(-of, axis=1)
+    return np.where(of >= 0, of & _ROW_MASK, -1)
+
+
+class Pools:
+    """The hottest posts of every topic, and of all."""
+
+    def __init__(self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int) -> None:
+        self._posts = posts
+        self._heat_of_engagement = _logarithm_table(FULL * FULL, of=10.0)
+        self._heat_per_round = max(1, FULL * FULL * minutes_per_round // decade_minutes)
+        self.topics = np.full((topics, POOL_SIZE), -1, np.int64)
+        self.hot = np.full(HOT_POOL_SIZE, -1, np.int64)
+
+    def heat(self, rows: Rows) -> Scores:
+        """The hot score: tenfold engagement is worth as much as being written `decade_minutes` later."""
+        engagement = self._posts.engagement(rows)
+        size = self._heat_of_engagement[np.minimum(np.abs(engagement), _MOST_ENGAGEMENT)]
+        return np.asarray(np.sign(engagement) * size + self._posts.round[rows].astype(np.int64) * self._heat_per_round)
+
+    def update(self, touched: Rows) -> None:
+        """Take in the posts that were written or reacted to; only originals and quotes are recommended."""
+        originals = touched[(self._posts.root[touched] == touched) | self._is_quote(touched)]
+        if not len(originals):
+            return
+        self.hot = self._hottest(self.hot, originals, HOT_POOL_SIZE)
+        of_topic = self._posts.topics[self._posts.root[originals]]
+        for topic in np.unique(of_topic[of_topic >= 0]).tolist():
+            about = originals[(of_topic == topic).any(axis=1)]
+            self.topics[topic] = self._hottest(self.topics[topic], about, POOL_SIZE)
+
+    def _hottest(self, pool: Rows, new: Rows, size: int) -> Rows:
+        rows = np.unique(np.concatenate([pool[pool >= 0], new]))
+        return best(candidates(self.heat(rows), rows)[None, :], size)[0] if len(rows) >= size else _padded(rows, size)
+
+    def _is_quote(self, rows: Rows) -> NDArray[np.bool_]:
+        quote = self._posts.quote
+        return np.fromiter((quote[row] is not None for row in rows.tolist()), np.bool_, len(rows))
+
+
+def _padded(rows: Rows, size: int) -> Rows:
+    return np.concatenate([rows, np.full(size - len(rows), -1, np.int64)])
+
+
+def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:
+    """log(1 + n) for n = 0, 1, ..., scaled so that n = `of` has `full`."""
+    return np.array([round(full * math.log1p(n) / math.log1p(of)) for n in range(_MOST_ENGAGEMENT + 1)], np.int64)

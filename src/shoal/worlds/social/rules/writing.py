@@ -1,0 +1,102 @@
+"""Posting, sharing, quoting and commenting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.worlds.social import tables
+from shoal.worlds.social.state import Done, Rejected, State, Turn
+
+
+def find_post(state: State, post_id: int) -> int:
+    """The row of the post that an action on this post concerns: acting on a repost means its root."""
+    row = state.posts.row_of.get(post_id)
+    if row is None:
+        raise Rejected(f"there is no post {post_id}")
+    return row if state.posts.quote[row] is not None else int(state.posts.root[row])
+
+
+def about_post(state: State, row: int) -> dict[str, Any]:
+    """A post as the stream names it beside an action on it."""
+    words = state.posts.quote[row] or state.posts.content[row]
+    return {
+        "post_id": int(state.posts.post_id[row]),
+        "post_content": words,
+        "post_author_name": state.names[state.posts.author[row]],
+    }
+
+
+def create_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+    content = _text(args["content"], "a post")
+    post_id = _add_post(state, turn, content, None, None)
+    return Done({"content": content, "post_id": post_id}, {"content": content, "post_id": post_id})
+
+
+def repost(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+    root = find_post(state, args["post_id"])
+    original = _share(state, turn, root, "reposted")
+    post_id = _add_post(state, turn, state.posts.content[root], None, root)
+    args = {"post_id": original["post_id"], "new_post_id": post_id, **_as_original(original)}
+    return Done(args, {"reposted_id": original["post_id"], "new_post_id": post_id})
+
+
+def quote_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+    words = _text(args["quote_content"], "a quote")
+    root = int(state.posts.root[find_post(state, args["post_id"])])
+    original = _share(state, turn, root, "shared")
+    post_id = _add_post(state, turn, state.posts.content[root], words, root)
+    args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_as_original(original)}
+    return Done(args, {"quoted_id": original["post_id"], "new_post_id": post_id})
+
+
+def create_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+    content = _text(args["content"], "a comment")
+    row = find_post(state, args["post_id"])
+    about = about_post(state, row)
+    comment_id = turn.new_id()
+    state.comments.add(comment_id, row, turn.agent, content)
+    state.posts.comments[row] += 1
+    state.touched_posts.add(row)
+    state.rows.add(tables.COMMENT, comment_id, about["post_id"], turn.agent, content, turn.created_at)
+    return Done(
+        {"content": content, "comment_id": comment_id, **about},
+        {"content": content, "comment_id": comment_id, "post_id": about["post_id"]},
+    )
+
+
+def _text(value: str, what: str) -> str:
+    if not value.strip():
+        raise Rejected(f"{what} cannot be empty")
+    return value
+
+
+def _share(state: State, turn: Turn, root: int, done: str) -> dict[str, Any]:
+    if state.shares.given(turn.agent, root):
+        raise Rejected(f"this post was already {done}")
+    state.shares.give(turn.agent, root, 0)
+    state.posts.shares[root] += 1
+    state.touched_posts.add(root)
+    return about_post(state, root)
+
+
+def _as_original(about: dict[str, Any]) -> dict[str, Any]:
+    return {"original_content": about["post_content"], "original_author_name": about["post_author_name"]}
+
+
+def _add_post(state: State, turn: Turn, content: str, quote: str | None, root: int | None) -> int:
+    posts = state.posts
+    post_id = turn.new_id()
+    row = posts.add(post_id, turn.agent, turn.round, content, quote, root)
+    if root is None or quote is not None:
+        words = content if quote is None else quote
+        topics = state.reader.topics(words) if root is None else [t for t in posts.topics[root].tolist() if t >= 0]
+        posts.describe(row, topics, state.reader.slant(words))
+    else:
+        posts.topics[row] = posts.topics[root]
+        posts.lean[row] = posts.lean[root]
+    state.ranking.learn(turn.agent, int(posts.lean[row]))
+    state.feed.add(row, turn.agent)
+    state.touched_posts.add(row)
+    original_id = None if root is None else int(posts.post_id[root])
+    state.rows.add(tables.POST, post_id, turn.agent, original_id, content, quote, turn.created_at)
+    return post_id

@@ -1,0 +1,61 @@
+"""What a scenario may say about a social platform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Recommendation = Literal["hot", "interest", "random", "none"]
+
+
+class FeedSettings(BaseModel):
+    """What an agent is shown. Weights are relative to one another."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    followed: int | None = Field(default=None, ge=0, le=50, description="Posts by people the agent follows, at most.")
+    recommended: int | None = Field(default=None, ge=0, le=50, description="Posts chosen by recommendation, at most.")
+    recommendation: Recommendation | None = Field(default=None, description="How posts are recommended.")
+    comments: int | None = Field(default=None, ge=0, le=50, description="Comments shown under a post, at most.")
+    recency: float | None = Field(default=None, ge=0, le=1, description="Weight of how new a post is.")
+    popularity: float | None = Field(default=None, ge=0, le=1, description="Weight of likes, shares and comments.")
+    relevance: float | None = Field(default=None, ge=0, le=1, description="Weight of the agent's interests.")
+    echo_chamber: float | None = Field(
+        default=None, ge=0, le=1, description="Weight of agreeing with what the agent liked and wrote before."
+    )
+    viral_threshold: int | None = Field(
+        default=None, ge=1, description="Shares from which on a post is recommended to everybody."
+    )
+
+
+class SocialSettings(BaseModel):
+    """One social platform. What is not set follows the platform's custom."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["twitter", "reddit"] = Field(description="Which platform this world is.")
+    visibility: int = Field(default=1, ge=1, le=64, description="Rounds until others see an action.")
+    feed: FeedSettings = Field(default=FeedSettings(), description="What agents are shown.")
+    self_rating: bool = Field(
+        default=True, description="Whether agents may like or dislike what they wrote themselves."
+    )
+    products: tuple[str, ...] = Field(default=(), description="Products that can be bought with PURCHASE_PRODUCT.")
+    actions: tuple[str, ...] | None = Field(
+        default=None, description="The only actions allowed; default: all of the platform."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SocialEvent:
+    """Something that is made to happen: a post in somebody's name, or a message to everybody."""
+
+    round: int
+    content: str
+    #: Who posts; None for a broadcast.
+    agent: int | None = None
+    #: Who receives a broadcast; empty means everybody.
+    to: tuple[int, ...] = ()
+    #: Counts the posts made in one agent's name in one round; it is part of the post's number.
+    number: int = 0

@@ -1,0 +1,183 @@
+"""Everything a platform knows, and one agent's turn at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from shoal.types import MAX_ACTIONS_PER_TURN, Graph, Population
+from shoal.worlds.social import tables
+from shoal.worlds.social.feed import Feed
+from shoal.worlds.social.follows import Follows
+from shoal.worlds.social.posts import Comments, Posts
+from shoal.worlds.social.recommend import Pools, Ranking
+from shoal.worlds.social.search import Index
+from shoal.worlds.social.views import Answer
+from shoal.worlds.social.words import Reader
+
+#: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
+_NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
+_TREND_DAYS = 7
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Rejected(Exception):
+    """The rules do not allow this; the text says why."""
+
+
+class Done(msgspec.Struct, frozen=True, gc=False):
+    """An action carried out: its arguments as the stream shows them, and what the trace table keeps."""
+
+    args: dict[str, Any]
+    trace: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Group:
+    group_id: int
+    name: str
+    members: set[int] = field(default_factory=set)
+    messages: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class RatingKind:
+    """One way to rate something, and where it is kept."""
+
+    #: The column that counts them.
+    counter: str
+    #: What has been done, for the sentence that refuses to do it twice.
+    done: str
+    insert: str
+    delete: str
+    #: What the trace table calls the number of the rating.
+    id_name: str
+
+
+class Ratings:
+    """Who rated what in one way."""
+
+    __slots__ = ("_given", "_people", "kind")
+
+    def __init__(self, kind: RatingKind, people: int) -> None:
+        self.kind = kind
+        self._people = people
+        self._given: dict[int, int] = {}
+
+    def given(self, agent: int, row: int) -> bool:
+        return row * self._people + agent in self._given
+
+    def give(self, agent: int, row: int, rating_id: int) -> None:
+        self._given[row * self._people + agent] = rating_id
+
+    def take_back(self, agent: int, row: int) -> int:
+        return self._given.pop(row * self._people + agent)
+
+
+LIKE = RatingKind("likes", "liked", tables.LIKE, tables.UNLIKE, "like_id")
+DISLIKE = RatingKind("dislikes", "disliked", tables.DISLIKE, tables.UNDO_DISLIKE, "dislike_id")
+SHARE = RatingKind("shares", "shared", "", "", "new_post_id")
+REPORT = RatingKind("reports", "reported", tables.REPORT, "", "report_id")
+COMMENT_LIKE = RatingKind("likes", "liked", tables.COMMENT_LIKE, tables.COMMENT_UNLIKE, "comment_like_id")
+COMMENT_DISLIKE = RatingKind(
+    "dislikes", "disliked", tables.COMMENT_DISLIKE, tables.COMMENT_UNDO_DISLIKE, "comment_dislike_id"
+)
+
+
+class State:
+    """All of a platform's memory. The rules in `rules/` read and change it; nothing else does."""
+
+    def __init__(
+        self, population: Population, graph: Graph, parts: FeedParts, reader: Reader, minutes_per_round: int
+    ) -> None:
+        people = len(population)
+        self.people = people
+        self.names = population.names
+        self.topics = reader.vocabulary
+        self.reader = reader
+        self.minutes_per_round = minutes_per_round
+        self.posts, self.comments = parts.posts, Comments()
+        self.follows, self.feed, self.ranking, self.pools = parts.follows, parts.feed, parts.ranking, parts.pools
+        self.likes, self.dislikes = Ratings(LIKE, people), Ratings(DISLIKE, people)
+        self.shares, self.reports = Ratings(SHARE, people), Ratings(REPORT, people)
+        self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE, people), Ratings(COMMENT_DISLIKE, people)
+        self.mutes: dict[tuple[int, int], int] = {}
+        self.groups: dict[int, Group] = {}
+        self.group_ids_of: dict[int, list[int]] = {}
+        self.sales: dict[str, int] = {}
+        self.answers: dict[int, list[Answer]] = {}
+        self.index = Index(self.posts, self.names)
+        self.self_rating = True
+        self.comments_shown = 0
+        self.first_follow_id = graph.edges + 1
+        self.rows = tables.Rows()
+        self.touched_posts: set[int] = set()
+        self.touched_comments: set[int] = set()
+        self.touched_people: set[int] = set()
+        self._trending: tuple[int, int | None] = (-1, None)
+
+    def write_counts(self) -> None:
+        """Rows for the counters that changed since the last call."""
+        posts, comments, follows = self.posts, self.comments, self.follows
+        rows = np.array(sorted(self.touched_posts), np.int64)
+        columns = (posts.likes, posts.dislikes, posts.shares, posts.reports, posts.post_id)
+        self.rows.extend(tables.POST_COUNTS, zip(*(column[rows].tolist() for column in columns), strict=True))
+        for row in sorted(self.touched_comments):
+            self.rows.add(tables.COMMENT_COUNTS, comments.likes[row], comments.dislikes[row], comments.comment_id[row])
+        people = np.array(sorted(self.touched_people), np.int64)
+        counts = (follows.followings[people].tolist(), follows.followers[people].tolist(), people.tolist())
+        self.rows.extend(tables.USER_COUNTS, zip(*counts, strict=True))
+        for touched in (self.touched_posts, self.touched_comments, self.touched_people):
+            touched.clear()
+
+    def trending(self, round: int) -> int | None:
+        """The row of the most liked post of the last days, found once per round."""
+        if self._trending[0] != round:
+            oldest = round - _TREND_DAYS * 24 * 60 // self.minutes_per_round
+            first = int(np.searchsorted(self.posts.round[: self.posts.count], oldest))
+            likes = self.posts.likes[first : self.posts.count]
+            self._trending = (round, first + int(np.argmax(likes)) if len(likes) else None)
+        return self._trending[1]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedParts:
+    """The parts that choosing posts needs, and that the rules keep up to date."""
+
+    posts: Posts
+    follows: Follows
+    ranking: Ranking
+    pools: Pools
+    feed: Feed
+
+
+class Turn:
+    """One agent acting in one round. Numbers of new things depend only on who made them and when.
+
+    A counter over all would do for a single run; but then one more post in a fork would renumber all later ones, and
+    every agent would seem to see something new.
+    """
+
+    __slots__ = ("_next", "agent", "created_at", "round")
+
+    def __init__(
+        self, state: State, round: int, agent: int, created_at: int | str, *, event: int | None = None
+    ) -> None:
+        self.round = round
+        self.agent = agent
+        self.created_at = created_at
+        first = 1 if event is None else 1 + MAX_ACTIONS_PER_TURN + event
+        self._next = (round * state.people + agent) * _NUMBERS_PER_TURN + first
+
+    def new_id(self) -> int:
+        number = self._next
+        self._next = number + 1
+        return number
+
+
+def trace(state: State, turn: Turn, action: str, info: dict[str, Any]) -> None:
+    state.rows.add(tables.TRACE, turn.agent, turn.created_at, action, _encode(info).decode())

@@ -1,0 +1,86 @@
+"""What agents on a social platform get to see."""
+
+from __future__ import annotations
+
+import msgspec
+
+from shoal.types import Observation
+
+
+class CommentView(msgspec.Struct, frozen=True, gc=False):
+    comment_id: int
+    author_id: int
+    author: str
+    content: str
+    likes: int
+    dislikes: int
+
+
+class PostView(msgspec.Struct, frozen=True, gc=False):
+    """A post as everybody sees it who is shown it in this round."""
+
+    post_id: int
+    author_id: int
+    author: str
+    content: str
+    #: What the author added to somebody else's post; None unless this is a quote.
+    quote: str | None
+    #: Whose words `content` are, where this post is a repost or a quote.
+    original_author: str | None
+    #: Rounds since it was written.
+    age: int
+    likes: int
+    dislikes: int
+    shares: int
+    comments: int
+    #: Reported at least twice.
+    flagged: bool
+    #: What it is about, in the words of the scenario's topics.
+    topics: tuple[str, ...]
+    replies: tuple[CommentView, ...]
+
+
+class MessageView(msgspec.Struct, frozen=True, gc=False):
+    author_id: int
+    author: str
+    content: str
+
+
+class GroupView(msgspec.Struct, frozen=True, gc=False):
+    group_id: int
+    name: str
+    members: int
+    joined: bool
+    #: The newest messages; only members see them.
+    messages: tuple[MessageView, ...]
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False):
+    """What came of looking something up in the agent's last turn."""
+
+    action: str
+    query: str
+    posts: tuple[PostView, ...] = ()
+    users: tuple[tuple[int, str], ...] = ()
+    messages: tuple[MessageView, ...] = ()
+
+
+class SocialObservation(Observation, frozen=True, kw_only=True):
+    """A look at the platform."""
+
+    #: Posts by people the agent follows, best first.
+    followed: tuple[PostView, ...]
+    #: Posts the platform chose, best first.
+    recommended: tuple[PostView, ...]
+    #: Authors among the recommended whom the agent does not follow.
+    strangers: tuple[int, ...] = ()
+    #: Posts shown here that the agent has already liked, disliked or shared.
+    reacted: tuple[int, ...] = ()
+    followers: int = 0
+    following: int = 0
+    #: News to everybody, or to this agent, since its last turn.
+    announcements: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    groups: tuple[GroupView, ...] = ()
+    #: Products on sale and how many were sold.
+    products: tuple[tuple[str, int], ...] = ()

@@ -1,0 +1,32 @@
+"""What holds for every test: no key in the environment, no connection that leaves this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from hypothesis import settings
+
+_HERE = ("127.0.0.1", "::1", "localhost", "")
+
+settings.register_profile("shoal", deadline=None, print_blob=True)
+settings.load_profile("shoal")
+
+
+def _stay_on_this_machine(event: str, args: tuple[object, ...]) -> None:
+    if event != "socket.connect":
+        return
+    address = args[1]
+    if isinstance(address, tuple) and address[0] not in _HERE:
+        raise RuntimeError(f"a test tried to reach {address[0]}; serve what it needs on the loopback address")
+
+
+sys.addaudithook(_stay_on_this_machine)
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys of the person who runs the tests are neither used nor recorded."""
+    for name in [name for name in os.environ if name.endswith("API_KEY")]:
+        monkeypatch.delenv(name)

@@ -1,0 +1,91 @@
+"""The documentation tells the truth: its commands run, as written and in order, and its links lead somewhere.
+
+A line `$ shoal ...` of a console or bash block is run; the commands of one page share one folder, which holds a copy of
+examples/. It must exit with 0, or with the code that a trailing comment states: `$ shoal run wrong.yaml  # exit 2`.
+Links between pages of docs/ are checked by `zensical build --strict`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+COMMAND_TIMEOUT_SECONDS = 100
+
+#: Setting up a checkout is not for a test that runs inside one.
+NOT_RUN = ("scripts/", "git ", "cd ")
+
+page = pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@dataclass(frozen=True)
+class Command:
+    line: str
+    exit_code: int
+
+
+def commands(text: str) -> Iterator[Command]:
+    """The commands of a page that are to be run, in order."""
+    for block in re.findall(r"^ *```(?:console|bash)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+        for line in re.findall(r"^ *\$ (.*(?:(?<=\\)\n.*)*)", block, re.MULTILINE):
+            if not line.startswith(NOT_RUN):
+                stated = re.search(r"# exit (\d+)\s*$", line)
+                yield Command(line, int(stated[1]) if stated else 0)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "HOME": str(folder)}
+
+
+@page
+def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for command in commands(path.read_text()):
+        result = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command.line],
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_TIMEOUT_SECONDS,
+            check=False,
+        )
+        assert result.returncode == command.exit_code, f"$ {command.line}\n{result.stdout}{result.stderr}"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
+def test_the_links_of_a_page_outside_the_site_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", path.read_text())
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_commands_are_read_as_a_reader_would() -> None:
+    text = """
+```console
+$ shoal run a.yaml  # exit 2
+it says no
+$ shoal run b.yaml \\
+    --seed 7
+$ scripts/demo
+```
+```python
+$ not this
+```
+"""
+    assert list(commands(text)) == [
+        Command("shoal run a.yaml  # exit 2", 2),
+        Command("shoal run b.yaml \\\n    --seed 7", 0),
+    ]

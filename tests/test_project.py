@@ -1,0 +1,221 @@
+"""The promises the repository makes about itself: exports, imports, budgets, and nothing of one machine in it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import shoal
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "shoal"
+MODULES = sorted(SOURCE.rglob("*.py"))
+MAX_MODULE_LINES = 600
+
+module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+
+
+# exports
+
+
+def test_the_package_exports_exactly_what_its_table_of_contents_lists() -> None:
+    assert set(shoal.__all__) == set(vars(shoal)["_HOMES"])
+
+
+@pytest.mark.parametrize("name", shoal.__all__)
+def test_each_exported_name_is_the_one_its_module_defines(name: str) -> None:
+    home = import_module(vars(shoal)["_HOMES"][name])
+    assert getattr(shoal, name) is getattr(home, name)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
+        getattr(shoal, "Nobody")  # noqa: B009
+
+
+def test_importing_the_package_loads_no_dependency() -> None:
+    code = "import sys, shoal; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "click", "msgspec", "rich", "yaml", "asyncio", "typing"} & set(loaded)
+
+
+# the import contract
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project_copy(tmp_path: Path) -> Path:
+    """The package and its contract, to break."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(SOURCE, tmp_path / "src" / "shoal", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_the_import_contract_holds_for_the_rooms_as_they_are(project_copy: Path) -> None:
+    result = lint_imports(project_copy)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported"),
+    [
+        pytest.param("worlds", "runs", id="upwards"),
+        pytest.param("models", "engine", id="sideways"),
+        pytest.param("types", "errors", id="along the floor"),
+    ],
+)
+def test_a_forbidden_import_breaks_the_contract(project_copy: Path, importer: str, imported: str) -> None:
+    rooms = project_copy / "src" / "shoal"
+    target = rooms / importer / "planted.py" if (rooms / importer).is_dir() else rooms / f"{importer}.py"
+    with target.open("a") as file:
+        file.write(f"\nimport shoal.{imported}\n")
+    result = lint_imports(project_copy)
+    assert result.returncode == 1
+    assert "Rooms import only downwards BROKEN" in result.stdout
+
+
+def test_a_room_without_a_declared_place_breaks_the_contract(project_copy: Path) -> None:
+    room = project_copy / "src" / "shoal" / "attic"
+    room.mkdir()
+    (room / "__init__.py").touch()
+    result = lint_imports(project_copy)
+    assert result.returncode == 1
+    assert "attic" in result.stdout + result.stderr
+
+
+# budgets and smells
+
+
+def offences(path: Path) -> Iterator[str]:
+    """What this code base has none of, each with its line."""
+    tree = ast.parse(path.read_text(), path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Global):
+            yield f"line {node.lineno}: a global statement"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Import | ast.ImportFrom):
+                    yield f"line {inner.lineno}: an import inside {node.name}()"
+        if isinstance(node, ast.ExceptHandler) and swallows(node):
+            yield f"line {node.lineno}: every exception is swallowed"
+        if isinstance(node, ast.ImportFrom) and node.module == "shoal" and path != SOURCE / "__init__.py":
+            for name in {alias.name for alias in node.names} & set(shoal.__all__):
+                yield f"line {node.lineno}: {name} imported from the package instead of its home"
+
+
+def swallows(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    broad = {name.id for name in ast.walk(handler.type) if isinstance(name, ast.Name)} & {"Exception", "BaseException"}
+    silent = all(isinstance(step, ast.Pass | ast.Continue) or is_literal(step) for step in handler.body)
+    return bool(broad) and silent
+
+
+def is_literal(step: ast.stmt) -> bool:
+    return isinstance(step, ast.Expr) and isinstance(step.value, ast.Constant)
+
+
+@module
+def test_a_module_has_none_of_the_smells(path: Path) -> None:
+    assert list(offences(path)) == []
+
+
+@module
+def test_a_module_stays_within_its_budget_of_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_MODULE_LINES, "split it where it has a seam"
+
+
+def test_smells_are_found_where_they_are(tmp_path: Path) -> None:
+    smelly = tmp_path / "smelly.py"
+    smelly.write_text(
+        "from shoal import Scenario\n"
+        "def f():\n    global x\n    import os\n"
+        "    try:\n        pass\n    except:\n        raise\n"
+        "    try:\n        pass\n    except (ValueError, Exception):\n        'no matter'\n"
+    )
+    found = "\n".join(sorted(offences(smelly)))
+    assert found == (
+        "line 11: every exception is swallowed\n"
+        "line 1: Scenario imported from the package instead of its home\n"
+        "line 3: a global statement\n"
+        "line 4: an import inside f()\n"
+        "line 7: every exception is swallowed"
+    )
+
+
+# nothing of one machine
+
+# Written in pieces, so that this file does not find itself.
+_HOSTS = [
+    f"{name}.{top}" for name, top in [("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("npmjs", "com")]
+]
+_HOME_PATH = re.compile(r"(?<![\w.*])/(?:home|root|Users)" + r"/\w")
+
+
+def repository_files() -> Iterator[Path]:
+    """Every file that git would keep: .gitignore is followed, as far as this project uses its language."""
+    patterns = (ROOT / ".gitignore").read_text().split()
+    for folder, folders, files in os.walk(ROOT):
+        here = Path(folder)
+        folders[:] = [
+            name
+            for name in folders
+            if (name == ".ci" or not name.startswith(".")) and not is_ignored(here / name, patterns)
+        ]
+        yield from (here / name for name in files if not is_ignored(here / name, patterns))
+
+
+def is_ignored(path: Path, patterns: list[str]) -> bool:
+    relative = path.relative_to(ROOT).as_posix()
+    return any(
+        relative == pattern.strip("/") if pattern.startswith("/") else fnmatch(path.name, pattern.rstrip("/"))
+        for pattern in patterns
+    )
+
+
+def test_no_file_names_a_package_host_or_a_path_of_one_machine() -> None:
+    found = []
+    for path in repository_files():
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        names = [name for name in (*_HOSTS, f"{ROOT}/") if name in text]
+        names += _HOME_PATH.findall(text)
+        found += [f"{path.relative_to(ROOT)}: {name}" for name in names]
+    assert found == []
+
+
+def test_the_lock_holds_a_hash_for_every_package() -> None:
+    lock = (ROOT / "requirements.lock").read_text().replace("\\\n", "")
+    packages = [line for line in lock.splitlines() if not line.startswith("#")]
+    assert len(packages) > 1
+    assert [line for line in packages if "==" not in line or "--hash=sha256:" not in line] == []
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*(ROOT / "scripts").iterdir(), ROOT / ".ci" / "run"]), ids=lambda path: path.name
+)
+def test_a_script_is_executable_and_stops_at_the_first_error(path: Path) -> None:
+    assert os.access(path, os.X_OK)
+    assert "set -euo pipefail" in path.read_text()
