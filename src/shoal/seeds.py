@@ -38,10 +38,14 @@ def _mix(value: int) -> int:
 
 def derive(seed: int, *path: int | str) -> int:
     """The 64-bit number that belongs to this path under this seed."""
-    value = _mix(seed & _MASK)
+    return extend(_mix(seed & _MASK), *path)
+
+
+def extend(key: int, *path: int | str) -> int:
+    """The number further down the path: `extend(derive(seed, a), b) == derive(seed, a, b)`."""
     for part in path:
-        value = _mix(value ^ (_word(part) if isinstance(part, str) else part & _MASK))
-    return value
+        key = _mix(key ^ (_word(part) if isinstance(part, str) else part & _MASK))
+    return key
 
 
 def hashes(key: int, *columns: NDArray[np.integer] | int) -> NDArray[np.uint64]:

@@ -20,7 +20,7 @@ from shoal.agents.reading import Reading, Readings
 from shoal.agents.settings import HeuristicSettings
 from shoal.agents.turn import Reaction, Turn
 from shoal.agents.voice import Voice
-from shoal.seeds import Draws, derive
+from shoal.seeds import Draws, derive, extend
 from shoal.types import Action, Decision, Mind, Observation, Population
 from shoal.worlds.social.views import PostView, SocialObservation
 from shoal.worlds.social.words import Reader
@@ -120,6 +120,7 @@ class HeuristicMind(Mind):
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
         self._undo = [NOTHING_TO_UNDO] * len(population)
+        self._round_key = (-1, 0)
 
     def memory(self, agent: int) -> object:
         """What the agent remembers: all that its decisions depend on besides what it sees."""
@@ -131,7 +132,7 @@ class HeuristicMind(Mind):
     def decide(self, observation: Observation) -> Decision:
         seen = cast(SocialObservation, observation)
         agent = seen.agent
-        draws = Draws(derive(self._seed, self._world, seen.round, agent, "decide"))
+        draws = Draws(extend(self._key(seen.round), agent, "decide"))
         turn = Turn(seen, draws, self._voice, self._stances[agent], self._heats[agent], self._written[agent])
         if seen.announcements:
             turn.do(self._talk_of_news(turn))
@@ -146,6 +147,12 @@ class HeuristicMind(Mind):
         self._form_opinion(seen)
         for action in decision.actions:
             self._recall(seen.agent, action)
+
+    def _key(self, round: int) -> int:
+        """Everybody's draws of a round have this part of their path in common."""
+        if self._round_key[0] != round:
+            self._round_key = (round, derive(self._seed, self._world, round))
+        return self._round_key[1]
 
     def _form_opinion(self, seen: SocialObservation) -> None:
         agent = seen.agent

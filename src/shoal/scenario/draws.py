@@ -94,7 +94,7 @@ def _normal(distribution: Normal, u: Floats, low: float, high: float) -> Floats:
     low = max(low, -math.inf if distribution.min is None else distribution.min)
     high = min(high, math.inf if distribution.max is None else distribution.max)
     if deviation == 0:
-        return np.clip(np.full(len(u), mean), low, high)
+        return np.full(len(u), min(max(mean, low), high))
     first, last = (_normal_cdf((end - mean) / deviation) for end in (low, high))
     scores = _inverse_normal(np.clip(first + u * (last - first), 1e-15, 1 - 1e-15))
     values: Floats = np.clip(mean + deviation * scores, low, high)

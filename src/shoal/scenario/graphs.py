@@ -27,8 +27,8 @@ _EDGES_PER_CHUNK = 1_000_000
 _ATTEMPTS = 12
 #: Up to so many people, what is still missing after that is filled in one by one.
 _EXACT_UP_TO = 5_000
-#: Out-degrees lie between these multiples of the mean.
-_FEWEST, _MOST = 0.25, 1.75
+#: Nobody follows fewer than this share of the mean; the most that anybody follows lies as far above it.
+_FEWEST = 0.25
 #: Exponent of the popularity weights: in-degrees fall off with a power of about -2.5.
 _POPULARITY = -1 / 1.5
 _WEIGHT_UNIT = 1000
@@ -61,13 +61,16 @@ def _draw(seed: int, settings: FollowSettings, people: People) -> Draw:
 
 
 def _degrees(seed: int, settings: FollowSettings, count: int) -> Ints:
-    """How many each person follows: whole numbers around the mean, at least 1, at most everybody else."""
-    rows = np.arange(count)
-    wanted = np.full(count, settings.mean_degree)
-    if settings.graph != "small-world":
-        wanted *= _FEWEST + (_MOST - _FEWEST) * uniforms(derive(seed, "follows", "degree"), rows)
-    rounded = np.floor(wanted + uniforms(derive(seed, "follows", "rounding"), rows)).astype(np.int64)
-    return np.clip(rounded, 1, count - 1)
+    """How many each person follows: whole numbers around the mean, at least 1 (unless the mean is less)."""
+    mean, rows = min(settings.mean_degree, count - 1.0), np.arange(count)
+    fewest = min(mean, max(_FEWEST * mean, 1.0, 2 * mean - (count - 1)))
+    if settings.graph == "small-world":
+        fewest = mean
+    ranks = np.empty(count, dtype=np.float64)
+    # Evenly spread over the people in an order of their own, so that the mean is what was asked for.
+    ranks[np.argsort(hashes(derive(seed, "follows", "degree"), rows), kind="stable")] = (rows + 0.5) / count
+    wanted = fewest + 2 * (mean - fewest) * ranks
+    return np.floor(wanted + uniforms(derive(seed, "follows", "rounding"), rows)).astype(np.int64).clip(0, count - 1)
 
 
 def _popularity(seed: int, count: int) -> Ints:
@@ -130,23 +133,49 @@ def _chunks(count: int, degrees: Ints, draw: Draw, extra: Ints) -> Iterator[Ints
         rows = np.arange(start, min(start + step, count))
         edges = _distinct_edges(rows, degrees[rows], draw, count)
         first, last = np.searchsorted(extra, [start * count, (start + len(rows)) * count])
-        yield _union(edges, extra[first:last])
+        mine = extra[first:last]
+        yield _merged(edges, mine[~_among(mine, edges)])
 
 
 def _distinct_edges(rows: Ints, degrees: Ints, draw: Draw, count: int) -> Ints:
     """Draw, and draw again what hit oneself or somebody twice, until everybody has their number or attempts run out."""
-    edges = np.empty(0, dtype=np.int64)
-    missing = degrees.copy()
+    edges = late = np.empty(0, dtype=np.int64)
+    missing = degrees
     for attempt in range(_ATTEMPTS):
-        sources = np.repeat(rows, missing)
-        slots = np.arange(len(sources)) - np.repeat(np.cumsum(missing) - missing, missing)
-        targets = draw(sources, slots, attempt)
-        new = (sources * count + targets)[sources != targets]
-        edges = _union(edges, new)
-        missing = degrees - np.bincount(edges // count - rows[0], minlength=len(rows))
+        new = _attempted(rows, missing, draw, attempt, count)
+        new = new[~_among(new, edges) & ~_among(new, late)]
+        missing = missing - np.bincount(new // count - rows[0], minlength=len(rows))
+        # Later attempts are small: they are kept apart, so that the bulk is sorted only once.
+        edges, late = (new, late) if attempt == 0 else (edges, np.sort(np.concatenate([late, new])))
         if not missing.any():
-            return edges
-    return _completed(edges, rows, missing, count) if count <= _EXACT_UP_TO else edges
+            break
+    edges = _merged(edges, late)
+    return _completed(edges, rows, missing, count) if missing.any() and count <= _EXACT_UP_TO else edges
+
+
+def _attempted(rows: Ints, missing: Ints, draw: Draw, attempt: int, count: int) -> Ints:
+    """One edge for each that is missing, without those that cannot be used."""
+    sources = np.repeat(rows, missing)
+    slots = np.arange(len(sources)) - np.repeat(np.cumsum(missing) - missing, missing)
+    targets = draw(sources, slots, attempt)
+    return _unique((sources * count + targets)[sources != targets])
+
+
+def _among(edges: Ints, known: Ints) -> NDArray[np.bool_]:
+    if not len(known):
+        return np.zeros(len(edges), dtype=bool)
+    places = np.minimum(np.searchsorted(known, edges), len(known) - 1)
+    return np.equal(known[places], edges)
+
+
+def _unique(edges: Ints) -> Ints:
+    edges = np.sort(edges)
+    return edges[np.concatenate([[True], edges[1:] != edges[:-1]])] if len(edges) else edges
+
+
+def _merged(edges: Ints, more: Ints) -> Ints:
+    # A stable sort takes two sorted runs for what they are.
+    return np.sort(np.concatenate([edges, more]), kind="stable") if len(more) else edges
 
 
 def _completed(edges: Ints, rows: Ints, missing: Ints, count: int) -> Ints:
@@ -160,16 +189,13 @@ def _completed(edges: Ints, rows: Ints, missing: Ints, count: int) -> Ints:
     return np.sort(np.concatenate(added))
 
 
-def _union(edges: Ints, more: Ints) -> Ints:
-    return np.unique(np.concatenate([edges, more])) if len(more) else edges
-
-
 def _compressed(count: int, chunks: Iterator[Ints]) -> Graph:
     parts: list[NDArray[np.int32]] = []
     degrees = np.zeros(count, dtype=np.int64)
     for edges in chunks:
         sources, targets = np.divmod(edges, count)
-        degrees += np.bincount(sources, minlength=count) if len(edges) else 0
+        if len(edges):
+            degrees[sources[0] : sources[-1] + 1] += np.bincount(sources - sources[0])
         parts.append(targets.astype(np.int32))
     starts = np.concatenate([[0], np.cumsum(degrees)])
     return Graph(starts=starts, targets=np.concatenate(parts))
@@ -182,7 +208,7 @@ def _listed_edges(scenario: Scenario, count: int) -> Ints:
     for entry in scenario.population:
         if isinstance(entry, Person):
             edges += [(numbers[entry.name], numbers[name]) for name in entry.follows]
-    return np.unique(np.array([source * count + target for source, target in edges], dtype=np.int64))
+    return _unique(np.array([source * count + target for source, target in edges], dtype=np.int64))
 
 
 def _number(who: str | int, numbers: dict[str, int]) -> int:

@@ -69,15 +69,26 @@ class Feed:
         return {key // self._people for key in self._muted}
 
     def choose(self, round: int, agents: Agents, shape: Shape, weights: Weights) -> tuple[Rows, Rows]:
-        """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 at the end.
-
-        There are more in a line than are to be shown, because the same words can come from several people.
-        """
+        """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 for none."""
         first = self._first_row_of_round[max(len(self._first_row_of_round) - WINDOW_ROUNDS, 0)]
         general = self._ranking.general(weights, first, round)
         picture = _Picture(round, first, general, np.array(sorted(self._muted), np.int64), weights)
+        # More than are to be shown, because the same words can come from several people.
         followed = self._followed(picture, agents, 2 * shape.followed)
-        return followed, self._recommended(picture, agents, shape)
+        recommended = self._recommended(picture, agents, shape)
+        nothing = np.empty((len(agents), 0), np.int64)
+        followed = self._different(followed, nothing, shape.followed)
+        return followed, self._different(recommended, followed, shape.recommended)
+
+    def _different(self, rows: Rows, shown: Rows, count: int) -> Rows:
+        """The first rows of each line whose words are not shown already."""
+        roots = np.where(rows >= 0, self._posts.root[np.maximum(rows, 0)], -1)
+        repeated = (roots[:, :, None] == roots[:, None, :]) & np.tri(rows.shape[1], k=-1, dtype=np.bool_)
+        new = (rows >= 0) & ~repeated.any(axis=2)
+        if shown.shape[1]:
+            already = np.where(shown >= 0, self._posts.root[np.maximum(shown, 0)], -2)
+            new &= ~(roots[:, :, None] == already[:, None, :]).any(axis=2)
+        return np.where(new & (np.cumsum(new, axis=1) <= count), rows, -1)
 
     def _followed(self, picture: _Picture, agents: Agents, count: int) -> Rows:
         chosen = np.full((len(agents), count), -1, np.int64)

@@ -21,6 +21,7 @@ class Posts:
         self.post_id = np.zeros(_FIRST_CAPACITY, np.int64)
         self.author = np.zeros(_FIRST_CAPACITY, np.int32)
         self.root = np.zeros(_FIRST_CAPACITY, np.int32)
+        self.is_quote = np.zeros(_FIRST_CAPACITY, np.bool_)
         self.round = np.zeros(_FIRST_CAPACITY, np.int32)
         self.topics = np.full((_FIRST_CAPACITY, 2), -1, np.int16)
         #: Which way it leans, -100 to 100.
@@ -43,6 +44,7 @@ class Posts:
         self.post_id[row] = post_id
         self.author[row] = author
         self.root[row] = row if root is None else root
+        self.is_quote[row] = quote is not None
         self.round[row] = round
         return row
 

@@ -115,7 +115,7 @@ class Pools:
 
     def update(self, touched: Rows) -> None:
         """Take in the posts that were written or reacted to; only originals and quotes are recommended."""
-        originals = touched[(self._posts.root[touched] == touched) | self._is_quote(touched)]
+        originals = touched[(self._posts.root[touched] == touched) | self._posts.is_quote[touched]]
         if not len(originals):
             return
         self.hot = self._hottest(self.hot, originals, HOT_POOL_SIZE)
@@ -127,10 +127,6 @@ class Pools:
     def _hottest(self, pool: Rows, new: Rows, size: int) -> Rows:
         rows = np.unique(np.concatenate([pool[pool >= 0], new]))
         return best(candidates(self.heat(rows), rows)[None, :], size)[0] if len(rows) >= size else _padded(rows, size)
-
-    def _is_quote(self, rows: Rows) -> NDArray[np.bool_]:
-        quote = self._posts.quote
-        return np.fromiter((quote[row] is not None for row in rows.tolist()), np.bool_, len(rows))
 
 
 def _padded(rows: Rows, size: int) -> Rows:

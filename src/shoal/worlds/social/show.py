@@ -34,77 +34,80 @@ class Window:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._biggest_groups: list[Group] = []
+        self._biggest_groups: list[tuple[Group, GroupView]] = []
 
     def open(self, round: int, agents: NDArray[np.int64], shape: Shape, weights: Weights) -> list[Page]:
         state = self._state
-        self._biggest_groups = sorted(state.groups.values(), key=lambda g: (-len(g.members), g.group_id))[
-            :_GROUPS_SHOWN
-        ]
+        self._biggest_groups = _biggest_groups(state)
         followed, recommended = state.feed.choose(round, agents, shape, weights)
-        rows = np.unique(np.concatenate([followed.ravel(), recommended.ravel()]))
-        rows = rows[rows >= 0]
-        views = dict(zip(rows.tolist(), show_posts(state, rows, round, shape.comments), strict=True))
-        strangers = self._strangers(agents, recommended)
-        roots = dict(zip(rows.tolist(), state.posts.root[rows].tolist(), strict=True))
+        shown, places = np.unique(np.concatenate([followed, recommended], axis=1), return_inverse=True)
+        views = np.empty(len(shown), object)
+        known = shown >= 0
+        views[known] = show_posts(state, shown[known], round, shape.comments)
+        above, below = np.split(views[places.reshape(len(agents), -1)], [followed.shape[1]], axis=1)
+        targets = self._targets(np.concatenate([followed, recommended], axis=1))
+        pages = map(
+            self._page, agents.tolist(), above.tolist(), below.tolist(), self._strangers(agents, recommended).tolist(),
+            targets.tolist(),
+        )  # fmt: skip
         muters = state.feed.muters()
-        pages = []
-        for agent, above, below, unknown in zip(
-            agents.tolist(), followed.tolist(), recommended.tolist(), strangers.tolist(), strict=True
-        ):
-            seen: set[int] = set()
-            top = _different(above, roots, seen, shape.followed)
-            rest = _different(below, roots, seen, shape.recommended)
-            page = Page(
-                tuple([views[row] for row in top]),
-                tuple([views[row] for row in rest]),
-                tuple([views[row].author_id for row, new in zip(below, unknown, strict=True) if new and row in rest]),
-                tuple([views[row].post_id for row in (*top, *rest) if self._reacted(agent, row, roots[row])]),
-            )
-            pages.append(self._without_muted(agent, page) if agent in muters else page)
-        return pages
+        return [self._without_muted(page, agent, muters) for page, agent in zip(pages, agents.tolist(), strict=True)]
 
     def groups(self, agent: int) -> tuple[GroupView, ...]:
-        """The biggest groups, and all that the agent is in."""
+        """All groups that the agent is in, and the biggest others."""
         state = self._state
-        if not state.groups:
-            return ()
-        joined = [state.groups[group_id] for group_id in state.group_ids_of.get(agent, ())]
-        others = [group for group in self._biggest_groups if agent not in group.members]
-        return tuple(show_group(state, group, agent) for group in joined + others)
+        joined = state.group_ids_of.get(agent)
+        others = [view for group, view in self._biggest_groups if agent not in group.members]
+        return (*(show_group(state, state.groups[group_id], agent) for group_id in joined or ()), *others)
 
-    def _strangers(self, agents: NDArray[np.int64], recommended: Rows) -> NDArray[np.bool_]:
+    def _page(
+        self,
+        agent: int,
+        above: list[PostView | None],
+        below: list[PostView | None],
+        strangers: list[int],
+        targets: list[int],
+    ) -> Page:
+        followed = tuple([post for post in above if post is not None])
+        recommended = tuple([post for post in below if post is not None])
+        reacted, people = self._state.reacted, self._state.people
+        return Page(
+            followed,
+            recommended,
+            tuple([author for author in strangers if author >= 0]),
+            tuple([
+                post.post_id
+                for post, row in zip(above + below, targets, strict=True)
+                if post is not None and row * people + agent in reacted
+            ]),
+        )  # fmt: skip
+
+    def _targets(self, rows: Rows) -> Rows:
+        """The rows that reactions to these posts would concern."""
+        posts = self._state.posts
+        shown = np.maximum(rows, 0)
+        return np.where(posts.is_quote[shown], shown, posts.root[shown])
+
+    def _strangers(self, agents: NDArray[np.int64], recommended: Rows) -> NDArray[np.int64]:
+        """Authors of recommended posts whom the agent does not follow; -1 for the others."""
         authors = self._state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
         who = np.broadcast_to(agents[:, None], recommended.shape)
         known = self._state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
-        return np.asarray((recommended >= 0) & ~known)
+        return np.where((recommended >= 0) & ~known, authors, -1)
 
-    def _reacted(self, agent: int, row: int, root: int) -> bool:
-        state = self._state
-        target = row if state.posts.quote[row] is not None else root
-        return (
-            state.likes.given(agent, target) or state.shares.given(agent, root) or state.dislikes.given(agent, target)
-        )
-
-    def _without_muted(self, agent: int, page: Page) -> Page:
-        state = self._state
+    def _without_muted(self, page: Page, agent: int, muters: set[int]) -> Page:
+        if agent not in muters:
+            return page
         return page._replace(
-            followed=tuple(without_muted(state, agent, post) for post in page.followed),
-            recommended=tuple(without_muted(state, agent, post) for post in page.recommended),
+            followed=tuple(without_muted(self._state, agent, post) for post in page.followed),
+            recommended=tuple(without_muted(self._state, agent, post) for post in page.recommended),
         )
 
 
-def _different(rows: list[int], roots: dict[int, int], seen: set[int], count: int) -> list[int]:
-    """The first rows that do not repeat what was already seen; a quote says something of its own, a repost does not."""
-    chosen: list[int] = []
-    for row in rows:
-        if row < 0 or len(chosen) == count:
-            break
-        root = roots[row]
-        if root not in seen:
-            seen.add(root)
-            chosen.append(row)
-    return chosen
+def _biggest_groups(state: State) -> list[tuple[Group, GroupView]]:
+    """The biggest groups, as those see them who are not in them."""
+    biggest = sorted(state.groups.values(), key=lambda group: (-len(group.members), group.group_id))[:_GROUPS_SHOWN]
+    return [(group, GroupView(group.group_id, group.name, len(group.members), False, ())) for group in biggest]
 
 
 def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_shown: int) -> list[PostView]:
@@ -141,7 +144,7 @@ def _topics(state: State, row: int) -> tuple[str, ...]:
 
 def show_comments(state: State, row: int, root: int, count: int) -> tuple[CommentView, ...]:
     comments = state.comments
-    said_under = row if state.posts.quote[row] is not None else root
+    said_under = row if state.posts.is_quote[row] else root
     return tuple(
         CommentView(
             comments.comment_id[c], comments.author[c], state.names[comments.author[c]], comments.content[c],
@@ -158,10 +161,10 @@ def without_muted(state: State, agent: int, post: PostView) -> PostView:
 
 
 def show_group(state: State, group: Group, agent: int) -> GroupView:
-    joined = agent in group.members
+    """A group as its members see it."""
     messages = tuple(
         MessageView(author, state.names[author], content)
-        for author, content in (group.messages[-_MESSAGES_SHOWN:] if joined else ())
+        for author, content in group.messages[-_MESSAGES_SHOWN:]
         if not state.feed.is_muted(agent, author)
     )
-    return GroupView(group.group_id, group.name, len(group.members), joined, messages)
+    return GroupView(group.group_id, group.name, len(group.members), True, messages)

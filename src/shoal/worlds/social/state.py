@@ -14,7 +14,7 @@ from shoal.worlds.social.feed import Feed
 from shoal.worlds.social.follows import Follows
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.recommend import Pools, Ranking
-from shoal.worlds.social.search import Index
+from shoal.worlds.social.search import Directory
 from shoal.worlds.social.views import Answer
 from shoal.worlds.social.words import Reader
 
@@ -105,12 +105,14 @@ class State:
         self.likes, self.dislikes = Ratings(LIKE, people), Ratings(DISLIKE, people)
         self.shares, self.reports = Ratings(SHARE, people), Ratings(REPORT, people)
         self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE, people), Ratings(COMMENT_DISLIKE, people)
+        #: `row * people + agent` of everything an agent liked, disliked or shared.
+        self.reacted: set[int] = set()
         self.mutes: dict[tuple[int, int], int] = {}
         self.groups: dict[int, Group] = {}
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
         self.answers: dict[int, list[Answer]] = {}
-        self.index = Index(self.posts, self.names)
+        self.directory = Directory(self.names)
         self.self_rating = True
         self.comments_shown = 0
         self.first_follow_id = graph.edges + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from shoal.worlds.social.search import find_posts
 from shoal.worlds.social.show import show_posts
 from shoal.worlds.social.state import Done, Rejected, State, Turn
 from shoal.worlds.social.views import Answer
@@ -16,7 +17,9 @@ _USERS_FOUND = 5
 def search_posts(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     query = _query(args)
     heard = (
-        row for row in state.index.posts(query) if not state.feed.is_muted(turn.agent, int(state.posts.author[row]))
+        row
+        for row in find_posts(state.posts, query)
+        if not state.feed.is_muted(turn.agent, int(state.posts.author[row]))
     )
     found = tuple(show_posts(state, list(islice(heard, _POSTS_FOUND)), turn.round, state.comments_shown))
     _answer(state, turn, Answer("SEARCH_POSTS", query, posts=found))
@@ -25,7 +28,7 @@ def search_posts(state: State, turn: Turn, args: dict[str, Any]) -> Done:
 
 def search_user(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     query = _query(args)
-    found = state.index.people(query)[:_USERS_FOUND]
+    found = state.directory.find(query)[:_USERS_FOUND]
     _answer(state, turn, Answer("SEARCH_USER", query, users=tuple((agent, state.names[agent]) for agent in found)))
     return Done({"query": query}, {"query": query, "users": found})
 

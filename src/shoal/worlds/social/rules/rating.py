@@ -58,6 +58,7 @@ def _rate_post(state: State, turn: Turn, row: int, ratings: Ratings) -> Done:
     if not state.self_rating and state.posts.author[row] == turn.agent:
         raise Rejected("agents cannot rate their own posts here")
     rating_id = _give(turn, row, ratings, state.posts)
+    state.reacted.add(row * state.people + turn.agent)
     state.touched_posts.add(row)
     about = about_post(state, row)
     state.rows.add(ratings.kind.insert, rating_id, turn.agent, about["post_id"], turn.created_at)
@@ -67,6 +68,8 @@ def _rate_post(state: State, turn: Turn, row: int, ratings: Ratings) -> Done:
 def _unrate_post(state: State, turn: Turn, args: dict[str, Any], ratings: Ratings) -> Done:
     row = find_post(state, args["post_id"])
     rating_id = _take_back(state, turn, row, ratings, state.posts)
+    if not any(other.given(turn.agent, row) for other in (state.likes, state.dislikes, state.shares)):
+        state.reacted.remove(row * state.people + turn.agent)
     state.touched_posts.add(row)
     about = about_post(state, row)
     return Done(about, {"post_id": about["post_id"], ratings.kind.id_name: rating_id})

@@ -13,7 +13,7 @@ def find_post(state: State, post_id: int) -> int:
     row = state.posts.row_of.get(post_id)
     if row is None:
         raise Rejected(f"there is no post {post_id}")
-    return row if state.posts.quote[row] is not None else int(state.posts.root[row])
+    return row if state.posts.is_quote[row] else int(state.posts.root[row])
 
 
 def about_post(state: State, row: int) -> dict[str, Any]:
@@ -74,6 +74,7 @@ def _share(state: State, turn: Turn, root: int, done: str) -> dict[str, Any]:
     if state.shares.given(turn.agent, root):
         raise Rejected(f"this post was already {done}")
     state.shares.give(turn.agent, root, 0)
+    state.reacted.add(root * state.people + turn.agent)
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
     return about_post(state, root)
