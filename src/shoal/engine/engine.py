@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,13 +18,16 @@ import msgspec
 import numpy as np
 
 from shoal.engine.deliberation import Deliberation
-from shoal.engine.record import Ledger, Record, Tally, chain, encode
+from shoal.engine.record import Ledger, Record, Tape, chain
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
-from shoal.types import Decision, Event, Notice, Observation, World
+from shoal.types import Decision, Observation, World
 
 #: Decisions under way when a run is stopped have this long to come in and be journaled.
 STOP_GRACE_SECONDS = 5.0
+
+#: Agents handled together, so that what they see and do is still in the processor's cache when it is used.
+_CHUNK = 1024
 
 Pending = asyncio.Task[Decision]
 D = TypeVar("D", Decision, Pending)
@@ -51,13 +54,15 @@ class Engine:
         self._digest = ""
         self._unseen: dict[int, deque[tuple[int, Decision | Pending]]] = {}
         self._tasks: set[Pending] = set()
-        self._mark = (time.perf_counter(), 0, 0.0)
+        self._mark = (0, time.perf_counter(), 0.0)
 
     async def run(self, rounds: int, stop: asyncio.Event) -> str:
         """Advance to the last round; returns the digest of the history."""
         stopping = asyncio.create_task(stop.wait())
         try:
-            self._commit(0, self._world.begin(0), Counter(), 0)
+            beginning = Tape()
+            beginning.add(self._world.begin(0))
+            self._commit(0, beginning, 0)
             in_flight: deque[_Open] = deque()
             for round in range(1, rounds + 1):
                 if len(in_flight) == self._world.visibility:
@@ -84,27 +89,28 @@ class Engine:
 
     async def _finish(self, opened: _Open, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
-        round = opened.round
-        events: list[Event | Notice] = []
-        decisions = opened.decisions
-        failures: Counter[str] = Counter()
+        round, decisions = opened.round, opened.decisions
+        tape = Tape()
         for n, group in enumerate(opened.groups):
             if n:
                 decisions = self._decide(round, group)
             settled = await self._settle(decisions, stopping)
             if n == 0:
-                events.extend(self._world.begin(round))
-            events.extend(self._apply(round, group, settled))
-            failures.update(decision.failure for decision in settled if decision.failure)
+                tape.add(self._world.begin(round))
+            self._apply(round, group, settled, tape)
         if not opened.groups:
-            events.extend(self._world.begin(round))
+            tape.add(self._world.begin(round))
         if stopping.done():
             raise Stopped("stopped before this round was committed")
-        self._commit(round, events, failures, sum(map(len, opened.groups)))
+        self._commit(round, tape, sum(map(len, opened.groups)))
 
     def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
         make = self._ask if self._deliberation.outside else self._decide_at_once
-        return [make(observation) for observation in self._world.observe(round, agents)]
+        return [
+            make(observation)
+            for first in range(0, len(agents), _CHUNK)
+            for observation in self._world.observe(round, agents[first : first + _CHUNK])
+        ]
 
     def _decide_at_once(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:
@@ -150,43 +156,27 @@ class Engine:
             _raise_first(waiting)
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
 
-    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision]) -> list[Event]:
+    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], tape: Tape) -> None:
         """Carry out all turns, in an order that is drawn and does not depend on who was first to decide."""
-        order = np.argsort(
-            hashes(derive(self._seed, self._world.name, round, "order"), np.asarray(agents)), kind="stable"
-        )
-        events: list[Event] = []
-        for n in order.tolist():
-            events.extend(self._world.apply(round, agents[n], decisions[n]))
-        return events
+        key = derive(self._seed, self._world.name, round, "order")
+        order = np.argsort(hashes(key, np.asarray(agents)), kind="stable").tolist()
+        apply = self._world.apply
+        for first in range(0, len(order), _CHUNK):
+            tape.add([event for n in order[first : first + _CHUNK] for event in apply(round, agents[n], decisions[n])])
+        tape.failed(decision.failure for decision in decisions if decision.failure is not None)
 
-    def _commit(self, round: int, events: Sequence[Event | Notice], failures: Counter[str], acting: int) -> None:
-        lines = encode(events)
+    def _commit(self, round: int, tape: Tape, acting: int) -> None:
+        lines = tape.lines()
         self._digest = chain(self._digest, lines)
-        tally = self._tally(events, failures, acting)
+        tally = tape.tally(acting, *self._measured())
         hours = self._world.hours(round)
         self._ledger.commit(Record(self._world.name, round, lines, self._world.writes(), self._digest, hours, tally))
 
-    def _tally(self, events: Sequence[Event | Notice], failures: Counter[str], acting: int) -> Tally:
-        since, calls, deciding = self._mark
-        self._mark = now, calls_now, deciding_now = (
-            time.perf_counter(),
-            self._deliberation.calls,
-            self._deliberation.seconds,
-        )
-        kinds = Counter(event.action_type for event in events if isinstance(event, Event) and event.success)
-        acted = sum(isinstance(event, Event) for event in events)
-        return Tally(
-            acting=acting,
-            actions=kinds.total(),
-            kinds=kinds,
-            rejected=acted - kinds.total() - failures.total(),
-            errors=failures.total() - failures["timeout"],
-            timeouts=failures["timeout"],
-            calls=calls_now - calls,
-            seconds=now - since,
-            deciding_seconds=deciding_now - deciding,
-        )
+    def _measured(self) -> tuple[int, float, float]:
+        """Calls made, seconds gone by and seconds spent deciding since this was last asked."""
+        before = self._mark
+        self._mark = (self._deliberation.calls, time.perf_counter(), self._deliberation.seconds)
+        return (self._mark[0] - before[0], self._mark[1] - before[1], self._mark[2] - before[2])
 
 
 def _knowing(observation: Observation, own_past: Sequence[Decision]) -> Observation:

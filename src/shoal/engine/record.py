@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Protocol
@@ -53,9 +53,41 @@ class Ledger(Protocol):
         ...
 
 
-def encode(events: Iterable[Event | Notice]) -> bytes:
-    """Lines of the stream."""
-    return _encoder.encode_lines(events)
+class Tape:
+    """Gathers what happens in a round: as lines at once, and counted."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._kinds: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._acted = 0
+
+    def add(self, events: Sequence[Event | Notice]) -> None:
+        self._parts.append(_encoder.encode_lines(events))
+        acts = [event for event in events if isinstance(event, Event)]
+        self._acted += len(acts)
+        self._kinds.update([event.action_type for event in acts if event.success])
+
+    def failed(self, failures: Iterable[str]) -> None:
+        """Turns that came to nothing because there was no decision."""
+        self._failures.update(failures)
+
+    def lines(self) -> bytes:
+        return b"".join(self._parts)
+
+    def tally(self, acting: int, calls: int, seconds: float, deciding_seconds: float) -> Tally:
+        done, failed = self._kinds.total(), self._failures.total()
+        return Tally(
+            acting=acting,
+            actions=done,
+            kinds=self._kinds,
+            rejected=self._acted - done - failed,
+            errors=failed - self._failures["timeout"],
+            timeouts=self._failures["timeout"],
+            calls=calls,
+            seconds=seconds,
+            deciding_seconds=deciding_seconds,
+        )
 
 
 def chain(before: str, lines: bytes) -> str:

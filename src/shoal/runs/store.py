@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,10 @@ class Store:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """A stream that cannot be synced is complete again after resume."""
         os.close(self._stream)
+        # One file that can be read from anywhere; with a reader on it, it stays as it is until the next time.
+        with suppress(sqlite3.Error):
+            self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
 
     def _connect(self) -> sqlite3.Connection:

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -81,7 +81,8 @@ async def _work(
                 name: stack.enter_context(store) for name, store in _stores(directory, simulation, versions).items()
             }
             ledgers = _observed(stores, reporter.take_in, watch)
-            await _advance(simulation, simulation.rounds, journal, ledgers, versions, stop)
+            rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
+            await _advance(simulation, rounds, journal, ledgers, versions, stop)
             for name, store in stores.items():
                 store.finish(reporter.state.worlds[name].actions_count)
 
@@ -91,16 +92,15 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> 
     config = directory.config()
     versions = (config.shoal_version, shoal.__version__)
     state = directory.new_state()
+    state.become(Status.RUNNING)
     async with Journal.sealed(directory.journal) as journal:
         simulation = build_from(config, journal)
         witnesses = {name: Witness(directory.path, world, versions) for name, world in simulation.worlds.items()}
-        state.total_rounds = min(witness.rounds for witness in witnesses.values())
+        rounds = {name: witness.rounds for name, witness in witnesses.items()}
         with _rare_collections():
-            await _advance(
-                simulation, state.total_rounds, journal, _observed(witnesses, state.take_in, watch), versions, stop
-            )
-    state.become(Status.RUNNING)
-    state.become(Status.COMPLETED)
+            await _advance(simulation, rounds, journal, _observed(witnesses, state.take_in, watch), versions, stop)
+    whole = all(world.completed for world in state.worlds.values())
+    state.become(Status.COMPLETED if whole else Status.STOPPED)
     return _outcome(directory, state)
 
 
@@ -112,26 +112,26 @@ def build_from(config: Config, journal: Journal) -> Simulation:
 
 async def _advance(
     simulation: Simulation,
-    rounds: int,
+    rounds: Mapping[str, int],
     journal: Journal,
     ledgers: Mapping[str, Ledger],
     versions: Versions,
     stop: asyncio.Event,
 ) -> None:
     """All worlds side by side. The first error ends them all."""
-    engines = [
-        Engine(
+    engines = {
+        name: Engine(
             world,
             Deliberation(simulation.minds[name], journal, simulation.limits, versions),
             ledgers[name],
             simulation.seed,
         )
         for name, world in simulation.worlds.items()
-    ]
+    }
     try:
         async with asyncio.TaskGroup() as group:
-            for engine in engines:
-                group.create_task(engine.run(rounds, stop))
+            for name, engine in engines.items():
+                group.create_task(engine.run(rounds[name], stop))
     except BaseExceptionGroup as errors:
         raise _first(errors) from None
 
@@ -243,6 +243,11 @@ def _measured(record: Record) -> dict[str, Any]:
         "deciding_seconds": round(tally.deciding_seconds, 6),
         "at": wall_clock(),
     }
+
+
+def outcome_of(directory: RunDirectory) -> Outcome:
+    """How far a run has come, as its directory says it."""
+    return replace(_outcome(directory, directory.state()), status=directory.status())
 
 
 def _outcome(directory: RunDirectory, state: RunState) -> Outcome:

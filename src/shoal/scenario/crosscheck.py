@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 
 from shoal.agents.settings import HeuristicSettings, ScriptedSettings, ScriptedTurn
-from shoal.scenario.actions import known_actions
 from shoal.scenario.entries import MAX_PEOPLE, MOST_FOLLOWED, RANDOM, Group, Person, listed, size
 from shoal.scenario.events import BroadcastEvent, PostEvent
 from shoal.scenario.follows import FollowSettings
 from shoal.scenario.problems import Path, Problem, hint
 from shoal.types import MAX_ACTIONS_PER_TURN
 from shoal.worlds.clock import TimeSettings
+from shoal.worlds.social.rules import ACTIONS
 from shoal.worlds.social.settings import SocialSettings
 
 Entries = tuple[Person | Group, ...]
@@ -124,17 +124,16 @@ def worlds(known: Mapping[str, SocialSettings], events: Events, mind: Mind) -> I
 
 def actions(known_worlds: Mapping[str, SocialSettings], mind: Mind) -> Iterator[Problem]:
     """Actions that nobody can take, or that lack an argument."""
-    known = known_actions()
     for name, world in known_worlds.items():
         for index, action in enumerate(world.actions or ()):
-            if action not in known:
-                yield Problem(("worlds", name, "actions", index), f"unknown action {action!r}{hint(action, known)}")
+            if action not in ACTIONS:
+                yield Problem(("worlds", name, "actions", index), f"unknown action {action!r}{hint(action, ACTIONS)}")
     for index, turn in _turns(mind):
         path = ("mind", "turns", index)
-        if turn.action not in known:
-            yield Problem((*path, "action"), f"unknown action {turn.action!r}{hint(turn.action, known)}")
+        if turn.action not in ACTIONS:
+            yield Problem((*path, "action"), f"unknown action {turn.action!r}{hint(turn.action, ACTIONS)}")
             continue
-        for argument in known[turn.action]:
+        for argument in ACTIONS[turn.action]:
             if argument not in turn.args:
                 near = hint(argument, turn.args).replace("did you mean", "is it")
                 place = (*path, "args") if turn.args else path

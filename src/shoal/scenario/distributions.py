@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from shoal.scenario.fields import Model, Number, Whole
-from shoal.scenario.problems import expected, hint, one_of, wrong
+from shoal.scenario.problems import expected, hint, one_of, wrong, wrong_key
 
 STANCE_WORDS: Mapping[str, float] = {"supportive": 0.7, "opposing": -0.7, "neutral": 0.0, "observer": 0.0}
 GENDERS = ("female", "male", "other")
@@ -49,7 +49,7 @@ Weights = Annotated[dict[str, Weight], BeforeValidator(_weights), AfterValidator
 def _known_genders(value: dict[str, float]) -> dict[str, float]:
     for word in value:
         if word not in GENDERS:
-            raise wrong(f"unknown gender {word!r}, expected {one_of(GENDERS)}{hint(word, GENDERS)}", word)
+            raise wrong_key(f"unknown gender {word!r}, expected {one_of(GENDERS)}{hint(word, GENDERS)}", word)
     return value
 
 
@@ -106,17 +106,17 @@ def _numeric_keys(value: object) -> object:
     if isinstance(value, (list, tuple)):
         return {_as_number(item, index): 1.0 for index, item in enumerate(value)}
     if isinstance(value, Mapping):
-        return {_as_number(word, word): weight for word, weight in value.items()}
+        return {_as_number(word, str(word)): weight for word, weight in value.items()}
     raise wrong(expected("weights such as {18: 1, 30: 2}", value))
 
 
-def _as_number(value: object, at: Any) -> float:
+def _as_number(value: object, at: str | int) -> float:
     if isinstance(value, (int, float, str)) and not isinstance(value, bool):
         try:
             return float(value)
         except ValueError:
             pass
-    raise wrong(expected("a number", value), at if isinstance(at, int) else str(at))
+    raise wrong(expected("a number", value), at) if isinstance(at, int) else wrong_key(expected("a number", value), at)
 
 
 class Choice(Model):
@@ -154,7 +154,7 @@ def _require_one_shape(value: Mapping[Any, Any]) -> None:
         return
     word = str(next(iter(value)))
     text = f"unknown distribution {word!r}, expected {one_of(NUMERIC_SHAPES)}{hint(word, NUMERIC_SHAPES)}"
-    raise wrong(text, f"{word}")
+    raise wrong_key(text, word)
 
 
 Numeric = Annotated[

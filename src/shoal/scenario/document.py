@@ -7,14 +7,14 @@ a few hundred kilobytes of `[` would end the process. Scalars follow YAML 1.2: `
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isinf
 from typing import Any
 
 import yaml
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.problems import Path, show
+from shoal.scenario.problems import Path, Problem
 
 MAX_DEPTH = 40
 #: Values that aliases may repeat in all; more is a mistake or an attack.
@@ -37,6 +37,8 @@ class Document:
     value: Any
     values: dict[Path, Position] = field(default_factory=dict)
     keys: dict[Path, Position] = field(default_factory=dict)
+    #: What is wrong already, before anybody asks what the values mean.
+    problems: list[tuple[Position, Problem]] = field(default_factory=list)
 
     def find(self, path: Path) -> Position:
         """Where the value is, or the nearest thing around it that is written down."""
@@ -67,7 +69,6 @@ class _Reader:
     stack: list[_Open] = field(default_factory=list)
     anchors: dict[str, Any] = field(default_factory=dict)
     repeated: int = 0
-    problems: list[str] = field(default_factory=list)
     root: Any = None
 
     def read(self, text: str) -> Document:
@@ -77,9 +78,7 @@ class _Reader:
             raise ScenarioInvalid([self._syntax(error)]) from error
         except yaml.reader.ReaderError as error:
             raise ScenarioInvalid([f"{self.name}: {_unreadable(error)}"]) from error
-        if self.problems:
-            raise ScenarioInvalid(self.problems)
-        return Document(self.root, self.document.values, self.document.keys)
+        return replace(self.document, value=self.root)
 
     def _take_all(self, text: str) -> None:
         documents = 0
@@ -107,20 +106,25 @@ class _Reader:
             return
         value = self._scalar(event)
         self._remember(event.anchor, value)
-        self._place(event, value)
+        path = self._place(event, value)
+        if event.implicit[0] and _endless(value):
+            problem = Problem(path, f"expected a finite number, found {event.value!r}")
+            self.document.problems.append((_position(event), problem))
 
     def _take_key(self, event: yaml.ScalarEvent, top: _Open, mapping: dict[str, Any]) -> None:
         self._remember(event.anchor, event.value)
-        top.key = event.value
+        top.key, path = event.value, (*top.path, event.value)
         if event.value in mapping:
-            first = self.document.keys[(*top.path, event.value)][0]
-            self.problems.append(self._at(event, f"the key {event.value!r} is already in line {first}"))
+            first = self.document.keys[path][0]
+            problem = Problem(path, f"the key {event.value!r} is already in line {first}", at_key=True)
+            self.document.problems.append((_position(event), problem))
         else:
-            self.document.keys[(*top.path, event.value)] = _position(event)
+            self.document.keys[path] = _position(event)
 
     def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
         if len(self.stack) >= MAX_DEPTH:
             self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+        self._require_no_tag(event)
         path = self._place(event, value)
         self.stack.append(_Open(value, path, event.anchor))
 
@@ -146,14 +150,10 @@ class _Reader:
         return key
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
-        if not event.implicit[0] and event.tag not in (None, "!", "tag:yaml.org,2002:str"):
-            self._refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
+        self._require_no_tag(event, "tag:yaml.org,2002:str")
         if not event.implicit[0]:
             return event.value
-        value = _plain(event.value)
-        if _NOT_FINITE.fullmatch(event.value) or (isinstance(value, float) and isinf(value)):
-            self.problems.append(self._at(event, f"expected a finite number, found {event.value!r}"))
-        return value
+        return _plain(event.value)
 
     def _repeat(self, event: yaml.AliasEvent) -> Any:
         name = str(event.anchor)
@@ -169,11 +169,12 @@ class _Reader:
             self.anchors[anchor] = value
 
     def _refuse(self, event: yaml.Event, text: str) -> None:
-        raise ScenarioInvalid([*self.problems, self._at(event, text)])
-
-    def _at(self, event: yaml.Event, text: str) -> str:
         line, column = _position(event)
-        return f"{self.name}:{line}:{column}: {text}"
+        raise ScenarioInvalid([f"{self.name}:{line}:{column}: {text}"])
+
+    def _require_no_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, *allowed: str) -> None:
+        if event.tag not in (None, "!", *allowed):
+            self._refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
 
     def _syntax(self, error: yaml.MarkedYAMLError) -> str:
         mark: Any = error.problem_mark or error.context_mark
@@ -191,6 +192,12 @@ def _plain(text: str) -> Any:
     if _INT.fullmatch(text) and len(text) <= 40:
         return int(text)
     return float(text) if _FLOAT.fullmatch(text) else text
+
+
+def _endless(value: Any) -> bool:
+    if isinstance(value, str):
+        return _NOT_FINITE.fullmatch(value) is not None
+    return isinstance(value, float) and isinf(value)
 
 
 def _position(event: yaml.Event) -> Position:
@@ -232,4 +239,4 @@ def _advice(problem: str) -> str:
 
 
 def _unreadable(error: yaml.reader.ReaderError) -> str:
-    return f"not a text file: it contains the character {show(error.character)}"
+    return f"not a text file: it contains the character U+{int(error.character):04X}"

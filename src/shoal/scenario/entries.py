@@ -21,7 +21,7 @@ from shoal.scenario.distributions import (
     stance_number,
 )
 from shoal.scenario.fields import Hours, Model, Number, Text, Whole
-from shoal.scenario.problems import Problem, expected, hint, refuse, show, wrong
+from shoal.scenario.problems import expected, hint, show, wrong, wrong_key
 
 #: Words that stand for somebody in events, so nobody can be called that.
 RANDOM, MOST_FOLLOWED = "random", "most_followed"
@@ -114,7 +114,7 @@ def _require_kind(value: Mapping[str, Any]) -> None:
     for key in value:
         guess = hint(key, ("name", "count"))
         if guess and key not in Group.model_fields and key not in Person.model_fields:
-            raise refuse(Problem((key,), f"unknown field {key!r}{guess}"))
+            raise wrong_key(f"unknown field {key!r}{guess}", key)
     raise wrong(f"expected {_ENTRY}, found neither" if value else expected(_ENTRY, value))
 
 

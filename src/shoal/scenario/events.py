@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from shoal.scenario.entries import RANDOM, Name
 from shoal.scenario.fields import Model, Text, Who, Whole
-from shoal.scenario.problems import expected, hint, wrong
+from shoal.scenario.problems import expected, hint, wrong, wrong_key
 
 
 class PostEvent(Model):
@@ -56,7 +56,7 @@ def _require_kind(value: Mapping[str, Any]) -> None:
         return
     for key in value:
         if guess := hint(key, _KINDS):
-            raise wrong(f"unknown field {key!r}{guess}", key)
+            raise wrong_key(f"unknown field {key!r}{guess}", key)
     raise wrong("an event needs a `post` or a `broadcast`, found neither")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario import document, report
-from shoal.scenario.document import Document
+from shoal.scenario.document import Document, Position
 from shoal.scenario.models import Scenario
 from shoal.scenario.problems import Problem, expected, hint, show
 
@@ -17,7 +17,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 def load(path: Path) -> Scenario:
     """The scenario in a YAML or JSON file; ScenarioInvalid holds everything that is wrong with it."""
-    return parse(_text(path), str(path))
+    return parse(text_of(path), str(path))
 
 
 def parse(text: str, name: str) -> Scenario:
@@ -28,8 +28,13 @@ def parse(text: str, name: str) -> Scenario:
     if not isinstance(found.value, dict):
         raise ScenarioInvalid([f"{name}:1:1: {expected('a mapping such as population: {count: 200}', found.value)}"])
     scenario, problems = report.check(found.value)
-    if scenario is None:
-        raise ScenarioInvalid([line for _, line in sorted(_located(problem, found, name) for problem in problems)])
+    unread = [position for position, _ in found.problems]
+    placed = [(position_of(problem, found), problem) for problem in problems]
+    # A place that cannot even be read is not judged a second time.
+    placed = [*found.problems, *(item for item in placed if item[0] not in unread)]
+    if scenario is None or placed:
+        lines = sorted((position, said(problem)) for position, problem in placed)
+        raise ScenarioInvalid([f"{name}:{line}:{column}: {text}" for (line, column), text in lines])
     return scenario
 
 
@@ -37,11 +42,12 @@ def validate(value: Any, name: str = "scenario") -> Scenario:
     """The scenario in plain values, such as a stored simulation_config.json or the body of a request."""
     scenario, problems = report.check(value)
     if scenario is None:
-        raise ScenarioInvalid([f"{name}: {_said(problem)}" for problem in problems])
+        raise ScenarioInvalid([f"{name}: {said(problem)}" for problem in problems])
     return scenario
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """The text of a scenario file, or ScenarioInvalid with why it cannot be read."""
     if path.is_dir():
         raise ScenarioInvalid([f"{path}: a directory; a scenario is a YAML or JSON file"])
     if path.suffix.lower() not in SUFFIXES:
@@ -63,13 +69,14 @@ def _similar(path: Path) -> str:
     return hint(path.name, (other.name for other in path.parent.iterdir() if other.suffix.lower() in SUFFIXES))
 
 
-def _located(problem: Problem, found: Document, name: str) -> tuple[tuple[int, int], str]:
-    is_unknown = problem.text.startswith("unknown field ") and problem.path in found.keys
-    line, column = found.keys[problem.path] if is_unknown else found.find(problem.path)
-    return (line, column), f"{name}:{line}:{column}: {_said(problem)}"
+def position_of(problem: Problem, found: Document) -> Position:
+    """Line and column of what a problem is about."""
+    key = found.keys.get(problem.path) if problem.at_key else None
+    return key or found.find(problem.path)
 
 
-def _said(problem: Problem) -> str:
+def said(problem: Problem) -> str:
+    """A problem in words, with its path."""
     path = ".".join(map(str, problem.path))
     return f"{path}: {problem.text}" if path else problem.text
 
@@ -87,7 +94,7 @@ def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
         except ScenarioInvalid as error:
             problems += error.problems
     changed, found = report.check(value)
-    problems += [f"{_source(problem, sources)}: {_said(problem)}" for problem in found]
+    problems += [f"{_source(problem, sources)}: {said(problem)}" for problem in found]
     if changed is None or problems:
         raise ScenarioInvalid(problems)
     return changed
@@ -148,5 +155,5 @@ def _opened(below: Any, container: Any, part: str, name: str) -> dict[str, Any]:
 
 def _source(problem: Problem, sources: dict[tuple[str, ...], str]) -> str:
     path = tuple(map(str, problem.path))
-    known = (name for parts, name in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path)
-    return next(known, f"--set {', '.join(name.removeprefix('--set ') for name in sources.values())}")
+    known = [name for parts, name in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
+    return known[-1] if known else f"--set {', '.join(name.removeprefix('--set ') for name in sources.values())}"

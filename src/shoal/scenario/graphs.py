@@ -46,11 +46,6 @@ def follow_graph(scenario: Scenario, people: People) -> Graph:
     return _compressed(count, _chunks(count, degrees, _draw(seed, settings, people), extra))
 
 
-def most_followed(graph: Graph, people: int) -> int:
-    """The person with the most followers; of several the one with the lowest number."""
-    return int(np.argmax(np.bincount(graph.targets, minlength=people)))
-
-
 def _draw(seed: int, settings: FollowSettings, people: People) -> Draw:
     if settings.graph == "small-world":
         return _small_world(seed, settings.rewire, len(people))

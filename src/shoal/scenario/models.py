@@ -63,7 +63,7 @@ def _worlds(value: object) -> object:
         return _listed_worlds(value)
     if not isinstance(value, Mapping) or not value:
         raise wrong(expected("a list such as [twitter, reddit], or a mapping of names to settings", value))
-    problems = [Problem((str(name),), text) for name in value if (text := _bad_world_name(name))]
+    problems = [Problem((str(name),), text, at_key=True) for name in value if (text := _bad_world_name(name))]
     if problems:
         raise refuse(*problems)
     return {name: _with_kind(name, settings) for name, settings in value.items()}

@@ -124,7 +124,7 @@ class _Sampler:
         starts = np.floor(self._uniforms(entry, count, "hours") * _SPREAD).astype(np.int64)
         return np.array(days, dtype=np.uint32)[starts]
 
-    def _fill_interests(self, entry: int, where: slice, choice: Interests) -> None:
+    def _fill_interests(self, entry: int, where: slice, choice: Interests, keen_share: float = TOPIC_SHARE) -> None:
         words, count = list(choice.among), where.stop - where.start
         low, high = choice.pick
         sizes = low + np.floor(self._uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
@@ -133,7 +133,7 @@ class _Sampler:
         rows, width = self._people.interests[where], codes.shape[1]
         rows[:, :width] = codes
         if self._topic is not None and self._topic not in words:
-            keen = self._uniforms(entry, count, "topic") < TOPIC_SHARE
+            keen = self._uniforms(entry, count, "topic") < keen_share
             rows[keen, 1 : 1 + width] = codes[keen]
             rows[keen, 0] = 0
 
@@ -163,7 +163,7 @@ class _Sampler:
     def _fill_own_interests(self, entry: int, person: Person, number: int) -> None:
         """Who has an opinion cares about the topic; otherwise interests are exactly as stated."""
         if person.interests is None:
-            self._fill_interests(entry, slice(number, number + 1), _EVERYDAY)
+            self._fill_interests(entry, slice(number, number + 1), _EVERYDAY, 1.0 if person.stance else TOPIC_SHARE)
             return
         words = list(person.interests)
         if self._topic is not None and person.stance and self._topic not in words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 
 from pydantic_core import PydanticCustomError
 
@@ -12,6 +13,8 @@ Path = tuple[str | int, ...]
 
 #: The type of the validation errors that carry problems of ours.
 OURS = "shoal"
+#: Comparing words is slow, and a file with thousands of people may be wrong in thousands of places.
+_MAX_CANDIDATES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,8 @@ class Problem:
     text: str
     #: Other parts of the scenario that the verdict depends on: if one of them is broken, it cannot be trusted.
     needs: frozenset[str] = frozenset()
+    #: Whether the key at the end of the path is wrong, and not what stands behind it.
+    at_key: bool = False
 
 
 def refuse(*problems: Problem) -> PydanticCustomError:
@@ -35,6 +40,11 @@ def wrong(text: str, *path: str | int) -> PydanticCustomError:
     return refuse(Problem(path, text))
 
 
+def wrong_key(text: str, *path: str | int) -> PydanticCustomError:
+    """The same for a key that should not be there."""
+    return refuse(Problem(path, text, at_key=True))
+
+
 def expected(what: str, value: object) -> str:
     return f"expected {what}, found {show(value)}"
 
@@ -42,7 +52,7 @@ def expected(what: str, value: object) -> str:
 def nearest(word: object, known: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
     folded: dict[str, str] = {}
-    for candidate in known:
+    for candidate in islice(known, _MAX_CANDIDATES):
         folded.setdefault(candidate.casefold(), candidate)
     close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
     return folded[close[0]] if close else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import deepcopy
+from dataclasses import replace
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -44,6 +44,8 @@ _LIMITS: Mapping[str, tuple[str, str]] = {
 }
 _MISSING, _EXTRA = "missing", "extra_forbidden"
 _ROUNDS_OF_PRUNING = 8
+#: What takes the place of a wrong value that cannot be left out, so that what stands beside it can be looked at.
+_STAND_INS: Mapping[str | int, str | int] = {"post": "?", "broadcast": "?", "count": 1, "agent": 0, "action": "TREND"}
 
 
 def check(value: Any) -> tuple[Scenario | None, list[Problem]]:
@@ -62,16 +64,20 @@ def _consistency_was_checked(error: ValidationError) -> bool:
 
 
 def _problems(error: ValidationError, value: Any) -> list[Problem]:
-    merged: dict[Path, list[Problem]] = {}
+    certain: list[Problem] = []
+    branches: dict[Path, list[Problem]] = {}
     for details in error.errors(include_url=False):
         for problem in _translated(details, value):
-            merged.setdefault(problem.path, []).append(problem)
-    problems = [_one(path, several) for path, several in merged.items()]
-    return list(_without_echoes(problems))
+            if details["type"] in (OURS, _MISSING, _EXTRA):
+                certain.append(problem)
+            else:
+                branches.setdefault(problem.path, []).append(problem)
+    certain += [_one(path, several) for path, several in branches.items()]
+    return list(_without_echoes(list(dict.fromkeys(certain))))
 
 
 def _one(path: Path, several: list[Problem]) -> Problem:
-    """One problem per place: the branches of a union that failed are what was expected instead."""
+    """The branches of a union that failed are one problem: all of what was expected instead."""
     texts = list(dict.fromkeys(problem.text for problem in several))
     if len(texts) == 1 or not all(text.startswith("expected ") and ", found " in text for text in texts):
         return several[0]
@@ -92,12 +98,14 @@ def _translated(details: ErrorDetails, value: Any) -> Iterator[Problem]:
     path = _as_written(details["loc"], value)
     if details["type"] == OURS:
         for problem in details["ctx"]["problems"]:
-            yield Problem(_as_written((*details["loc"], *problem.path), value), problem.text, problem.needs)
+            path = _as_written((*details["loc"], *problem.path), value)
+            at_key = problem.at_key and path[-1:] == problem.path[-1:]
+            yield Problem(path, problem.text, problem.needs, at_key)
     elif details["type"] == _MISSING:
         yield Problem(path, _missing(details["loc"], details["input"]))
     elif details["type"] == _EXTRA:
         field = str(details["loc"][-1])
-        yield Problem((*path, field) if path[-1:] != (field,) else path, _extra(details["loc"], field))
+        yield Problem(path, _extra(details["loc"], field), at_key=True)
     else:
         yield Problem(path, _text(details))
 
@@ -106,6 +114,9 @@ def _as_written(loc: Iterable[str | int], value: Any) -> Path:
     """A location without what validation put into it: tags of unions, wrappers around short forms."""
     path: list[str | int] = []
     for part in loc:
+        if isinstance(part, str) and part.endswith(".0"):
+            # A number that was a key: 18 in the file, 18.0 to pydantic.
+            part = part.removesuffix(".0")
         if _leads_on(value, part):
             path.append(part)
             value = value[part]
@@ -121,7 +132,7 @@ def _leads_on(value: Any, part: str | int) -> bool:
 def _missing(loc: Path, value: Any) -> str:
     field = str(loc[-1])
     if isinstance(loc[-1], int):
-        return f"expected two values such as [40, 12], found {len(value) or 'none'}"
+        return f"expected a list of two values, found {len(value) or 'none'}"
     if loc[:1] == ("worlds",) and field == "kind":
         return "missing field 'kind'; a world that is not called twitter or reddit must say which of them it is"
     if loc == ("population",):
@@ -210,7 +221,7 @@ class _Pruned:
     """A copy of the value without what is wrong in it, which remembers the places that things had before."""
 
     def __init__(self, value: Any) -> None:
-        self.value = deepcopy(value)
+        self.value = _copied(value)
         #: Parts whose entries are no longer complete, so that nothing can be called unknown there.
         self.broken: set[str] = set()
         self._places: dict[Path, list[int]] = {}
@@ -227,7 +238,7 @@ class _Pruned:
             places = self._places.get(current)
             path = (*path, places[part] if places is not None and isinstance(part, int) else part)
             current = (*current, part)
-        return Problem(path, problem.text, problem.needs)
+        return replace(problem, path=path)
 
     def _remove(self, path: Path) -> None:
         if not path:
@@ -242,8 +253,8 @@ class _Pruned:
         if isinstance(parent, list):
             self._places.setdefault(path[:-1], list(range(len(parent)))).pop(int(path[-1]))
             parent.pop(int(path[-1]))
-        else:
-            parent.pop(path[-1], None)
+        elif parent.pop(path[-1], None) != (stand_in := _STAND_INS.get(path[-1])) and stand_in is not None:
+            parent[path[-1]] = stand_in
 
     def _note_broken(self, path: Path) -> None:
         if path[0] in ("rounds", "worlds") and len(path) <= 2:
@@ -252,6 +263,13 @@ class _Pruned:
             self.broken.add("numbers")
         if path == ("population",) or (path[0] == "population" and path[-1] == "name"):
             self.broken.add("names")
+
+
+def _copied(value: Any) -> Any:
+    """A copy that shares nothing, also where an alias stands for the same list twice."""
+    if isinstance(value, dict):
+        return {key: _copied(below) for key, below in value.items()}
+    return [_copied(below) for below in value] if isinstance(value, list) else value
 
 
 def _from_the_back(path: Path) -> list[tuple[bool, str | int]]:

@@ -88,7 +88,7 @@ class Activity:
         in_hours = (self._population.active_hours >> np.uint32(hour)) & np.uint32(1)
         chance = self._population.activity * np.float32(self.factor(hour))
         keen = (uniforms(key, self._agents) < chance) & (in_hours == 1)
-        return self._within_bounds(keen, in_hours == 1, derive(self._seed, self._world, round, "quota"))
+        return self._within_bounds(round, keen, in_hours == 1)
 
     def factor(self, hour: int) -> float:
         """How lively this hour is; where bands overlap the more special one counts."""
@@ -103,9 +103,11 @@ class Activity:
         )
         return next((factor for hours, factor in bands if hour in hours), 1.0)
 
-    def _within_bounds(self, keen: NDArray[np.bool_], able: NDArray[np.bool_], key: int) -> NDArray[np.int64]:
+    def _within_bounds(self, round: int, keen: NDArray[np.bool_], able: NDArray[np.bool_]) -> NDArray[np.int64]:
         chosen = self._agents[keen]
-        low, high = self._quota()
+        key = derive(self._seed, self._world, round, "quota")
+        low = self._quota(round, self._settings.agents_per_hour_min)
+        high = self._quota(round, self._settings.agents_per_hour_max)
         if high is not None and len(chosen) > high:
             return np.sort(self._first(chosen, high, key))
         if low is not None and len(chosen) < low:
@@ -113,10 +115,12 @@ class Activity:
             return np.sort(np.concatenate([chosen, self._first(others, low - len(chosen), key)]))
         return chosen
 
-    def _quota(self) -> tuple[int | None, int | None]:
-        hours = self._clock.minutes_per_round / 60
-        low, high = self._settings.agents_per_hour_min, self._settings.agents_per_hour_max
-        return (None if low is None else round(low * hours), None if high is None else round(high * hours))
+    def _quota(self, round: int, per_hour: int | None) -> int | None:
+        """The round's part of an hourly number. What does not divide evenly is due in a later round of the hour."""
+        if per_hour is None:
+            return None
+        per_round = per_hour * self._clock.minutes_per_round
+        return round * per_round // 60 - (round - 1) * per_round // 60
 
     @staticmethod
     def _first(agents: NDArray[np.int64], count: int, key: int) -> NDArray[np.int64]:

@@ -65,14 +65,15 @@ class Feed:
     def is_muted(self, muter: int, mutee: int) -> bool:
         return muter * self._people + mutee in self._muted
 
-    def muters(self) -> set[int]:
-        return {key // self._people for key in self._muted}
-
-    def choose(self, round: int, agents: Agents, shape: Shape, weights: Weights) -> tuple[Rows, Rows]:
-        """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 for none."""
+    def picture(self, round: int, weights: Weights) -> Picture:
+        """What choosing needs to know about this moment."""
         first = self._first_row_of_round[max(len(self._first_row_of_round) - WINDOW_ROUNDS, 0)]
-        general = self._ranking.general(weights, first, round)
-        picture = _Picture(round, first, general, np.array(sorted(self._muted), np.int64), weights)
+        muted = np.array(sorted(self._muted), np.int64)
+        muters = frozenset((muted // self._people).tolist())
+        return Picture(round, first, self._ranking.general(weights, first, round), muted, muters, weights)
+
+    def choose(self, picture: Picture, agents: Agents, shape: Shape) -> tuple[Rows, Rows]:
+        """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 for none."""
         # More than are to be shown, because the same words can come from several people.
         followed = self._followed(picture, agents, 2 * shape.followed)
         recommended = self._recommended(picture, agents, shape)
@@ -90,7 +91,7 @@ class Feed:
             new &= ~(roots[:, :, None] == already[:, None, :]).any(axis=2)
         return np.where(new & (np.cumsum(new, axis=1) <= count), rows, -1)
 
-    def _followed(self, picture: _Picture, agents: Agents, count: int) -> Rows:
+    def _followed(self, picture: Picture, agents: Agents, count: int) -> Rows:
         chosen = np.full((len(agents), count), -1, np.int64)
         starts, _ = self._follows.table()
         added, removed = self._follows.changes()
@@ -130,7 +131,7 @@ class Feed:
         more = np.where(places < high[:, None], added[np.minimum(places, len(added) - 1)] % self._people, -1)
         return np.concatenate([followees, more.astype(np.int32)], axis=1)
 
-    def _recommended(self, picture: _Picture, agents: Agents, shape: Shape) -> Rows:
+    def _recommended(self, picture: Picture, agents: Agents, shape: Shape) -> Rows:
         count = 2 * shape.recommended
         if not count or shape.recommendation == "none":
             return np.full((len(agents), count), -1, np.int64)
@@ -140,9 +141,11 @@ class Feed:
         rows = hot if shape.recommendation == "hot" else self._interesting(picture, agents, hot[:, :16])
         return self._rank(picture, agents, self._others(agents, rows), count)
 
-    def _interesting(self, picture: _Picture, agents: Agents, hot: Rows) -> Rows:
+    def _interesting(self, picture: Picture, agents: Agents, hot: Rows) -> Rows:
         """The hottest posts on some of each agent's interests, and of all."""
         interests = self._ranking.interests_of(agents)
+        if not interests.shape[1] or not len(self._pools.topics):
+            return hot
         known = np.maximum((interests >= 0).sum(axis=1), 1)
         key = derive(self._seed, self._world, picture.round, "interests")
         parts = [hot]
@@ -152,7 +155,7 @@ class Feed:
             parts.append(np.where((topic >= 0)[:, None], self._pools.topics[np.maximum(topic, 0)], -1))
         return _distinct(np.concatenate(parts, axis=1))
 
-    def _random(self, picture: _Picture, agents: Agents, count: int) -> Rows:
+    def _random(self, picture: Picture, agents: Agents, count: int) -> Rows:
         """Recent posts drawn by lot. The lot is cast per post and per agent, so a new post moves no other."""
         recent = np.arange(picture.first, self._posts.count, dtype=np.int64)
         recent = recent[self._posts.root[recent] == recent]
@@ -168,10 +171,10 @@ class Feed:
 
     def _others(self, agents: Agents, rows: Rows) -> Rows:
         """Without what the agent wrote itself."""
-        own = self._posts.author[self._posts.root[np.maximum(rows, 0)]] == agents[:, None]
+        own = self._posts.author[np.maximum(rows, 0)] == agents[:, None]
         return np.where(own, -1, rows)
 
-    def _rank(self, picture: _Picture, agents: Agents, rows: Rows, count: int) -> Rows:
+    def _rank(self, picture: Picture, agents: Agents, rows: Rows, count: int) -> Rows:
         """The best of these rows: first roughly, by what is the same for everybody, then by what it is to each."""
         rows = self._unmuted(picture, agents, rows)
         general = self._general(picture, rows)
@@ -181,13 +184,13 @@ class Feed:
         )
         return _at_least(best(candidates(scores, shortlist), count), count)
 
-    def _general(self, picture: _Picture, rows: Rows) -> NDArray[np.int64]:
+    def _general(self, picture: Picture, rows: Rows) -> NDArray[np.int64]:
         """Posts from before the window are in it only by their popularity, which the pools stand for."""
         if not len(picture.general):
             return np.zeros(rows.shape, np.int64)
         return np.where(rows >= picture.first, picture.general[np.maximum(rows - picture.first, 0)], 0)
 
-    def _unmuted(self, picture: _Picture, agents: Agents, rows: Rows) -> Rows:
+    def _unmuted(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
         if not len(picture.muted):
             return rows
         some = np.flatnonzero(np.isin(agents, picture.muted // self._people))
@@ -201,13 +204,16 @@ class Feed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Picture:
-    """What choosing needs to know about the moment."""
+class Picture:
+    """The platform at one moment, for everybody who looks at it then."""
 
     round: int
+    #: The first row that is recent enough to be shown.
     first: int
+    #: Scores of all rows from there on, before what they are to whom.
     general: NDArray[np.int64]
     muted: NDArray[np.int64]
+    muters: frozenset[int]
     weights: Weights
 
 

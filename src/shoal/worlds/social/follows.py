@@ -21,6 +21,7 @@ class Follows:
         self._people = len(graph.starts) - 1
         self._added: set[int] = set()
         self._removed: set[int] = set()
+        self._changes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         self.followings = np.diff(graph.starts).astype(np.int32)
         self.followers = np.bincount(graph.targets, minlength=self._people).astype(np.int32)
 
@@ -47,15 +48,20 @@ class Follows:
         self._count(follower, followee, -1)
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Starts and targets as they are now."""
+        """Starts and targets as they were when last merged."""
+        return self._starts, self._targets
+
+    def settle(self) -> None:
+        """Merge the changes into the table when they have become many."""
         changes = len(self._added) + len(self._removed)
         if changes > min(max(_MERGE_LEAST, _MERGE_SHARE * len(self._targets)), _MERGE_MOST):
-            self._merge()
-        return self._starts, self._targets
+            self.merge()
 
     def changes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Pairs added to, and pairs removed from the table, each as sorted keys `follower * people + followee`."""
-        return _sorted(self._added), _sorted(self._removed)
+        if self._changes is None:
+            self._changes = (_sorted(self._added), _sorted(self._removed))
+        return self._changes
 
     def are(self, followers: NDArray[np.int64], followees: NDArray[np.int64]) -> NDArray[np.bool_]:
         """`has` for many pairs at once."""
@@ -68,7 +74,19 @@ class Follows:
             found |= _contains(added, keys)
         return found
 
+    def merge(self) -> None:
+        """Rebuild the table with the changes in it."""
+        rows = np.repeat(np.arange(self._people, dtype=np.int64), np.diff(self._starts))
+        keys = rows * self._people + self._targets
+        added, removed = self.changes()
+        keys = keys[~_contains(removed, keys)] if len(removed) else keys
+        keys = np.sort(np.concatenate([keys, added]))
+        self._targets = (keys % self._people).astype(np.int32)
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys // self._people, minlength=self._people))])
+        self._added, self._removed, self._changes = set(), set(), None
+
     def _count(self, follower: int, followee: int, change: int) -> None:
+        self._changes = None
         self.followings[follower] += change
         self.followers[followee] += change
 
@@ -93,17 +111,6 @@ class Follows:
             high = np.where(open_ & ~below, middle, high)
         inside = low < end
         return np.asarray(inside & (self._targets[np.minimum(low, len(self._targets) - 1)] == followees))
-
-    def _merge(self) -> None:
-        """Rebuild the table with the changes in it."""
-        rows = np.repeat(np.arange(self._people, dtype=np.int64), np.diff(self._starts))
-        keys = rows * self._people + self._targets
-        added, removed = self.changes()
-        keys = keys[~_contains(removed, keys)] if len(removed) else keys
-        keys = np.sort(np.concatenate([keys, added]))
-        self._targets = (keys % self._people).astype(np.int32)
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys // self._people, minlength=self._people))])
-        self._added, self._removed = set(), set()
 
 
 def _sorted(keys: set[int]) -> NDArray[np.int64]:

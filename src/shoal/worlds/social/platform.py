@@ -65,24 +65,23 @@ class Platform:
         self._activity = given.time.map(lambda time: Activity(time, self._clock, given.population, given.seed, name))
         self._state = _new_state(name, given, self._custom.first, given.time.first.minutes_per_round)
         self._state.sales.update(dict.fromkeys(settings.first.products, 0))
-        self._window = Window(self._state)
-        self._last_turn = np.zeros(len(given.population), np.int32)
-        self._previous_turn = np.zeros(len(given.population), np.int32)
+        self._window: tuple[tuple[int, int], Window] | None = None
+        self._last_turn = np.full(len(given.population), -1, np.int32)
+        self._previous_turn = self._last_turn.copy()
         self._stamp = ""
         self._created_at: int | str = 0
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """One group of everybody who is awake."""
         awake = self._activity.at(round).awake(round)
-        self._previous_turn[awake] = self._last_turn[awake]
-        self._last_turn[awake] = round
+        new = awake[self._last_turn[awake] != round]
+        self._previous_turn[new] = self._last_turn[new]
+        self._last_turn[new] = round
         return [awake.tolist()] if len(awake) else []
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[SocialObservation]:
         everyone = np.asarray(agents, np.int64)
-        custom = self._custom.at(round)
-        state = self._state
-        pages = self._window.open(round, everyone, custom.shape, custom.weights)
+        state, window = self._state, self._window_at(round)
         news = self._news(round, everyone)
         followers, following = state.follows.followers[everyone].tolist(), state.follows.followings[everyone].tolist()
         products = tuple(state.sales.items())
@@ -92,13 +91,22 @@ class Platform:
                 world=self.name, round=round, agent=agent, name=state.names[agent], time=time,
                 followed=page.followed, recommended=page.recommended, strangers=page.strangers, reacted=page.reacted,
                 followers=followers[i], following=following[i], announcements=news.get(agent, ()),
-                answers=tuple(state.answers.get(agent, ())), groups=self._window.groups(agent), products=products,
+                answers=tuple(state.answers.get(agent, ())), groups=window.groups(agent), products=products,
             )
-            for i, (agent, page) in enumerate(zip(agents, pages, strict=True))
+            for i, (agent, page) in enumerate(zip(agents, window.pages(everyone), strict=True))
         ]  # fmt: skip
+
+    def _window_at(self, round: int) -> Window:
+        """One window for all who look at the same round of the same state."""
+        moment = (round, self._state.version)
+        if self._window is None or self._window[0] != moment:
+            custom = self._custom.at(round)
+            self._window = (moment, Window(self._state, round, custom.shape, custom.weights))
+        return self._window[1]
 
     def begin(self, round: int) -> Sequence[Event | Notice]:
         state = self._state
+        state.version += 1
         self._stamp = self._clock.stamp(round)
         custom = self._custom.at(round)
         self._created_at = self._date(round) if custom.dated else round
@@ -111,6 +119,7 @@ class Platform:
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         turn = Turn(self._state, round, agent, self._created_at)
+        self._state.version += 1
         self._state.answers.pop(agent, None)
         if decision.failure is not None:
             return [self._refused(turn, 0, Action("DO_NOTHING"), decision.failure)]
@@ -120,6 +129,7 @@ class Platform:
     def writes(self) -> Writes:
         state = self._state
         state.pools.update(np.array(sorted(state.touched_posts), np.int64))
+        state.follows.settle()
         state.write_counts()
         return state.rows.take()
 

@@ -7,7 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.worlds.social.words import MAX_TOPICS
+
 _FIRST_CAPACITY = 1024
+#: Topics that are kept of a text: as many as a reader finds, the subject included.
+_TOPICS_KEPT = MAX_TOPICS + 1
 
 
 class Posts:
@@ -23,7 +27,7 @@ class Posts:
         self.root = np.zeros(_FIRST_CAPACITY, np.int32)
         self.is_quote = np.zeros(_FIRST_CAPACITY, np.bool_)
         self.round = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.topics = np.full((_FIRST_CAPACITY, 2), -1, np.int16)
+        self.topics = np.full((_FIRST_CAPACITY, _TOPICS_KEPT), -1, np.int16)
         #: Which way it leans, -100 to 100.
         self.lean = np.zeros(_FIRST_CAPACITY, np.int16)
         self.likes = np.zeros(_FIRST_CAPACITY, np.int32)
@@ -50,10 +54,14 @@ class Posts:
 
     def describe(self, row: int, topics: Sequence[int], slant: float) -> None:
         """What the words of a post are about, and which way they lean."""
-        self.topics[row, : len(topics)] = topics[:2]
+        self.topics[row, : len(topics)] = topics
         self.lean[row] = round(slant * 100)
 
-    def engagement(self, rows: NDArray[np.integer] | slice) -> NDArray[np.int32]:
+    def rated(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Where reactions to these posts are counted: a quote has its own, a repost has those of its root."""
+        return np.where(self.is_quote[rows], rows, self.root[rows])
+
+    def engagement(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
         """How much was made of these posts: a share counts twice, a dislike takes one back."""
         made = self.likes[rows] + 2 * self.shares[rows] + self.comments[rows] - self.dislikes[rows]
         return np.asarray(made, np.int32)

@@ -6,7 +6,7 @@ among equals, and no two candidates are ever equal.
 
 The cost of a round grows with what is new and who is active. Pools of the hottest posts, one per topic and one for
 all, are kept up to date from the posts that were written or reacted to in the round; the hot score of a post does not
-change while nobody touches it (the age is in it as the time of writing, as Reddit does), so nothing else can move.
+change while nobody touches it (the age is in it as the time of writing, as Reddit does), so nothing else moves.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class Ranking:
         self.leaning = np.zeros(len(population), np.int16)
         half_life_rounds = max(6 * 60 / minutes_per_round, 2.0)
         self._recency = np.array([round(FULL * 0.5 ** (age / half_life_rounds)) for age in range(WINDOW_ROUNDS + 1)])
-        self._popularity = _logarithm_table(FULL)
+        self._popularity = np.minimum(_logarithm_table(FULL), FULL)
 
     def general(self, weights: Weights, first_row: int, now: int) -> Scores:
         """The part of the score that is the same for everybody, of all posts from a row on."""
-        rows = slice(first_row, self._posts.count)
-        roots = self._posts.root[rows]
+        rows = np.arange(first_row, self._posts.count)
+        rated = self._posts.rated(rows)
         age = np.minimum(now - self._posts.round[rows], WINDOW_ROUNDS)
-        popularity = self._popularity[np.clip(self._posts.engagement(roots), 0, _MOST_ENGAGEMENT)]
-        popularity = np.where(self._posts.shares[roots] >= weights.viral_threshold, FULL, popularity)
+        popularity = self._popularity[np.clip(self._posts.engagement(rated), 0, _MOST_ENGAGEMENT)]
+        popularity = np.where(self._posts.shares[rated] >= weights.viral_threshold, FULL, popularity)
         return np.asarray(weights.recency * self._recency[age] + weights.popularity * popularity, np.int64)
 
     def personal(self, weights: Weights, agents: NDArray[np.int64], rows: Rows) -> Scores:
@@ -80,8 +80,8 @@ class Ranking:
         return self._interests[agents]
 
     def learn(self, agent: int, lean: int) -> None:
-        """The agent wrote or liked something that leans this way."""
-        self.leaning[agent] = (3 * int(self.leaning[agent]) + lean) // 4
+        """The agent wrote or liked something that leans this way. Rounds towards zero, so that no side is favoured."""
+        self.leaning[agent] = int((3 * int(self.leaning[agent]) + lean) / 4)
 
 
 def candidates(scores: Scores, rows: Rows) -> NDArray[np.int64]:
@@ -98,14 +98,23 @@ def best(of: NDArray[np.int64], count: int) -> Rows:
 
 
 class Pools:
-    """The hottest posts of every topic, and of all."""
+    """The hottest posts of every topic, and of all.
+
+    A pool keeps twice as many as it shows, and how hot a post can be that it does not keep. When so many of its posts
+    have cooled down that one of the others might belong among those shown, it is filled anew from all posts.
+    """
 
     def __init__(self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int) -> None:
         self._posts = posts
         self._heat_of_engagement = _logarithm_table(FULL * FULL, of=10.0)
         self._heat_per_round = max(1, FULL * FULL * minutes_per_round // decade_minutes)
-        self.topics = np.full((topics, POOL_SIZE), -1, np.int64)
-        self.hot = np.full(HOT_POOL_SIZE, -1, np.int64)
+        self._kept = np.full((topics, 2 * POOL_SIZE), -1, np.int64)
+        self._kept_of_all = np.full(2 * HOT_POOL_SIZE, -1, np.int64)
+        #: Topic (None: all) -> heat and row of the hottest post that the pool may have left out.
+        self._left_out: dict[int | None, tuple[int, int]] = {}
+        #: What is shown, hottest first, -1 for none.
+        self.topics = self._kept[:, :POOL_SIZE]
+        self.hot = self._kept_of_all[:HOT_POOL_SIZE]
 
     def heat(self, rows: Rows) -> Scores:
         """The hot score: tenfold engagement is worth as much as being written `decade_minutes` later."""
@@ -115,22 +124,41 @@ class Pools:
 
     def update(self, touched: Rows) -> None:
         """Take in the posts that were written or reacted to; only originals and quotes are recommended."""
-        originals = touched[(self._posts.root[touched] == touched) | self._posts.is_quote[touched]]
-        if not len(originals):
+        new = self._recommendable(touched)
+        if not len(new):
             return
-        self.hot = self._hottest(self.hot, originals, HOT_POOL_SIZE)
-        of_topic = self._posts.topics[self._posts.root[originals]]
+        self._take_in(None, self._kept_of_all, new)
+        of_topic = self._posts.topics[new]
         for topic in np.unique(of_topic[of_topic >= 0]).tolist():
-            about = originals[(of_topic == topic).any(axis=1)]
-            self.topics[topic] = self._hottest(self.topics[topic], about, POOL_SIZE)
+            self._take_in(topic, self._kept[topic], new[(of_topic == topic).any(axis=1)])
 
-    def _hottest(self, pool: Rows, new: Rows, size: int) -> Rows:
-        rows = np.unique(np.concatenate([pool[pool >= 0], new]))
-        return best(candidates(self.heat(rows), rows)[None, :], size)[0] if len(rows) >= size else _padded(rows, size)
+    def _recommendable(self, rows: Rows) -> Rows:
+        own: NDArray[np.bool_] = self._posts.rated(rows) == rows
+        return rows[own]
 
+    def _take_in(self, topic: int | None, kept: Rows, new: Rows) -> None:
+        """Fill the pool in place from what it keeps and what is new."""
+        heat, rows = self._by_heat(np.union1d(kept[kept >= 0], new))
+        last_shown = len(kept) // 2 - 1
+        left_out = self._left_out.get(topic)
+        if left_out is not None and (heat[last_shown], rows[last_shown]) < left_out:
+            heat, rows = self._by_heat(self._everything(topic))
+            left_out = None
+        if len(rows) > len(kept):
+            first_out = (int(heat[len(kept)]), int(rows[len(kept)]))
+            self._left_out[topic] = first_out if left_out is None else max(first_out, left_out)
+        count = min(len(rows), len(kept))
+        kept[:count] = rows[:count]
 
-def _padded(rows: Rows, size: int) -> Rows:
-    return np.concatenate([rows, np.full(size - len(rows), -1, np.int64)])
+    def _by_heat(self, rows: Rows) -> tuple[Scores, Rows]:
+        """Hottest first, newer ones first among equals."""
+        heat = self.heat(rows)
+        order = np.lexsort((rows, heat))[::-1]
+        return heat[order], rows[order]
+
+    def _everything(self, topic: int | None) -> Rows:
+        rows = self._recommendable(np.arange(self._posts.count))
+        return rows if topic is None else rows[(self._posts.topics[rows] == topic).any(axis=1)]
 
 
 def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:

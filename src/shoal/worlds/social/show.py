@@ -30,28 +30,25 @@ class Page(NamedTuple):
 
 
 class Window:
-    """Shows the platform to agents. Everybody who is shown a post in a round is shown the same object."""
+    """The platform at one moment, as agents see it. Everybody who is shown a post is shown the same object."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, round: int, shape: Shape, weights: Weights) -> None:
         self._state = state
-        self._biggest_groups: list[tuple[Group, GroupView]] = []
-
-    def open(self, round: int, agents: NDArray[np.int64], shape: Shape, weights: Weights) -> list[Page]:
-        state = self._state
+        self._shape = shape
+        self._picture = state.feed.picture(round, weights)
         self._biggest_groups = _biggest_groups(state)
-        followed, recommended = state.feed.choose(round, agents, shape, weights)
-        shown, places = np.unique(np.concatenate([followed, recommended], axis=1), return_inverse=True)
-        views = np.empty(len(shown), object)
-        known = shown >= 0
-        views[known] = show_posts(state, shown[known], round, shape.comments)
-        above, below = np.split(views[places.reshape(len(agents), -1)], [followed.shape[1]], axis=1)
-        targets = self._targets(np.concatenate([followed, recommended], axis=1))
+        self._shown: dict[int, PostView | None] = {-1: None}
+
+    def pages(self, agents: NDArray[np.int64]) -> list[Page]:
+        """What each of them is shown of posts."""
+        followed, recommended = self._state.feed.choose(self._picture, agents, self._shape)
+        rows = np.concatenate([followed, recommended], axis=1)
+        above, below = np.split(self._views(rows), [followed.shape[1]], axis=1)
         pages = map(
             self._page, agents.tolist(), above.tolist(), below.tolist(), self._strangers(agents, recommended).tolist(),
-            targets.tolist(),
+            self._state.posts.rated(np.maximum(rows, 0)).tolist(),
         )  # fmt: skip
-        muters = state.feed.muters()
-        return [self._without_muted(page, agent, muters) for page, agent in zip(pages, agents.tolist(), strict=True)]
+        return [self._without_muted(page, agent) for page, agent in zip(pages, agents.tolist(), strict=True)]
 
     def groups(self, agent: int) -> tuple[GroupView, ...]:
         """All groups that the agent is in, and the biggest others."""
@@ -60,13 +57,23 @@ class Window:
         others = [view for group, view in self._biggest_groups if agent not in group.members]
         return (*(show_group(state, state.groups[group_id], agent) for group_id in joined or ()), *others)
 
+    def _views(self, rows: Rows) -> NDArray[np.object_]:
+        """What is in these rows; None where there is nothing."""
+        distinct, places = np.unique(rows, return_inverse=True)
+        shown = self._shown
+        new = [row for row in distinct.tolist() if row not in shown]
+        shown.update(zip(new, show_posts(self._state, new, self._picture.round, self._shape.comments), strict=True))
+        views = np.empty(len(distinct), object)
+        views[:] = [shown[row] for row in distinct.tolist()]
+        return views[places.reshape(rows.shape)]
+
     def _page(
         self,
         agent: int,
         above: list[PostView | None],
         below: list[PostView | None],
         strangers: list[int],
-        targets: list[int],
+        rated: list[int],
     ) -> Page:
         followed = tuple([post for post in above if post is not None])
         recommended = tuple([post for post in below if post is not None])
@@ -77,16 +84,10 @@ class Window:
             tuple([author for author in strangers if author >= 0]),
             tuple([
                 post.post_id
-                for post, row in zip(above + below, targets, strict=True)
+                for post, row in zip(above + below, rated, strict=True)
                 if post is not None and row * people + agent in reacted
             ]),
         )  # fmt: skip
-
-    def _targets(self, rows: Rows) -> Rows:
-        """The rows that reactions to these posts would concern."""
-        posts = self._state.posts
-        shown = np.maximum(rows, 0)
-        return np.where(posts.is_quote[shown], shown, posts.root[shown])
 
     def _strangers(self, agents: NDArray[np.int64], recommended: Rows) -> NDArray[np.int64]:
         """Authors of recommended posts whom the agent does not follow; -1 for the others."""
@@ -95,8 +96,8 @@ class Window:
         known = self._state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
         return np.where((recommended >= 0) & ~known, authors, -1)
 
-    def _without_muted(self, page: Page, agent: int, muters: set[int]) -> Page:
-        if agent not in muters:
+    def _without_muted(self, page: Page, agent: int) -> Page:
+        if agent not in self._picture.muters:
             return page
         return page._replace(
             followed=tuple(without_muted(self._state, agent, post) for post in page.followed),
@@ -116,41 +117,38 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
         return []
     posts, names = state.posts, state.names
     at = np.asarray(rows, np.int64)
-    root = posts.root[at]
+    root, rated = posts.root[at], posts.rated(at)
     columns = (
-        posts.post_id[at], posts.author[at], root, posts.author[root], round - posts.round[at],
-        posts.likes[root], posts.dislikes[root], posts.shares[root], posts.comments[root], posts.reports[root],
+        posts.post_id[at], posts.author[at], root, rated, posts.author[root], round - posts.round[at],
+        posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated], posts.reports[rated],
     )  # fmt: skip
     return [
         PostView(
             post_id, author, names[author], posts.content[root], posts.quote[row],
             None if root == row else names[wrote], age, likes, dislikes, shares, comments,
             reports >= _REPORTS_TO_FLAG, _topics(state, root),
-            show_comments(state, row, root, comments_shown) if comments else (),
+            show_comments(state, rated, comments_shown) if comments else (),
         )
-        for row, post_id, author, root, wrote, age, likes, dislikes, shares, comments, reports in zip(
+        for row, post_id, author, root, rated, wrote, age, likes, dislikes, shares, comments, reports in zip(
             at.tolist(), *(column.tolist() for column in columns), strict=True
         )
     ]  # fmt: skip
 
 
 def _topics(state: State, row: int) -> tuple[str, ...]:
-    first, second = state.posts.topics[row].tolist()
-    if first < 0:
-        return ()
     names = state.topics
-    return (names[first],) if second < 0 else (names[first], names[second])
+    return tuple([names[topic] for topic in state.posts.topics[row].tolist() if topic >= 0])
 
 
-def show_comments(state: State, row: int, root: int, count: int) -> tuple[CommentView, ...]:
+def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]:
+    """The best comments under the post in this row."""
     comments = state.comments
-    said_under = row if state.posts.is_quote[row] else root
     return tuple(
         CommentView(
             comments.comment_id[c], comments.author[c], state.names[comments.author[c]], comments.content[c],
             comments.likes[c], comments.dislikes[c],
         )
-        for c in comments.best(said_under, count)
+        for c in comments.best(row, count)
     )  # fmt: skip
 
 

@@ -116,6 +116,8 @@ class State:
         self.self_rating = True
         self.comments_shown = 0
         self.first_follow_id = graph.edges + 1
+        #: Counts the turns that may have changed something.
+        self.version = 0
         self.rows = tables.Rows()
         self.touched_posts: set[int] = set()
         self.touched_comments: set[int] = set()

@@ -11,6 +11,8 @@ from shoal.worlds.social.views import Answer, MessageView
 #: Messages of a group that are kept for members to see; the database keeps all.
 MESSAGES_KEPT = 50
 _MESSAGES_HEARD = 10
+#: So that sales fit into the database whatever a model asks for.
+_MOST_BOUGHT = 1_000_000
 
 
 def create_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
@@ -53,7 +55,7 @@ def send_to_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
 
 
 def listen_from_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    """Everything new in the agent's groups; it is in the agent's next observation."""
+    """The newest messages in the agent's groups; they are in the agent's next observation."""
     heard = tuple(
         MessageView(author, state.names[author], content)
         for group_id in state.group_ids_of.get(turn.agent, ())
@@ -70,6 +72,8 @@ def purchase_product(state: State, turn: Turn, args: dict[str, Any]) -> Done:
         raise Rejected(f"there is no product {name!r}")
     if number < 1:
         raise Rejected("at least one must be bought")
+    if number > _MOST_BOUGHT:
+        raise Rejected(f"at most {_MOST_BOUGHT} can be bought at once")
     state.sales[name] += number
     state.rows.add(tables.PRODUCT_SALES, state.sales[name], name)
     return Done({"product_name": name, "purchase_num": number}, {"product_name": name, "purchase_num": number})

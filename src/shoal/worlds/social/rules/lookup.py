@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
 from shoal.worlds.social.search import find_posts
-from shoal.worlds.social.show import show_posts
+from shoal.worlds.social.show import show_posts, without_muted
 from shoal.worlds.social.state import Done, Rejected, State, Turn
-from shoal.worlds.social.views import Answer
+from shoal.worlds.social.views import Answer, PostView
 
 _POSTS_FOUND = 5
 _USERS_FOUND = 5
@@ -16,12 +17,8 @@ _USERS_FOUND = 5
 
 def search_posts(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     query = _query(args)
-    heard = (
-        row
-        for row in find_posts(state.posts, query)
-        if not state.feed.is_muted(turn.agent, int(state.posts.author[row]))
-    )
-    found = tuple(show_posts(state, list(islice(heard, _POSTS_FOUND)), turn.round, state.comments_shown))
+    rows = _unmuted(state, turn.agent, find_posts(state.posts, query))
+    found = _shown(state, turn, list(islice(rows, _POSTS_FOUND)))
     _answer(state, turn, Answer("SEARCH_POSTS", query, posts=found))
     return Done({"query": query}, {"query": query, "posts": [post.post_id for post in found]})
 
@@ -36,7 +33,7 @@ def search_user(state: State, turn: Turn, args: dict[str, Any]) -> Done:
 def trend(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     """The most liked post of the last days."""
     row = state.trending(turn.round)
-    found = () if row is None else tuple(show_posts(state, [row], turn.round, state.comments_shown))
+    found = () if row is None else _shown(state, turn, list(_unmuted(state, turn.agent, [row])))
     _answer(state, turn, Answer("TREND", "", posts=found))
     return Done({}, {"posts": [post.post_id for post in found]})
 
@@ -61,6 +58,20 @@ def _query(args: dict[str, Any]) -> str:
     if not query:
         raise Rejected("there is nothing to search for")
     return query
+
+
+def _unmuted(state: State, agent: int, rows: Iterable[int]) -> Iterator[int]:
+    """Without what people wrote whom the agent has muted, also where others quote it."""
+    posts = state.posts
+    for row in rows:
+        wrote = {int(posts.author[row]), int(posts.author[posts.root[row]])}
+        if not any(state.feed.is_muted(agent, author) for author in wrote):
+            yield row
+
+
+def _shown(state: State, turn: Turn, rows: list[int]) -> tuple[PostView, ...]:
+    posts = show_posts(state, rows, turn.round, state.comments_shown)
+    return tuple(without_muted(state, turn.agent, post) for post in posts)
 
 
 def _answer(state: State, turn: Turn, answer: Answer) -> None:

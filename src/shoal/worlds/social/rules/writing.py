@@ -33,8 +33,8 @@ def create_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
 
 
 def repost(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    root = find_post(state, args["post_id"])
-    original = _share(state, turn, root, "reposted")
+    root = _find_root(state, args["post_id"])
+    original = _share(state, turn, root)
     post_id = _add_post(state, turn, state.posts.content[root], None, root)
     args = {"post_id": original["post_id"], "new_post_id": post_id, **_as_original(original)}
     return Done(args, {"reposted_id": original["post_id"], "new_post_id": post_id})
@@ -42,8 +42,8 @@ def repost(state: State, turn: Turn, args: dict[str, Any]) -> Done:
 
 def quote_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     words = _text(args["quote_content"], "a quote")
-    root = int(state.posts.root[find_post(state, args["post_id"])])
-    original = _share(state, turn, root, "shared")
+    root = _find_root(state, args["post_id"])
+    original = _share(state, turn, root)
     post_id = _add_post(state, turn, state.posts.content[root], words, root)
     args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_as_original(original)}
     return Done(args, {"quoted_id": original["post_id"], "new_post_id": post_id})
@@ -70,9 +70,14 @@ def _text(value: str, what: str) -> str:
     return value
 
 
-def _share(state: State, turn: Turn, root: int, done: str) -> dict[str, Any]:
+def _find_root(state: State, post_id: int) -> int:
+    """The row of the post that sharing this post concerns: also a quote is shared by its root."""
+    return int(state.posts.root[find_post(state, post_id)])
+
+
+def _share(state: State, turn: Turn, root: int) -> dict[str, Any]:
     if state.shares.given(turn.agent, root):
-        raise Rejected(f"this post was already {done}")
+        raise Rejected("this was already shared")
     state.shares.give(turn.agent, root, 0)
     state.reacted.add(root * state.people + turn.agent)
     state.posts.shares[root] += 1

@@ -1,0 +1,48 @@
+"""The commands for writing scenarios: init, validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shoal.cli.options import PATH, scenario_argument, set_option
+from shoal.cli.words import of_scenario, quoted
+from shoal.errors import RunRefused
+from shoal.runs.files import storage_errors
+from shoal.scenario.files import load, override
+from shoal.scenario.starter import STARTER
+
+
+@click.command("init")
+@click.argument("file", type=PATH, default=Path("scenario.yaml"))
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def init_(file: Path, force: bool) -> None:
+    """Write a commented scenario to start from.
+
+    \b
+    Examples:
+      shoal init
+      shoal init studies/bridge.yaml
+    """
+    with storage_errors(file):
+        try:
+            with file.open("w" if force else "x", encoding="utf-8") as written:
+                written.write(STARTER)
+        except FileExistsError:
+            raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
+    click.echo(f"wrote {file}; run it with: shoal run {quoted(file)}")
+
+
+@click.command("validate")
+@scenario_argument
+@set_option
+def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
+    """Check a scenario and say everything that is wrong with it.
+
+    \b
+    Examples:
+      shoal validate scenario.yaml
+      shoal validate scenario.yaml --set rounds=100
+    """
+    click.echo(f"ok: {of_scenario(override(load(scenario), sets))}")

@@ -1,0 +1,111 @@
+"""What is known of a run while it runs: counters that cost next to nothing to keep, read by whoever shows them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from shoal.engine.record import Record
+from shoal.worlds.clock import Clock
+
+#: The rate is that of the last seconds, sampled now and then; a shorter time says nothing yet.
+_RATE_SECONDS = 8.0
+_SAMPLE_SECONDS = 0.25
+_FIRST_RATE_SECONDS = 0.4
+
+
+@dataclass(slots=True)
+class WorldCount:
+    """How far one world is."""
+
+    name: str
+    rounds: int
+    #: Rounds that were committed by an earlier worker; until then the run is catching up from its journal.
+    known: int = 0
+    round: int = 0
+    acting: int = 0
+    steps: int = 0
+    actions: int = 0
+    rejected: int = 0
+    errors: int = 0
+    timeouts: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    samples: deque[tuple[float, int, int]] = field(default_factory=deque)
+
+    @property
+    def catching_up(self) -> bool:
+        return self.round < self.known
+
+    @property
+    def done(self) -> bool:
+        return self.round >= self.rounds
+
+    def take_in(self, record: Record, now: float) -> None:
+        tally = record.tally
+        self.round = record.round
+        self.acting = tally.acting
+        self.steps += tally.acting
+        self.actions += tally.actions
+        self.rejected += tally.rejected
+        self.errors += tally.errors
+        self.timeouts += tally.timeouts
+        self.kinds.update(tally.kinds)
+        if record.round == self.known:
+            self.samples.clear()
+        if not self.samples or now - self.samples[-1][0] > _SAMPLE_SECONDS:
+            self.samples.append((now, self.steps, self.round))
+            while now - self.samples[0][0] > _RATE_SECONDS and len(self.samples) > 2:
+                self.samples.popleft()
+
+    def rates(self, now: float) -> tuple[float, float]:
+        """Agent-steps and rounds per second, lately; zero while that is not known."""
+        since, steps, rounds = self.samples[0] if self.samples else (now, 0, 0)
+        seconds = now - since
+        if seconds < _FIRST_RATE_SECONDS:
+            return 0.0, 0.0
+        return (self.steps - steps) / seconds, (self.round - rounds) / seconds
+
+    def seconds_left(self, now: float) -> float | None:
+        per_second = self.rates(now)[1]
+        return (self.rounds - self.round) / per_second if per_second > 0 and not self.catching_up else None
+
+    def top(self, count: int) -> list[tuple[str, int]]:
+        """What is done most. The copy is made in one step, so that it may be asked for from another thread."""
+        kinds = dict(self.kinds)
+        return sorted(kinds.items(), key=lambda kind: (-kind[1], kind[0]))[:count]
+
+
+class Board:
+    """All worlds of one run."""
+
+    def __init__(
+        self, rounds: int, known: Mapping[str, int], clock: Clock, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.worlds = {name: WorldCount(name, rounds, count) for name, count in known.items()}
+        self.now = now
+        self.began = now()
+        self.stopping = False
+        self._clock = clock
+
+    def watch(self, record: Record) -> None:
+        """A round was committed."""
+        self.worlds[record.world].take_in(record, self.now())
+
+    def simulated(self, world: WorldCount) -> str:
+        """Day and time in the world."""
+        start, at = self._clock.at(0), self._clock.at(world.round)
+        return f"day {_days(start, at) + 1}, {at:%H:%M}"
+
+
+def _days(start: datetime, at: datetime) -> int:
+    return (at.date() - start.date()).days
+
+
+def duration(seconds: float) -> str:
+    """Read at a glance: 0:07, 12:30, 3:05:00."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,109 @@
+"""The commands that look: show, list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from shoal.cli.options import PATH, json_option, run_argument
+from shoal.cli.places import RUNS
+from shoal.cli.report import STYLES, print_summary
+from shoal.errors import ShoalError
+from shoal.runs.directory import RunDirectory, runs_in
+from shoal.runs.summary import summarize
+
+
+@click.command("show")
+@run_argument
+@json_option
+def show_(run: Path, as_json: bool) -> None:
+    """Say what happened in a run. Works at any time: while it runs, after it, after a crash.
+
+    \b
+    Examples:
+      shoal show runs/rumour-1
+      shoal show runs/rumour-1 --json | jq '.worlds[0].top_posts'
+    """
+    summary = summarize(RunDirectory(run))
+    if as_json:
+        click.echo(msgspec.json.encode(summary))
+    else:
+        print_summary(Console(highlight=False), summary)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One run of the list."""
+
+    run: str
+    status: str
+    round: int = 0
+    rounds: int = 0
+    actions: int = 0
+    started_at: str | None = None
+    parent: str | None = None
+    error: str | None = None
+
+
+@click.command("list")
+@click.argument("folder", type=PATH, default=RUNS)
+@json_option
+def list_(folder: Path, as_json: bool) -> None:
+    """List the runs in a folder, oldest first; in ./runs unless another is named.
+
+    \b
+    Examples:
+      shoal list
+      shoal list studies --json
+    """
+    rows = [_row(directory) for directory in runs_in(folder)]
+    if as_json:
+        click.echo(msgspec.json.encode(rows))
+    elif rows:
+        Console(highlight=False).print(_table(rows))
+    else:
+        click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
+
+
+def _row(directory: RunDirectory) -> Row:
+    """A run that cannot be read is listed too: the others must be."""
+    try:
+        state = directory.state()
+        return Row(
+            run=str(directory.path),
+            status=directory.status(),
+            round=state.current_round,
+            rounds=state.total_rounds,
+            actions=state.actions_count,
+            started_at=state.started_at,
+            parent=directory.config().parent,
+            error=state.error,
+        )
+    except (ShoalError, msgspec.DecodeError) as error:
+        return Row(str(directory.path), "unreadable", error=str(error))
+
+
+def _table(rows: list[Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("run", overflow="fold")
+    table.add_column("status")
+    table.add_column("round", justify="right")
+    table.add_column("actions", justify="right")
+    table.add_column("started")
+    table.add_column("forked from", overflow="fold")
+    for row in rows:
+        table.add_row(
+            Text(row.run),
+            Text(row.status, STYLES.get(row.status, "red")),
+            f"{row.round}/{row.rounds}",
+            f"{row.actions:,}",
+            (row.started_at or "")[:16].replace("T", " "),
+            Text(row.parent or ""),
+        )
+    return table

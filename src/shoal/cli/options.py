@@ -1,0 +1,72 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from shoal.cli.session import Manner
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PATH = click.Path(path_type=Path)
+
+scenario_argument = click.argument("scenario", type=PATH)
+run_argument = click.argument("run", type=PATH)
+out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
+json_option = click.option("--json", "as_json", is_flag=True, help="End with one JSON object on standard output.")
+set_option = click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Change one value of the scenario, such as time.minutes_per_round=30; may be repeated.",
+)
+
+
+def manner_options(command: F) -> F:
+    """`--json` and `--quiet`, as one value."""
+
+    @json_option
+    @click.option("--quiet", is_flag=True, help="Say nothing but where the run is.")
+    @wraps(command)
+    def speaking(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
+        return command(*args, manner=Manner(as_json, quiet), **rest)
+
+    return cast(F, speaking)
+
+
+#: Options that are a shorter way to write `--set`.
+_SHORTCUTS = {
+    "seed": (click.IntRange(min=0), "Other random draws; everything drawn at random follows from it."),
+    "rounds": (click.IntRange(min=1), "How many rounds to run."),
+    "max_workers": (click.IntRange(min=1), "Decisions made at once, at most; the history does not depend on it."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be different from what the scenario says."""
+
+    assignments: list[str]
+    rounds: int | None
+
+
+def change_options(command: F) -> F:
+    """`--set`, and the shorter ways to say the same, as one value."""
+
+    @wraps(command)
+    def changing(*args: Any, sets: tuple[str, ...], **rest: Any) -> Any:
+        given = {name: rest.pop(name) for name in _SHORTCUTS}
+        short = [f"{name}={value}" for name, value in given.items() if value is not None]
+        return command(*args, changes=Changes([*short, *sets], given["rounds"]), **rest)
+
+    decorated: Any = set_option(changing)
+    for name, (kind, words) in reversed(_SHORTCUTS.items()):
+        decorated = click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="N", help=words)(decorated)
+    return cast(F, decorated)

@@ -1,0 +1,185 @@
+"""The commands that run something: run, resume, replay, fork."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from shoal.agents.settings import ScriptedSettings
+from shoal.cli.board import Board
+from shoal.cli.exits import complain
+from shoal.cli.options import (
+    PATH,
+    Changes,
+    change_options,
+    manner_options,
+    out_option,
+    run_argument,
+    scenario_argument,
+    set_option,
+)
+from shoal.cli.places import RUNS, fork_folder, place_for
+from shoal.cli.progress import Progress, progress_on
+from shoal.cli.report import print_summary
+from shoal.cli.session import Manner, end, work_on
+from shoal.cli.words import counted, of_scenario, quoted
+from shoal.runs import verbs, worker
+from shoal.runs.directory import RunDirectory
+from shoal.runs.state import Status
+from shoal.runs.summary import committed_rounds, summarize
+from shoal.scenario.build import history_end
+from shoal.scenario.files import load, override
+from shoal.scenario.inject import load_events
+from shoal.scenario.models import Scenario
+from shoal.types import Timeline
+from shoal.worlds.clock import Clock
+
+
+@click.command("run")
+@scenario_argument
+@out_option
+@change_options
+@manner_options
+def run_(scenario: Path, out: Path | None, changes: Changes, manner: Manner) -> None:
+    """Run a scenario to its end.
+
+    The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
+    either way `shoal resume` goes on from there.
+
+    \b
+    Examples:
+      shoal run scenario.yaml
+      shoal run scenario.yaml --seed 7 --rounds 12 --out runs/short
+      shoal run scenario.yaml --set population.count=1000 --set follows=small-world
+      shoal run scenario.yaml --json | jq .digest
+    """
+    chosen = override(_cut(load(scenario), changes.rounds), changes.assignments)
+    with place_for(out, RUNS, chosen.name) as path:
+        directory = verbs.create(chosen, path)
+    _work(directory, {}, f"running {directory.path}", manner)
+
+
+@click.command("resume")
+@run_argument
+@manner_options
+def resume_(run: Path, manner: Manner) -> None:
+    """Continue a run that was stopped, killed or failed.
+
+    Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
+    never been interrupted. The history is the same as that of an unbroken run.
+
+    \b
+    Example:
+      shoal resume runs/rumour-1
+    """
+    directory = RunDirectory(run)
+    directory.config()
+    if directory.status() is Status.COMPLETED and manner.plain:
+        click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
+        return
+    _work(directory, committed_rounds(directory), f"resuming {run}", manner)
+
+
+@click.command("replay")
+@run_argument
+@manner_options
+def replay_(run: Path, manner: Manner) -> None:
+    """Run a run again from its journal and compare every round; changes nothing and asks nobody.
+
+    \b
+    Example:
+      shoal replay runs/rumour-1
+    """
+    directory = RunDirectory(run)
+    rounds = min(committed_rounds(directory).values())
+    progress = _progress(directory, rounds, {}, f"replaying {run}", manner)
+    ended = work_on(directory, worker.replay, progress)
+    if ended.signal is not None:
+        complain(f"stopped before the end of the replay; {run} was not touched")
+    elif ended.error is None and manner.plain:
+        outcome = ended.outcome
+        click.echo(
+            f"replayed {counted(outcome.rounds, 'round')} of {run}: the same {counted(outcome.actions, 'action')}, "
+            f"the same history\ndigest {outcome.digest}"
+        )
+    end(ended, manner)
+
+
+@click.command("fork")
+@run_argument
+@click.option(
+    "--at", type=click.IntRange(min=0), required=True, metavar="ROUND", help="Round from which on it differs."
+)
+@set_option
+@click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
+@out_option
+@manner_options
+def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: Path | None, manner: Manner) -> None:
+    """Branch a run at a round, with something changed, and run the branch to its end.
+
+    Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
+    of the world really changed, so that the two histories differ by cause and not by luck. The parent is not touched.
+
+    \b
+    Examples:
+      shoal fork runs/rumour-1 --at 12 --set mind.persuasion=0.3
+      shoal fork runs/rumour-1 --at 12 --inject denial.yaml
+      shoal fork runs/rumour-1 --at 48 --set rounds=72          go on for longer
+    \b
+    where denial.yaml holds
+      - {post: "It is not true, I was there.", by: most_followed}
+    """
+    parent = RunDirectory(run)
+    history = parent.config().history()
+    _check_round(at, committed_rounds(parent))
+    changed = override(history.at(at), sets)
+    injected = load_events(inject, changed, at) if inject else []
+    with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
+        directory = verbs.fork(parent, path, at, changed, injected)
+    _work(
+        directory, dict.fromkeys(history.first.worlds, at), f"forking {run} at round {at} into {directory.path}", manner
+    )
+
+
+def _cut(scenario: Scenario, rounds: int | None) -> Scenario:
+    """A run that is made shorter leaves out what would happen after its end."""
+    if rounds is None:
+        return scenario
+    events = tuple(event for event in scenario.events if event.round <= rounds)
+    mind = scenario.mind
+    if isinstance(mind, ScriptedSettings):
+        mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
+    if len(events) < len(scenario.events):
+        complain(f"note: {counted(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen")
+    return scenario.model_copy(update={"events": events, "mind": mind})
+
+
+def _check_round(at: int, committed: dict[str, int]) -> None:
+    last = min(committed.values())
+    if at > last:
+        raise click.BadParameter(f"{at} is not a round of this run; it has rounds 0 to {last}.", param_hint="--at")
+
+
+def _work(directory: RunDirectory, known: dict[str, int], title: str, manner: Manner) -> None:
+    """Work on a run to its end and say what happened."""
+    scenario = _latest(directory.config().history())
+    progress = _progress(directory, scenario.rounds, known, f"{title}: {of_scenario(scenario)}", manner)
+    ended = work_on(directory, worker.work, progress)
+    if ended.signal is not None:
+        rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
+        complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
+    elif ended.error is None and manner.plain:
+        print_summary(Console(highlight=False), summarize(directory))
+    end(ended, manner)
+
+
+def _progress(directory: RunDirectory, rounds: int, known: dict[str, int], title: str, manner: Manner) -> Progress:
+    scenario = directory.config().history().first
+    board = Board(rounds, {name: known.get(name, 0) for name in scenario.worlds}, Clock(scenario.time))
+    return progress_on(Console(stderr=True), board, title, manner.quiet)
+
+
+def _latest(history: Timeline[Scenario]) -> Scenario:
+    return history.at(history_end(history))

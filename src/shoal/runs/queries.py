@@ -1,0 +1,44 @@
+"""The questions that a summary asks of a world's database."""
+
+HAS_ROUNDS = "SELECT 1 FROM sqlite_master WHERE name = 'shoal_round'"
+HAS_POSTS = "SELECT 1 FROM sqlite_master WHERE name = 'post'"
+LAST_ROUND = "SELECT max(round) FROM shoal_round"
+ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
+
+KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
+ACTIVE = """
+SELECT user_id, name, actions FROM
+    (SELECT user_id, count(*) AS actions FROM trace WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh')
+     GROUP BY user_id ORDER BY actions DESC, user_id LIMIT ?)
+JOIN user USING (user_id) ORDER BY actions DESC, user_id
+"""
+#: A post that only passes on another one has no reactions of its own.
+TOP_POSTS = """
+SELECT post_id, name, coalesce(quote_content, content), num_likes, num_dislikes, num_shares,
+    (SELECT count(*) FROM comment WHERE comment.post_id = post.post_id) AS comments, post.created_at
+FROM post JOIN user USING (user_id) WHERE original_post_id IS NULL OR quote_content IS NOT NULL
+ORDER BY num_likes + num_shares + comments DESC, post_id LIMIT ?
+"""
+
+#: Posts that speak of the topic or pass it on. `mentions` is a function that the summary defines.
+MAKE_ABOUT = """
+CREATE TEMP TABLE about AS SELECT post_id, user_id, created_at FROM post
+WHERE mentions(content) OR mentions(quote_content) ORDER BY post_id
+"""
+ABOUT_BY_DATE = "SELECT created_at, count(*) FROM about GROUP BY 1"
+FIRST_PART_TAKEN = """
+SELECT first, count(*) FROM (SELECT user_id, min(created_at) AS first FROM (
+    SELECT user_id, created_at FROM about
+    UNION ALL SELECT user_id, created_at FROM "like" WHERE post_id IN (SELECT post_id FROM about)
+    UNION ALL SELECT user_id, created_at FROM comment WHERE post_id IN (SELECT post_id FROM about)
+) GROUP BY user_id) GROUP BY first
+"""
+
+MAKE_CAMP = "CREATE TEMP TABLE camp (user_id INTEGER PRIMARY KEY, name TEXT)"
+ADD_TO_CAMP = "INSERT INTO camp VALUES (?, ?)"
+POSTS_BY_CAMP = "SELECT name, count(*) FROM about JOIN camp USING (user_id) GROUP BY name"
+LIKES_BY_CAMP = """
+SELECT liker.name, count(*), sum(liker.name = author.name) FROM "like"
+JOIN about USING (post_id) JOIN camp AS liker ON liker.user_id = "like".user_id
+JOIN camp AS author ON author.user_id = about.user_id GROUP BY liker.name
+"""

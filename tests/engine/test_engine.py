@@ -1,0 +1,289 @@
+"""What the engine promises: one history, whatever the speed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.agents.scripted import ScriptedMind
+from shoal.agents.unhurried import Unhurried
+from shoal.engine.deliberation import Limits
+from shoal.errors import Diverged, Stopped
+from shoal.journal import Journal, read
+from shoal.scenario.build import build
+from shoal.scenario.files import validate
+from shoal.types import Action, Decision, Mind, Observation, Timeline
+from shoal.worlds.social.views import SocialObservation
+from tests.engine.harness import Ledger, crowd, play, village
+
+
+class Delayed(Unhurried):
+    """Answers after a time that is different in every run."""
+
+    def __init__(self, inner: Mind, seed: int) -> None:
+        self.inner = inner
+        self._random = random.Random(seed)
+
+    def seconds(self, observation: Observation) -> float:
+        return self._random.random() * 0.004
+
+
+def heuristic(scenario: dict[str, Any]) -> Mind:
+    return build(Timeline(validate(scenario))).minds["twitter"]
+
+
+def lines_of(ledger: Ledger) -> list[dict[str, Any]]:
+    return [json.loads(line) for record in ledger.records for line in record.lines.splitlines()]
+
+
+@pytest.mark.parametrize("visibility", [1, 2, 5])
+async def test_the_history_is_the_same_at_any_concurrency_and_with_any_delays(visibility: int, tmp_path: Path) -> None:
+    scenario = crowd(20, visibility, rounds=8)
+    histories = []
+    for n, workers in enumerate((1, 8, 256)):
+        mind = Delayed(heuristic(scenario), seed=n)
+        ledger = await play(scenario, tmp_path / f"{n}.jsonl", mind, Limits(workers, 30))
+        histories.append(ledger.digests)
+    at_once = await play(scenario, tmp_path / "none.jsonl")
+    assert histories[0] == histories[1] == histories[2] == at_once.digests
+
+
+async def test_different_visibilities_are_different_worlds(tmp_path: Path) -> None:
+    digests = {(await play(crowd(20, k, rounds=8), tmp_path / f"{k}.jsonl")).digests[-1] for k in (1, 2, 3)}
+    assert len(digests) == 3
+
+
+async def test_a_different_seed_gives_a_different_history(tmp_path: Path) -> None:
+    one = await play(crowd(20, rounds=4, seed=1), tmp_path / "1.jsonl")
+    two = await play(crowd(20, rounds=4, seed=2), tmp_path / "2.jsonl")
+    assert one.digests[-1] != two.digests[-1]
+
+
+async def test_an_action_is_seen_by_others_after_as_many_rounds_as_visibility_says(tmp_path: Path) -> None:
+    seen: dict[tuple[int, str], bool] = {}
+
+    def act(observation: Observation) -> Sequence[Action]:
+        assert isinstance(observation, SocialObservation)
+        seen[observation.round, observation.name] = bool(observation.followed)
+        return [Action("CREATE_POST", {"content": "hello"})] if (observation.round, observation.agent) == (2, 0) else []
+
+    scenario = village(["Ada", "Ben"], [("Ben", "Ada")], rounds=8)
+    scenario["worlds"]["twitter"]["visibility"] = 3
+    await play(scenario, tmp_path / "j.jsonl", ScriptedMind(act))
+    assert [round for round in range(1, 9) if seen[round, "Ben"]] == [5, 6, 7, 8]
+
+
+async def test_an_agent_always_knows_its_own_past(tmp_path: Path) -> None:
+    pending: dict[int, list[str]] = {}
+
+    def act(observation: Observation) -> Sequence[Action]:
+        pending[observation.round] = [action.args["content"] for action in observation.pending]
+        return [Action("CREATE_POST", {"content": f"said in round {observation.round}"})]
+
+    scenario = village(["Ada"], rounds=5)
+    scenario["worlds"]["twitter"]["visibility"] = 3
+    await play(scenario, tmp_path / "j.jsonl", ScriptedMind(act))
+    assert pending[1] == []
+    assert pending[2] == ["said in round 1"]
+    assert pending[5] == ["said in round 3", "said in round 4"]
+
+
+async def test_a_slow_agent_holds_nobody_up_until_others_must_see_it(tmp_path: Path) -> None:
+    """With visibility 3 everybody else has decided up to round 3 while one is still at round 1."""
+    decided: list[tuple[int, int]] = []
+    release = asyncio.Event()
+
+    class Waiting(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            if (observation.round, observation.agent) == (1, 0):
+                await release.wait()
+            decided.append((observation.round, observation.agent))
+            if decided.count((3, 1)) and decided.count((3, 2)):
+                release.set()
+            return Decision()
+
+    scenario = village(["Ada", "Ben", "Cid"], rounds=6)
+    scenario["worlds"]["twitter"]["visibility"] = 3
+    await play(scenario, tmp_path / "j.jsonl", Waiting())
+    assert set(decided[:6]) == {(round, agent) for round in (1, 2, 3) for agent in (1, 2)}
+
+
+async def test_a_decision_that_never_returns_is_given_up_at_its_deadline(tmp_path: Path) -> None:
+    class Hanging(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            if observation.agent == 0:
+                await asyncio.Event().wait()
+            return Decision((Action("CREATE_POST", {"content": f"round {observation.round}"}),))
+
+    ledger = await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Hanging(), Limits(8, 0.05))
+    assert [record.tally.timeouts for record in ledger.records] == [0, 1, 1]
+    lost = [line for line in lines_of(ledger) if line["agent_id"] == 0]
+    assert [(line["action_type"], line["success"], line["result"]) for line in lost] == [
+        ("DO_NOTHING", False, "timeout")
+    ] * 2
+    assert [line.outcome for line in read(tmp_path / "j.jsonl")[0] if "/0/decide" in line.key] == ["timeout"] * 2
+
+
+async def test_a_decision_that_ignores_being_cancelled_holds_no_round_and_no_slot(tmp_path: Path) -> None:
+    class Deaf(Mind):
+        outside = True
+
+        def __init__(self) -> None:
+            self.end = asyncio.Event()
+
+        async def decide(self, observation: Observation) -> Decision:
+            while not self.end.is_set():
+                try:
+                    await self.end.wait()
+                except asyncio.CancelledError:
+                    continue
+            return Decision()
+
+    mind = Deaf()
+    before = len(asyncio.all_tasks())
+    ledger = await play(village(["Ada", "Ben", "Cid"], rounds=2), tmp_path / "j.jsonl", mind, Limits(1, 0.02))
+    assert sum(record.tally.timeouts for record in ledger.records) == 6
+    mind.end.set()
+    while len(asyncio.all_tasks()) > before:
+        await asyncio.sleep(0)
+
+
+async def test_no_task_is_left_behind_by_timeouts(tmp_path: Path) -> None:
+    class Hanging(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            await asyncio.Event().wait()
+            return Decision()
+
+    before = asyncio.all_tasks()
+    await play(village(["Ada", "Ben"], rounds=3), tmp_path / "j.jsonl", Hanging(), Limits(8, 0.01))
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("outside", [True, False])
+async def test_a_mind_that_fails_for_one_agent_fails_for_nobody_else(outside: bool, tmp_path: Path) -> None:
+    def answer(observation: Observation) -> Decision:
+        if observation.agent == 1:
+            raise ValueError("no idea")
+        return Decision((Action("CREATE_POST", {"content": f"round {observation.round}"}),))
+
+    class Inside(Mind):
+        def decide(self, observation: Observation) -> Decision:
+            return answer(observation)
+
+    class Outside(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            return answer(observation)
+
+    mind: Mind = Outside() if outside else Inside()
+    ledger = await play(village(["Ada", "Ben", "Cid"], rounds=2), tmp_path / "j.jsonl", mind)
+    assert [(r.tally.errors, r.tally.actions) for r in ledger.records] == [(0, 0), (1, 2), (1, 2)]
+
+
+async def test_something_else_than_a_decision_is_an_unusable_outcome(tmp_path: Path) -> None:
+    class Confused(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            return "like everything"  # type: ignore[return-value]
+
+    ledger = await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", Confused())
+    assert lines_of(ledger)[0]["result"] == "unusable"
+    assert "not a Decision" in str(read(tmp_path / "j.jsonl")[0][0].reason)
+
+
+async def test_never_more_decisions_at_once_than_max_workers(tmp_path: Path) -> None:
+    now = most = 0
+
+    class Counting(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0.001)
+            now -= 1
+            return Decision()
+
+    await play(crowd(30, rounds=2), tmp_path / "j.jsonl", Counting(), Limits(7, 30))
+    assert most == 7
+
+
+async def test_a_reply_in_the_journal_is_not_asked_for_again(tmp_path: Path) -> None:
+    scenario = village(["Ada", "Ben"], rounds=3)
+    first = ScriptedMind(lambda seen: [Action("CREATE_POST", {"content": f"{seen.name} in {seen.round}"})])
+    one = await play(scenario, tmp_path / "j.jsonl", first)
+    again = ScriptedMind(lambda seen: [Action("CREATE_POST", {"content": "something else"})])
+    two = await play(scenario, tmp_path / "j.jsonl", again)
+    assert again.asked == []
+    assert one.digests == two.digests
+
+
+async def test_a_reply_to_another_question_is_a_divergence(tmp_path: Path) -> None:
+    await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", ScriptedMind(lambda seen: []))
+    with pytest.raises(Diverged, match="twitter/1/0/decide/0"):
+        await play(village(["Eva", "Ben"], rounds=2), tmp_path / "j.jsonl", ScriptedMind(lambda seen: []))
+
+
+async def test_stopping_lets_decisions_under_way_reach_the_journal(tmp_path: Path) -> None:
+    stop, asked = asyncio.Event(), asyncio.Event()
+
+    class Slow(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            asked.set()
+            await stop.wait()
+            return Decision()
+
+    async def stop_when_asked() -> None:
+        await asked.wait()
+        stop.set()
+
+    stopper = asyncio.create_task(stop_when_asked())
+    with pytest.raises(Stopped):
+        await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Slow(), stop=stop)
+    await stopper
+    assert {line.key for line in read(tmp_path / "j.jsonl")[0]} == {"twitter/1/0/decide/0", "twitter/1/1/decide/0"}
+
+
+async def test_the_digest_of_a_round_covers_everything_before_it(tmp_path: Path) -> None:
+    def say(word: str) -> ScriptedMind:
+        return ScriptedMind(lambda seen: [Action("CREATE_POST", {"content": word if seen.round == 1 else "the same"})])
+
+    one = await play(village(["Ada"], rounds=2), tmp_path / "1.jsonl", say("yes"))
+    two = await play(village(["Ada"], rounds=2), tmp_path / "2.jsonl", say("no"))
+    assert one.records[2].lines != b""
+    assert one.digests[0] == two.digests[0]
+    assert one.digests[2] != two.digests[2]
+
+
+async def test_the_order_of_applying_is_drawn_and_not_that_of_the_numbers(tmp_path: Path) -> None:
+    mind = ScriptedMind(lambda seen: [Action("CREATE_POST", {"content": f"{seen.round}"})])
+    ledger = await play(village([f"P{n}" for n in range(12)], rounds=3), tmp_path / "j.jsonl", mind)
+    orders = [[json.loads(line)["agent_id"] for line in r.lines.splitlines()] for r in ledger.records[1:]]
+    assert all(sorted(order) == list(range(12)) for order in orders)
+    assert orders[0] != sorted(orders[0])
+    assert orders[0] != orders[1]
+
+
+async def test_a_sealed_journal_asks_nobody(tmp_path: Path) -> None:
+    await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", ScriptedMind(lambda seen: []))
+    journal = Journal.sealed(tmp_path / "j.jsonl")
+    assert journal.is_sealed
+    assert journal.calls == 1

@@ -1,0 +1,54 @@
+"""The scenarios that ship with Shoal are valid, short and teach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.scenario.files import load, parse
+from shoal.scenario.graphs import follow_graph
+from shoal.scenario.population import sample
+from shoal.scenario.starter import STARTER
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+
+
+def working_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
+
+
+def test_the_starter_is_valid_and_fits_on_a_screen() -> None:
+    scenario = parse(STARTER, "scenario.yaml")
+    assert list(scenario.worlds) == ["twitter", "reddit"]
+    assert len(working_lines(STARTER)) <= 12
+    assert all(len(line) <= 120 for line in STARTER.splitlines())
+
+
+def test_the_starter_explains_itself() -> None:
+    assert sum("#" in line for line in STARTER.splitlines()) >= 8
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_load_and_give_people_and_a_graph(path: Path) -> None:
+    scenario = load(path)
+    people = sample(scenario)
+    assert len(people) >= 100
+    assert follow_graph(scenario, people).edges > len(people)
+
+
+def test_the_rumour_is_two_hundred_people_for_a_day() -> None:
+    scenario = load(next(path for path in EXAMPLES if path.stem == "rumour"))
+    assert (len(sample(scenario)), scenario.rounds, scenario.time.minutes_per_round) == (200, 48, 30)
+    assert scenario.time.start.hour == 8
+
+
+def test_the_debate_has_two_camps_and_a_middle() -> None:
+    people = sample(load(next(path for path in EXAMPLES if path.stem == "debate")))
+    means = {
+        camp: float(people.stances[[label == camp for label in people.groups]].mean())
+        for camp in ("for", "middle", "against")
+    }
+    assert means["for"] > 0.4
+    assert abs(means["middle"]) < 0.1
+    assert means["against"] < -0.4

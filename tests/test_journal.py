@@ -1,0 +1,95 @@
+"""What the journal promises: nothing that was acted upon is lost, nothing is guessed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from shoal.errors import JournalCorrupt, StorageFailed
+from shoal.journal import Journal, Line, digest, read, write_lines
+
+
+def line(n: int) -> Line:
+    return Line(f"twitter/{n}/0/decide/0", f"request {n}", reply=[{"kind": "DO_NOTHING", "args": {}}], ms=n)
+
+
+async def test_what_was_recorded_is_there_after_opening_again(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    async with Journal.open(path) as journal:
+        await asyncio.gather(*(journal.record(line(n)) for n in range(50)))
+    async with Journal.open(path) as again:
+        assert sorted(found.key for found in again) == sorted(line(n).key for n in range(50))
+        assert again.own(line(7).key) == line(7)
+
+
+async def test_a_line_is_on_disk_when_record_returns(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    async with Journal.open(path) as journal:
+        await journal.record(line(1))
+        assert read(path)[0] == [line(1)]
+
+
+async def test_a_torn_last_line_is_cut_off_and_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write_lines(path, [line(1), line(2)])
+    whole = path.read_bytes()
+    for cut in range(whole.index(b"\n") + 1, len(whole)):
+        path.write_bytes(whole[:cut])
+        async with Journal.open(path) as journal:
+            assert [found.key for found in journal] == [line(1).key]
+            await journal.record(line(3))
+        assert [found.key for found in read(path)[0]] == [line(1).key, line(3).key]
+
+
+def test_a_corrupt_line_is_named_with_its_number_and_the_file_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write_lines(path, [line(1), line(2), line(3)])
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b'{"key": "twitter/2\x00\n' + lines[2])
+    before = path.read_bytes()
+    with pytest.raises(JournalCorrupt, match=r"journal\.jsonl:2: .*cannot be read"):
+        Journal.open(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_directory_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="cannot write"):
+        Journal.open(tmp_path / "missing" / "journal.jsonl")
+
+
+async def test_a_full_disk_fails_every_waiting_line_and_keeps_the_lines_before(tmp_path: Path) -> None:
+    """/dev/full refuses every write as a full disk does."""
+    path = tmp_path / "journal.jsonl"
+    path.symlink_to("/dev/full")
+    journal = Journal(path, [line(1)], os.open(path, os.O_WRONLY))
+    results = await asyncio.gather(journal.record(line(2)), journal.record(line(3)), return_exceptions=True)
+    assert [type(result) for result in results] == [StorageFailed, StorageFailed]
+    assert "resume" in str(results[0])
+    assert journal.own(line(1).key) == line(1)
+    assert journal.own(line(2).key) is None
+    await journal.close()
+
+
+async def test_an_inherited_line_answers_only_the_same_request(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write_lines(path, [Line("twitter/1/0/decide/0", "abc", reply=[], inherited="parent")])
+    journal = Journal.sealed(path)
+    assert journal.own("twitter/1/0/decide/0") is None
+    assert journal.inherited("twitter/1/0/decide/0", "abc") is not None
+    assert journal.inherited("twitter/1/0/decide/0", "xyz") is None
+    assert journal.calls == 0
+
+
+def test_the_same_request_has_the_same_digest() -> None:
+    assert digest({"a": 1, "b": [1, 2]}) == digest({"a": 1, "b": [1, 2]})
+    assert digest({"a": 1}) != digest({"a": 2})
+
+
+async def test_a_sealed_journal_refuses_to_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    write_lines(path, [])
+    with pytest.raises(AssertionError):
+        await Journal.sealed(path).record(line(1))

@@ -1,0 +1,501 @@
+"""Which posts people are shown, and what else reaches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.seeds import Draws, derive
+from shoal.types import Action, Decision
+from shoal.worlds.social.posts import Posts
+from shoal.worlds.social.recommend import HOT_POOL_SIZE, POOL_SIZE, Pools, Ranking
+from shoal.worlds.social.settings import FeedSettings, SocialEvent, SocialSettings
+from tests.worlds.stage import TOPICS, Crowd, Stage, crowd, ids, plain
+
+GARDEN, FOOTBALL, COOKING = "My garden.", "Football tonight.", "Cooking again."
+TRUST, DOUBT = "I trust them, it is true.", "I doubt it, it is a hoax."
+FOLLOW_0 = [(agent, 0) for agent in range(1, 6)]
+
+
+def recommended(stage: Stage, agent: int) -> list[int]:
+    return ids(stage.look(agent).recommended)
+
+
+def hot(**feed: Any) -> FeedSettings:
+    return plain(recommended=10, recommendation="hot", **feed)
+
+
+# What the weights do
+
+
+@pytest.mark.parametrize(("recency", "newest_first"), [(0, False), (1, True)])
+def test_recency_brings_new_posts_up(recency: float, newest_first: bool) -> None:
+    stage = Stage(feed=hot(recency=recency, popularity=0.5))
+    older = stage.post(0)
+    stage.done(2, "LIKE_POST", post_id=older)
+    stage.pass_rounds(6)
+    newer = stage.post(1)
+    assert recommended(stage, 5) == ([newer, older] if newest_first else [older, newer])
+
+
+@pytest.mark.parametrize("reaction", ["LIKE_POST", "REPOST", "CREATE_COMMENT"])
+@pytest.mark.parametrize(("popularity", "popular_first"), [(0, False), (1, True)])
+def test_popularity_brings_up_what_others_reacted_to(reaction: str, popularity: float, popular_first: bool) -> None:
+    stage = Stage(feed=hot(popularity=popularity))
+    popular, other = stage.post(0), stage.post(1)
+    stage.done(2, reaction, post_id=popular, content="Yes.")
+    assert recommended(stage, 5) == ([popular, other] if popular_first else [other, popular])
+
+
+def test_dislikes_take_popularity_away() -> None:
+    stage = Stage(feed=hot(popularity=1))
+    disliked, other = stage.post(0), stage.post(1)
+    for agent, post_id in ((2, disliked), (3, disliked), (4, other)):
+        stage.done(agent, "LIKE_POST", post_id=post_id)
+    for agent in (2, 3):
+        stage.done(agent, "DISLIKE_POST", post_id=disliked)
+    assert recommended(stage, 5) == [other, disliked]
+
+
+def test_a_quote_is_as_popular_as_what_was_made_of_the_quote_itself() -> None:
+    stage = Stage(feed=hot(popularity=1))
+    original, liked = stage.post(0), stage.post(1)
+    for agent in (1, 2, 3):
+        stage.done(agent, "LIKE_POST", post_id=original)
+    stage.done(2, "LIKE_POST", post_id=liked)
+    quote = stage.quote(3, original)
+    stage.done(5, "MUTE", mutee_id=0)
+    stage.done(4, "MUTE", mutee_id=3)
+    assert recommended(stage, 2) == [original, liked]
+    assert recommended(stage, 4) == [original, liked]
+    assert quote not in recommended(stage, 5)
+
+
+@pytest.mark.parametrize(("relevance", "relevant_first"), [(0, False), (1, True)])
+def test_relevance_brings_up_what_the_agent_cares_about(relevance: float, relevant_first: bool) -> None:
+    stage = Stage(crowd(6, interests=(0, -1)), feed=hot(relevance=relevance))
+    relevant, other = stage.post(0, GARDEN), stage.post(1, COOKING)
+    assert recommended(stage, 5) == ([relevant, other] if relevant_first else [other, relevant])
+
+
+@pytest.mark.parametrize(("said", "other"), [(TRUST, DOUBT), (DOUBT, TRUST)])
+@pytest.mark.parametrize(("echo", "alike_first"), [(0, False), (1, True)])
+def test_the_echo_chamber_brings_up_what_the_agent_agrees_with(
+    said: str, other: str, echo: float, alike_first: bool
+) -> None:
+    stage = Stage(feed=hot(echo_chamber=echo))
+    alike, different = stage.post(0, said), stage.post(1, other)
+    stage.post(4, said)
+    stage.done(5, "LIKE_POST", post_id=alike)
+    for agent in (4, 5):
+        shown = [post_id for post_id in recommended(stage, agent) if post_id in (alike, different)]
+        assert shown == ([alike, different] if alike_first else [different, alike])
+
+
+def test_both_sides_of_a_question_are_learned_alike() -> None:
+    ranking = Ranking(Posts(), crowd(2), 60)
+    for lean in (100, 37, 0, 100, 100, 0, 0, 0, 55, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0):
+        ranking.learn(0, lean)
+        ranking.learn(1, -lean)
+        assert ranking.leaning[0] == -ranking.leaning[1]
+    assert ranking.leaning.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("threshold", "viral_first"), [(2, True), (3, False)])
+def test_a_post_that_was_shared_often_enough_counts_as_fully_popular(threshold: int, viral_first: bool) -> None:
+    stage = Stage(10, feed=hot(popularity=1, viral_threshold=threshold))
+    shared, liked = stage.post(0), stage.post(1)
+    for agent in (2, 3):
+        stage.repost(agent, shared)
+    for agent in range(2, 9):
+        stage.done(agent, "LIKE_POST", post_id=liked)
+    assert recommended(stage, 9) == ([shared, liked] if viral_first else [liked, shared])
+
+
+def test_no_popularity_is_above_that_of_a_viral_post() -> None:
+    posts = Posts()
+    for row in range(2):
+        posts.add(row + 1, row, 1, "Hello.", None, None)
+    posts.shares[0], posts.likes[1] = 10, 4000
+    weights = Stage(feed=hot(popularity=1, viral_threshold=10)).world._custom.first.weights
+    viral, liked = Ranking(posts, crowd(2), 60).general(weights, 0, 1).tolist()
+    assert viral >= liked
+
+
+# How posts are recommended
+
+
+def test_nothing_is_recommended_where_recommendation_is_none() -> None:
+    stage = Stage(feed=plain(recommended=10, recommendation="none"))
+    stage.post(0)
+    assert [recommended(stage, agent) for agent in range(6)] == [[]] * 6
+
+
+def two_interests() -> Crowd:
+    people = crowd(30)
+    people.interests[:] = [[2, -1]] * 28 + [[0, -1], [-1, -1]]
+    return people
+
+
+def test_recommendation_by_interest_finds_what_few_care_about() -> None:
+    stage = Stage(two_interests(), feed=plain(recommended=5, recommendation="interest", relevance=1, popularity=0.1))
+    garden = stage.post(0, GARDEN)
+    loud = [stage.post(agent, COOKING) for agent in range(1, 21)]
+    for post_id in loud:
+        stage.done(25, "LIKE_POST", post_id=post_id)
+    assert recommended(stage, 28)[0] == garden
+    assert garden not in recommended(stage, 26)
+    assert len(recommended(stage, 29)) == 5
+    assert garden not in recommended(stage, 29)
+
+
+def test_recommendation_by_interest_shows_the_hottest_of_all_also_while_there_are_few() -> None:
+    stage = Stage(two_interests(), feed=plain(recommended=5, recommendation="interest", popularity=1))
+    posted = [stage.post(agent, "Hello.") for agent in range(20)]
+    stage.done(25, "LIKE_POST", post_id=posted[-1])
+    assert recommended(stage, 29) == [posted[-1], *posted[-2:-6:-1]]
+
+
+@pytest.mark.parametrize("topics", [(), TOPICS])
+def test_people_without_any_interest_are_shown_what_is_hot(topics: Sequence[str]) -> None:
+    people = Crowd(np.empty((6, 0), np.int16), topics)
+    stage = Stage(people, feed=plain(recommended=5, recommendation="interest"))
+    assert recommended(stage, 1) == [stage.post(0)]
+
+
+def test_random_recommendation_differs_between_people_and_rounds_and_not_between_looks() -> None:
+    stage = Stage(40, feed=plain(recommended=5, recommendation="random"))
+    posted = {stage.post(agent % 20) for agent in range(40)}
+    stage.quote(21, min(posted))
+    looks = {agent: recommended(stage, agent) for agent in range(20, 40)}
+    assert all(len(look) == len(set(look)) == 5 and posted.issuperset(look) for look in looks.values())
+    assert len({tuple(sorted(look)) for look in looks.values()}) > 10
+    assert {agent: recommended(stage, agent) for agent in range(20, 40)} == looks
+    stage.pass_rounds(1)
+    assert {agent: recommended(stage, agent) for agent in range(20, 40)} != looks
+
+
+def test_everybody_is_as_likely_to_be_drawn_at_random() -> None:
+    stage = Stage(40, feed=plain(recommended=1, recommendation="random"))
+    posted = [stage.post(agent) for agent in range(4)]
+    drawn = [0, 0, 0, 0]
+    for _ in range(50):
+        stage.pass_rounds(1)
+        for seen in stage.world.observe(stage.round + 1, range(10, 40)):
+            drawn[posted.index(seen.recommended[0].post_id)] += 1
+        if stage.round > 40:
+            break
+    # About a thousand draws with a chance of a quarter each.
+    assert all(abs(count / sum(drawn) - 0.25) < 0.06 for count in drawn)
+
+
+@pytest.mark.parametrize("recommendation", ["hot", "interest", "random"])
+def test_nobody_is_recommended_what_they_posted_themselves(recommendation: str) -> None:
+    stage = Stage(feed=plain(recommended=10, recommendation=recommendation))
+    own, other = stage.post(0, GARDEN), stage.post(1, GARDEN)
+    stage.done(0, "QUOTE_POST", post_id=other, quote_content="See.")
+    assert recommended(stage, 0) == [other]
+    assert own in recommended(stage, 1)
+
+
+def test_people_are_recommended_how_others_quote_them() -> None:
+    stage = Stage(feed=hot())
+    quote = stage.quote(1, stage.post(0))
+    assert recommended(stage, 0) == [quote]
+
+
+def test_the_same_words_are_not_shown_twice() -> None:
+    stage = Stage(follows=[(5, 1), (5, 2), (5, 3)], feed=plain(followed=5, recommended=5, recommendation="hot"))
+    post_id, other = stage.post(0), stage.post(4)
+    stage.repost(1, post_id)
+    stage.quote(2, post_id)
+    newest = stage.repost(3, post_id)
+    seen = stage.look(5)
+    assert (ids(seen.followed), ids(seen.recommended)) == ([newest], [other])
+
+
+def test_posts_of_the_followed_reach_followers_and_nobody_else() -> None:
+    stage = Stage(follows=[(1, 0), (2, 0), (2, 1)], feed=plain(followed=5, recommended=5, recommendation="none"))
+    by_0, by_1 = stage.post(0), stage.post(1)
+    assert [ids(stage.shown(agent)) for agent in range(4)] == [[], [by_0], [by_1, by_0], []]
+
+
+def test_following_and_unfollowing_take_effect_on_the_next_look() -> None:
+    stage = Stage(follows=[(1, 0)], feed=plain(followed=5))
+    post_id = stage.post(0)
+    stage.done(2, "FOLLOW", followee_id=0)
+    stage.done(1, "UNFOLLOW", followee_id=0)
+    assert [ids(stage.look(agent).followed) for agent in (1, 2)] == [[], [post_id]]
+    stage.done(1, "FOLLOW", followee_id=0)
+    stage.done(2, "UNFOLLOW", followee_id=0)
+    assert [ids(stage.look(agent).followed) for agent in (1, 2)] == [[post_id], []]
+
+
+def test_no_more_is_shown_than_was_asked_for() -> None:
+    stage = Stage(20, follows=[(19, agent) for agent in range(10)], feed=plain(followed=3, recommended=4, comments=2))
+    for agent in range(18):
+        stage.post(agent)
+    seen = stage.look(19)
+    assert (len(seen.followed), len(seen.recommended)) == (3, 4)
+    assert not set(ids(seen.followed)) & set(ids(seen.recommended))
+
+
+def test_a_feed_of_nothing_and_a_look_by_nobody_are_possible() -> None:
+    stage = Stage(follows=FOLLOW_0, feed=plain())
+    stage.post(0)
+    assert stage.shown(1) == []
+    assert list(stage.world.observe(2, [])) == []
+
+
+def test_the_best_liked_comments_are_shown_up_to_the_cap() -> None:
+    stage = Stage(follows=FOLLOW_0, feed=plain(followed=1, comments=2))
+    post_id = stage.post(0)
+    plain_one, liked, newest = (stage.comment(agent, post_id) for agent in (1, 2, 3))
+    stage.done(4, "LIKE_COMMENT", comment_id=liked)
+    seen = stage.find(5, post_id)
+    assert [reply.comment_id for reply in seen.replies] == [liked, newest]
+    assert (seen.comments, plain_one in {reply.comment_id for reply in seen.replies}) == (3, False)
+
+
+def test_strangers_are_the_recommended_authors_whom_one_does_not_follow() -> None:
+    stage = Stage(follows=[(5, 0), (5, 1)], feed=plain(followed=1, recommended=10, recommendation="hot"))
+    for agent in range(4):
+        stage.post(agent)
+    assert set(stage.look(5).strangers) == {2, 3}
+    stage.done(5, "FOLLOW", followee_id=2)
+    stage.done(5, "UNFOLLOW", followee_id=1)
+    assert set(stage.look(5).strangers) == {1, 3}
+
+
+def test_posts_are_marked_that_one_has_reacted_to() -> None:
+    stage = Stage(follows=FOLLOW_0, feed=plain(followed=2, recommended=10, recommendation="hot"))
+    liked, disliked, shared, ignored = (stage.post(agent) for agent in (0, 2, 3, 4))
+    stage.done(1, "LIKE_POST", post_id=liked)
+    stage.done(1, "DISLIKE_POST", post_id=disliked)
+    stage.repost(1, shared)
+    seen = stage.look(1)
+    assert set(seen.reacted) == {liked, disliked, shared}
+    assert ignored in ids(seen.recommended)
+    assert stage.look(5).reacted == ()
+    stage.done(1, "UNLIKE_POST", post_id=liked)
+    stage.done(1, "UNDO_DISLIKE_POST", post_id=disliked)
+    assert stage.look(1).reacted == (shared,)
+
+
+def test_a_post_stays_marked_while_one_reaction_is_left() -> None:
+    stage = Stage(follows=FOLLOW_0, feed=plain(followed=1))
+    post_id = stage.post(0)
+    for kind in ("LIKE_POST", "DISLIKE_POST", "UNLIKE_POST"):
+        stage.done(1, kind, post_id=post_id)
+    assert stage.look(1).reacted == (post_id,)
+
+
+# Things that are made to happen
+
+
+def announcements(stage: Stage, rounds: int) -> dict[tuple[int, int], tuple[str, ...]]:
+    """(Round, agent) -> what the agent was told then."""
+    world, told = stage.world, {}
+    for round in range(1, rounds + 1):
+        agents = [agent for group in world.turns(round) for agent in group]
+        seen = world.observe(round, agents)
+        told.update({(round, look.agent): look.announcements for look in seen if look.announcements})
+        world.begin(round)
+        for agent in agents:
+            world.apply(round, agent, Decision())
+        world.writes()
+    return told
+
+
+def test_a_broadcast_reaches_everybody_once() -> None:
+    stage = Stage(3, events=[SocialEvent(2, "News.")])
+    assert announcements(stage, 4) == {(2, agent): ("News.",) for agent in range(3)}
+
+
+def test_a_broadcast_to_some_reaches_only_them() -> None:
+    stage = Stage(4, events=[SocialEvent(2, "News.", to=(1, 3)), SocialEvent(2, "More.", to=(3,))])
+    assert announcements(stage, 4) == {(2, 1): ("News.",), (2, 3): ("News.", "More.")}
+
+
+@pytest.mark.parametrize("when", [0, 1, 2, 3])
+def test_who_was_asleep_is_told_on_waking_up(when: int) -> None:
+    people = crowd(2)
+    people.active_hours[1] = (1 << 11) | (1 << 12)
+    stage = Stage(people, events=[SocialEvent(when, "News.")])
+    # The first round is at 8 o'clock, so person 1 wakes up in round 4.
+    assert announcements(stage, 6) == {(max(when, 1), 0): ("News.",), (4, 1): ("News.",)}
+
+
+def test_asking_twice_whose_turn_it_is_takes_no_news_away() -> None:
+    world = Stage(2, events=[SocialEvent(1, "News.")]).world
+    assert world.turns(1) == world.turns(1)
+    assert [seen.announcements for seen in world.observe(1, [0, 1])] == [("News.",)] * 2
+
+
+def test_a_post_can_be_made_in_somebodys_name() -> None:
+    events = [SocialEvent(0, "First.", agent=0), SocialEvent(0, "Second.", agent=0, number=1), SocialEvent(2, "Third.", 0)]
+    stage = Stage(follows=FOLLOW_0, feed=plain(followed=5), events=events)
+    assert [post.content for post in stage.shown(1)] == ["Second.", "First."]
+    stage.pass_rounds(2)
+    assert [post.content for post in stage.shown(1)] == ["Third.", "Second."]
+    assert len({getattr(event, "id", None) for event in stage.happened}) == 3
+
+
+# Numbers, and changes on the way
+
+
+def test_numbers_of_posts_do_not_depend_on_what_others_do() -> None:
+    def later_numbers(busy: bool) -> list[int]:
+        stage = Stage(events=[SocialEvent(2, "News.", agent=0)])
+        stage.play(*[(0, "CREATE_POST", {"content": f"{n}"}) for n in range(32 if busy else 1)])
+        posted = [stage.post(agent) for agent in (1, 2, 0)]
+        return [*posted, stage.comment(3, posted[0]), stage.quote(4, posted[1])]
+
+    assert later_numbers(True) == later_numbers(False)
+
+
+def test_no_two_things_of_a_kind_have_the_same_number() -> None:
+    events = [SocialEvent(1, str(number), agent=0, number=number) for number in range(32)]
+    stage = Stage(2, events=events)
+    stage.play(*[(agent, "CREATE_POST", {"content": str(n)}) for agent in (0, 1) for n in range(32)])
+    stage.play((0, "CREATE_POST", {"content": "Next."}))
+    assert stage.rows("SELECT count(*), count(DISTINCT post_id) FROM post") == [(97, 97)]
+
+
+def test_settings_that_a_fork_changes_hold_from_that_round_on() -> None:
+    def settings(recommended: int, **more: Any) -> SocialSettings:
+        return SocialSettings(kind="twitter", feed=hot(recency=1).model_copy(update={"recommended": recommended}), **more)
+
+    changes = ((5, settings(1, self_rating=False)), (7, settings(0, actions=("DO_NOTHING",))))
+    stage = Stage(feed=hot(), changes=changes)
+    post_id = stage.post(0)
+    stage.post(1)
+    stage.pass_rounds(2)
+    seen = [len(stage.world.observe(round, [5])[0].recommended) for round in (4, 5, 6, 7)]
+    assert seen == [2, 1, 1, 0]
+    # Round 5 forbids rating oneself, round 7 everything.
+    assert stage.refused(0, "LIKE_POST", post_id=post_id) == "agents cannot rate their own posts here"
+    assert stage.do(1, "LIKE_POST", post_id=post_id).success
+    assert stage.refused(2, "LIKE_POST", post_id=post_id) == "LIKE_POST is not possible here"
+
+
+# The pools of what is hot
+
+
+class Pond:
+    """Posts and their pools, without the rest of a platform."""
+
+    def __init__(self, topics: int = 2, minutes: int = 60) -> None:
+        self.posts = Posts()
+        self.pools = Pools(self.posts, topics, minutes, decade_minutes=360)
+        self.topics = topics
+
+    def post(self, round: int, topics: Sequence[int] = ()) -> int:
+        row = self.posts.add(self.posts.count + 1, 0, round, "x", None, None)
+        self.posts.describe(row, topics, 0.0)
+        return row
+
+    def hottest(self, topic: int | None, count: int) -> list[int]:
+        """From scratch."""
+        about = range(self.posts.count) if topic is None else self._about(topic)
+        heat = self.pools.heat(np.arange(self.posts.count))
+        return sorted(about, key=lambda row: (int(heat[row]), row), reverse=True)[:count]
+
+    def agrees(self) -> bool:
+        shown = [self.pools.hot, *self.pools.topics]
+        wanted = [self.hottest(None, HOT_POOL_SIZE), *(self.hottest(n, POOL_SIZE) for n in range(self.topics))]
+        return [rows[rows >= 0].tolist() for rows in shown] == wanted
+
+    def _about(self, topic: int) -> list[int]:
+        return [row for row in range(self.posts.count) if topic in self.posts.topics[row].tolist()]
+
+
+def test_ten_reactions_are_worth_six_hours() -> None:
+    pond = Pond()
+    liked, *later = (pond.post(round) for round in (0, 5, 6, 7))
+    pond.posts.likes[liked] = 10
+    heat = pond.pools.heat(np.arange(4))
+    assert heat[later[0]] < heat[liked] < heat[later[2]]
+    assert heat[later[1]] == pytest.approx(heat[liked], rel=1e-4)
+
+
+def test_dislikes_cool_a_post_below_one_without_any_reaction() -> None:
+    pond = Pond()
+    for row in range(3):
+        pond.post(1)
+        pond.posts.dislikes[row] = row
+    heat = pond.pools.heat(np.arange(3)).tolist()
+    assert heat == sorted(heat, reverse=True)
+    assert len(set(heat)) == 3
+
+
+def test_disliked_posts_of_the_first_rounds_are_in_the_pools_like_others() -> None:
+    pond = Pond()
+    for _ in range(POOL_SIZE + 4):
+        pond.posts.dislikes[pond.post(0, [0])] = 3
+    pond.pools.update(np.arange(pond.posts.count))
+    assert pond.agrees()
+    assert (pond.pools.topics[0] >= 0).all()
+
+
+def test_who_cools_down_makes_room_for_who_was_left_out() -> None:
+    pond = Pond()
+    for _ in range(4 * HOT_POOL_SIZE):
+        pond.post(1, [0])
+    pond.pools.update(np.arange(pond.posts.count))
+    for _ in range(4):
+        cooled = pond.pools.hot.copy()
+        pond.posts.dislikes[cooled] += 1
+        pond.pools.update(np.sort(cooled))
+        assert pond.agrees()
+
+
+def test_heat_does_not_run_over_in_long_runs_of_long_rounds() -> None:
+    pond = Pond(minutes=10_080)
+    for round in (1, 500, 100_000):
+        pond.post(round)
+    pond.pools.update(np.arange(3))
+    assert pond.pools.hot[:3].tolist() == [2, 1, 0]
+
+
+def random_round(pond: Pond, draws: Draws, round: int) -> None:
+    """Some posts are written, many reacted to, for better or worse."""
+    touched = {pond.post(round, sorted({draws.below(2) for _ in range(draws.below(3))})) for _ in range(draws.below(30))}
+    for _ in range(draws.below(60) if pond.posts.count else 0):
+        row = draws.below(pond.posts.count)
+        column = draws.choice((pond.posts.likes, pond.posts.dislikes, pond.posts.comments, pond.posts.shares))
+        column[row] = max(int(column[row]) + draws.choice((-2, -1, 1, 3)), 0)
+        touched.add(row)
+    pond.pools.update(np.array(sorted(touched), np.int64))
+
+
+@given(st.integers(0, 2**32))
+def test_pools_that_are_kept_up_to_date_hold_what_counting_anew_would_find(seed: int) -> None:
+    pond, draws = Pond(minutes=6), Draws(derive(seed, "pools"))
+    for round in range(12):
+        random_round(pond, draws, round)
+        assert pond.agrees()
+
+
+def test_reposts_are_not_in_the_pools_but_what_they_share_gets_hotter() -> None:
+    stage = Stage(feed=hot(), minutes=1)
+    shared, newer = stage.post(0), stage.post(1)
+    repost_id = stage.repost(2, shared)
+    state = stage.world._state
+    rows = [state.posts.row_of[post_id] for post_id in (shared, newer)]
+    assert state.pools.hot[state.pools.hot >= 0].tolist() == rows
+    assert repost_id not in recommended(stage, 5)
+
+
+def test_a_rejected_turn_leaves_the_pools_alone() -> None:
+    stage = Stage(feed=hot())
+    stage.post(0)
+    before = stage.world._state.pools.hot.copy()
+    stage.play((1, "LIKE_POST", {"post_id": 1}))
+    stage.world.apply(stage.round, 2, Decision((Action("NO_SUCH_THING"),)))
+    assert stage.world._state.pools.hot.tolist() == before.tolist()
