@@ -30,7 +30,9 @@ def test_arrays_of_hashes_are_what_derive_gives_one_by_one(
     assert hashes(key, left, right).tolist() == [derive(seed, *path, a, b) for a, b in rows]
     assert hashes(key, left).tolist() == [derive(seed, *path, a) for a, _ in rows]
     assert hashes(key, left, 5).tolist() == [derive(seed, *path, a, 5) for a, _ in rows]
-    assert hashes(key, left[:, None], right[None, :])[0].tolist() == [derive(seed, *path, rows[0][0], b) for b in right]
+    assert hashes(key, left[:, None], right[None, :])[0].tolist() == [
+        derive(seed, *path, rows[0][0], b) for _, b in rows
+    ]
 
 
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.uint32, np.int64, np.uint64])
@@ -67,7 +69,18 @@ def test_arrays_and_sequences_of_draws_never_change() -> None:
 
 
 def test_a_number_and_its_text_and_the_order_of_a_path_are_told_apart() -> None:
-    paths: list[tuple[int | str, ...]] = [(), (1,), ("1",), (1, 2), (2, 1), (12,), ("1", "2"), ("12",), (1, 2, 0), ("",)]
+    paths: list[tuple[int | str, ...]] = [
+        (),
+        (1,),
+        ("1",),
+        (1, 2),
+        (2, 1),
+        (12,),
+        ("1", "2"),
+        ("12",),
+        (1, 2, 0),
+        ("",),
+    ]
     assert len({derive(7, *path) for path in paths}) == len(paths)
 
 

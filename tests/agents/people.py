@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.heuristic import HeuristicMind
+from shoal.agents.heuristic import HeuristicMind, Manner
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Persona
+from shoal.types import Action, Decision, Persona, Timeline
 from shoal.worlds.social.views import CommentView, GroupView, PostView, SocialObservation
 
 TOPICS = ("gardening", "machine learning", "football", "city politics", "cooking", "travel")
@@ -57,7 +57,7 @@ def crowd(count: int) -> People:
 
 
 def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> HeuristicMind:
-    return HeuristicMind(population, HeuristicSettings(**settings), seed, "twitter", topic)
+    return HeuristicMind(population, Timeline(Manner(HeuristicSettings(**settings))), seed, "twitter", topic)
 
 
 def post(post_id: int, content: str, author_id: int = 1000, **fields: Any) -> PostView:

@@ -31,7 +31,9 @@ def everything_agrees(follows: Follows, truth: set[Pair], people: int) -> None:
 def table_and_changes(follows: Follows, people: int) -> set[Pair]:
     starts, targets = follows.table()
     table = {
-        (agent, int(target)) for agent in range(people) for target in targets[int(starts[agent]) : int(starts[agent + 1])]
+        (agent, int(target))
+        for agent in range(people)
+        for target in targets[int(starts[agent]) : int(starts[agent + 1])]
     }
     added, removed = ({divmod(int(key), people) for key in keys} for keys in follows.changes())
     assert not added & table

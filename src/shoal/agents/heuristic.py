@@ -21,7 +21,7 @@ from shoal.agents.settings import HeuristicSettings
 from shoal.agents.turn import Reaction, Turn
 from shoal.agents.voice import Voice
 from shoal.seeds import Draws, derive, extend
-from shoal.types import Action, Decision, Mind, Observation, Population
+from shoal.types import Action, Decision, Mind, Observation, Population, Timeline
 from shoal.worlds.social.views import PostView, SocialObservation
 from shoal.worlds.social.words import Reader
 
@@ -88,39 +88,47 @@ NOTHING_TO_UNDO = -1
 _NOTHING = Decision((Action("DO_NOTHING"),))
 
 
-class HeuristicMind(Mind):
-    """Decides for everybody on one social platform.
+class Manner:
+    """How agents go about it: what the scenario sets, and what the platform offers (None: everything)."""
 
-    `decide` only reads; what an agent remembers changes in `absorb`. `actions` are the kinds that the platform offers,
-    None for all.
-    """
+    def __init__(self, settings: HeuristicSettings, actions: Collection[str] | None = None) -> None:
+        self.settings = settings
+        self._allowed = None if actions is None else frozenset(actions)
+        self.tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
+        self.original_chance = min(ORIGINAL_CHANCE * settings.talkativeness, 0.9) if self.may("CREATE_POST") else 0.0
+
+    def may(self, kind: str) -> bool:
+        return self._allowed is None or kind in self._allowed
+
+    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[Reaction]]:
+        """Running sums of the chances of the reactions that the platform offers, and the reactions."""
+        kinds = [kind for kind in chances if self.may(kind)]
+        talk = self.settings.talkativeness
+        weights = [chances[kind] * (talk if kind in turns.TEXTS else 1.0) for kind in kinds]
+        return list(accumulate(weights)), [turns.REACTIONS[kind] for kind in kinds]
+
+
+class HeuristicMind(Mind):
+    """Decides for everybody on one social platform. `decide` only reads; what an agent remembers changes in `absorb`."""
 
     def __init__(
-        self,
-        population: Population,
-        settings: HeuristicSettings,
-        seed: int,
-        world: str,
-        topic: str | None,
-        actions: Collection[str] | None = None,
+        self, population: Population, manners: Timeline[Manner], seed: int, world: str, topic: str | None
     ) -> None:
         self._population = population
-        self._settings = settings
+        self._manners = manners
         self._seed = seed
         self._world = world
-        self._allowed = None if actions is None else frozenset(actions)
+        self._round = -1
+        self._enter(0)
         self._readings = Readings(Reader(population.topics, topic))
         self._voice = Voice(seed, world)
         self._interests = _masks(population)
-        self._tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
-        self._original_chance = min(ORIGINAL_CHANCE * settings.talkativeness, 0.9) if self._may("CREATE_POST") else 0.0
         # The memory of the agents, one list per thing remembered: stance, how much the subject is on their mind,
         # texts written, and what they last did that can be taken back.
         self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
         self._undo = [NOTHING_TO_UNDO] * len(population)
-        self._round_key = (-1, 0)
 
     def memory(self, agent: int) -> object:
         """What the agent remembers: all that its decisions depend on besides what it sees."""
@@ -132,7 +140,8 @@ class HeuristicMind(Mind):
     def decide(self, observation: Observation) -> Decision:
         seen = cast(SocialObservation, observation)
         agent = seen.agent
-        draws = Draws(extend(self._key(seen.round), agent, "decide"))
+        self._enter(seen.round)
+        draws = Draws(extend(self._key, agent, "decide"))
         turn = Turn(seen, draws, self._voice, self._stances[agent], self._heats[agent], self._written[agent])
         if seen.announcements:
             turn.do(self._talk_of_news(turn))
@@ -144,21 +153,23 @@ class HeuristicMind(Mind):
         if decision.failure is not None:
             return
         seen = cast(SocialObservation, observation)
+        self._enter(seen.round)
         self._form_opinion(seen)
         for action in decision.actions:
             self._recall(seen.agent, action)
 
-    def _key(self, round: int) -> int:
-        """Everybody's draws of a round have this part of their path in common."""
-        if self._round_key[0] != round:
-            self._round_key = (round, derive(self._seed, self._world, round))
-        return self._round_key[1]
+    def _enter(self, round: int) -> None:
+        """What everybody's decisions of a round have in common: the manner, and the first part of the draws' path."""
+        if round != self._round:
+            self._round = round
+            self._manner = self._manners.at(round)
+            self._key = derive(self._seed, self._world, round)
 
     def _form_opinion(self, seen: SocialObservation) -> None:
         agent = seen.agent
         known = self._readings.known
-        confidence = self._settings.confidence
-        persuasion = self._settings.persuasion
+        confidence = self._manner.settings.confidence
+        persuasion = self._manner.settings.persuasion
         stance = self._stances[agent]
         count = 0
         for post in seen.followed + seen.recommended:
@@ -189,7 +200,7 @@ class HeuristicMind(Mind):
         if chance < SUNDRY_CHANCE:
             turn.do(self._do_sundry(turn))
             return
-        original = self._original_chance * (1.0 + 0.6 * turn.heat)
+        original = self._manner.original_chance * (1.0 + 0.6 * turn.heat)
         if chance < SUNDRY_CHANCE + original:
             turn.do(self._write_post(turn))
             return
@@ -199,7 +210,7 @@ class HeuristicMind(Mind):
         posts, bounds = self._appeals(turn)
         first = self._pick(turn, posts, bounds)
         if first is None:
-            if not posts and turn.draws.chance(2 * self._original_chance):
+            if not posts and turn.draws.chance(2 * self._manner.original_chance):
                 turn.do(self._write_post(turn))
             return
         if not turn.do(self._react(turn, first)):
@@ -255,7 +266,7 @@ class HeuristicMind(Mind):
     def _react(self, turn: Turn, post: PostView) -> Action | None:
         reading = self._readings.post(post)
         attitude = self._attitude(turn, reading)
-        bounds, reactions = self._tables[attitude]
+        bounds, reactions = self._manner.tables[attitude]
         if not reactions:
             return None
         action = reactions[bisect(bounds, turn.draws.random() * bounds[-1])](turn, post, reading)
@@ -280,7 +291,7 @@ class HeuristicMind(Mind):
         """1 for what the agent is drawn to, -1 for what provokes it, 0 for the rest."""
         if reading.contested and reading.slant:
             gap = abs(reading.slant - turn.stance)
-            if gap <= self._settings.confidence:
+            if gap <= self._manner.settings.confidence:
                 return 1
             return -1 if gap >= PROVOCATION else 0
         return 1 if reading.mask & self._interests[turn.agent] else 0
@@ -334,15 +345,8 @@ class HeuristicMind(Mind):
         argument, undo = UNDO[UNDOABLE[kind]]
         return Action(undo, {argument: target}) if self._may(undo) else None
 
-    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[Reaction]]:
-        """Running sums of the chances of the reactions that the platform offers, and the reactions."""
-        kinds = [kind for kind in chances if self._may(kind)]
-        talk = self._settings.talkativeness
-        weights = [chances[kind] * (talk if kind in turns.TEXTS else 1.0) for kind in kinds]
-        return list(accumulate(weights)), [turns.REACTIONS[kind] for kind in kinds]
-
     def _may(self, kind: str) -> bool:
-        return self._allowed is None or kind in self._allowed
+        return self._manner.may(kind)
 
 
 def _masks(population: Population) -> list[int]:

@@ -8,8 +8,7 @@ import click
 
 from shoal.cli.options import PATH, scenario_argument, set_option
 from shoal.cli.words import of_scenario, quoted
-from shoal.errors import RunRefused
-from shoal.runs.files import storage_errors
+from shoal.errors import RunRefused, StorageFailed
 from shoal.scenario.files import load, override
 from shoal.scenario.starter import STARTER
 
@@ -25,12 +24,14 @@ def init_(file: Path, force: bool) -> None:
       shoal init
       shoal init studies/bridge.yaml
     """
-    with storage_errors(file):
-        try:
-            with file.open("w" if force else "x", encoding="utf-8") as written:
-                written.write(STARTER)
-        except FileExistsError:
-            raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w" if force else "x", encoding="utf-8") as written:
+            written.write(STARTER)
+    except FileExistsError:
+        raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
+    except OSError as error:
+        raise StorageFailed(f"cannot write {file}: {error.strerror}") from error
     click.echo(f"wrote {file}; run it with: shoal run {quoted(file)}")
 
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.places import RUNS
-from shoal.cli.report import STYLES, print_summary
+from shoal.cli.report import STYLES, Output, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RunDirectory, runs_in
 from shoal.runs.summary import summarize
@@ -34,7 +33,7 @@ def show_(run: Path, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(summary))
     else:
-        print_summary(Console(highlight=False), summary)
+        print_summary(Output(), summary)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def list_(folder: Path, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(rows))
     elif rows:
-        Console(highlight=False).print(_table(rows))
+        Output().print(_table(rows))
     else:
         click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
 

@@ -73,7 +73,8 @@ class Shoal(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         with _errors_in_words(bool(ctx.params["traceback"])):
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
             return result
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.board import duration
+from shoal.cli.exits import leave_broken_pipe
 from shoal.cli.progress import kind_in_words
 from shoal.cli.words import counted, quoted
 from shoal.runs.state import Status
@@ -29,6 +30,16 @@ _BAR_WIDTH = 24
 #: Room for the labels before a sparkline, and for the words after it.
 _LABEL_WIDTH = 16
 _WORDS_WIDTH = 34
+
+
+class Output(Console):
+    """Standard output, as it is: nothing is coloured for looking like a number or a path."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        leave_broken_pipe()
 
 
 def print_summary(console: Console, summary: Summary) -> None:

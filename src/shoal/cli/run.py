@@ -22,7 +22,7 @@ from shoal.cli.options import (
 )
 from shoal.cli.places import RUNS, fork_folder, place_for
 from shoal.cli.progress import Progress, progress_on
-from shoal.cli.report import print_summary
+from shoal.cli.report import Output, print_summary
 from shoal.cli.session import Manner, end, work_on
 from shoal.cli.words import counted, of_scenario, quoted
 from shoal.runs import verbs, worker
@@ -133,8 +133,8 @@ def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: P
     """
     parent = RunDirectory(run)
     history = parent.config().history()
-    _check_round(at, committed_rounds(parent))
     changed = override(history.at(at), sets)
+    _check_round(at, min(committed_rounds(parent).values()), changed)
     injected = load_events(inject, changed, at) if inject else []
     with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
         directory = verbs.fork(parent, path, at, changed, injected)
@@ -156,10 +156,11 @@ def _cut(scenario: Scenario, rounds: int | None) -> Scenario:
     return scenario.model_copy(update={"events": events, "mind": mind})
 
 
-def _check_round(at: int, committed: dict[str, int]) -> None:
-    last = min(committed.values())
+def _check_round(at: int, last: int, changed: Scenario) -> None:
     if at > last:
         raise click.BadParameter(f"{at} is not a round of this run; it has rounds 0 to {last}.", param_hint="--at")
+    if at > changed.rounds:
+        raise click.BadParameter(f"{at} is after the last round of the fork, {changed.rounds}.", param_hint="--at")
 
 
 def _work(directory: RunDirectory, known: dict[str, int], title: str, manner: Manner) -> None:
@@ -171,7 +172,7 @@ def _work(directory: RunDirectory, known: dict[str, int], title: str, manner: Ma
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
     elif ended.error is None and manner.plain:
-        print_summary(Console(highlight=False), summarize(directory))
+        print_summary(Output(), summarize(directory))
     end(ended, manner)
 
 

@@ -149,7 +149,7 @@ class Witness:
 
 def committed_digests(path: Path) -> dict[int, str]:
     """Round -> digest, from the database."""
-    with database_errors(path), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+    with database_errors(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         return dict(database.execute("SELECT round, digest FROM shoal_round"))
 
 

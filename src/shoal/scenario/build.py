@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from shoal.agents.heuristic import HeuristicMind
+from shoal.agents.heuristic import HeuristicMind, Manner
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import Latency, ScriptedSettings
 from shoal.agents.unhurried import Unhurried
 from shoal.engine.deliberation import Limits
+from shoal.errors import ScenarioInvalid
+from shoal.scenario.entries import MOST_FOLLOWED, RANDOM
 from shoal.scenario.events import BroadcastEvent, Event, PostEvent
 from shoal.scenario.graphs import follow_graph
 from shoal.scenario.models import Scenario
 from shoal.scenario.population import People, sample
 from shoal.seeds import derive
-from shoal.types import Graph, Mind, Timeline, World
+from shoal.types import MAX_ACTIONS_PER_TURN, Graph, Mind, Timeline, World
 from shoal.worlds.social.platform import Given, Platform
 from shoal.worlds.social.settings import SocialEvent
 
@@ -102,9 +104,9 @@ def _resolved(
             resolved.append(SocialEvent(event.round, event.broadcast, to=to))
         else:
             author = _author(event.by, derive(seed, world, "event", index), numbers, graph)
-            number = posted[author, event.round]
+            author = _with_room(author, event, posted, len(people))
+            resolved.append(SocialEvent(event.round, event.post, author, number=posted[author, event.round]))
             posted[author, event.round] += 1
-            resolved.append(SocialEvent(event.round, event.post, author, number=number))
     return resolved
 
 
@@ -113,9 +115,17 @@ def _author(by: str | int, lot: int, numbers: Mapping[str, int], graph: Graph) -
         return by
     if by in numbers:
         return numbers[by]
-    if by == "most_followed" and graph.edges:
+    if by == MOST_FOLLOWED and graph.edges:
         return int(np.argmax(np.bincount(graph.targets)))
     return lot % len(numbers)
+
+
+def _with_room(author: int, event: PostEvent, posted: Counter[tuple[int, int]], people: int) -> int:
+    """Whoever posts has a limited number of events in a round; where anybody may post, the next one does."""
+    for candidate in range(author, author + (people if event.by == RANDOM else 1)):
+        if posted[candidate % people, event.round] < MAX_ACTIONS_PER_TURN:
+            return candidate % people
+    raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {event.round}"])
 
 
 def _mind(world: str, history: Timeline[Scenario], people: People) -> Mind:
@@ -124,8 +134,14 @@ def _mind(world: str, history: Timeline[Scenario], people: People) -> Mind:
     if isinstance(settings.first, ScriptedSettings):
         mind: Mind = ScriptedMind.from_turns(settings.first, people.names, world)
     else:
-        mind = HeuristicMind(people, settings.first, scenario.seed, world, scenario.topic)
+        manners = history.map(lambda version: _manner(version, world))
+        mind = HeuristicMind(people, manners, scenario.seed, world, scenario.topic)
     return _unhurried(mind, settings.first.latency, scenario.seed)
+
+
+def _manner(scenario: Scenario, world: str) -> Manner:
+    assert not isinstance(scenario.mind, ScriptedSettings)
+    return Manner(scenario.mind, scenario.worlds[world].actions)
 
 
 def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]
         for index, event in enumerate(dated)
         if isinstance(event, dict) and isinstance(event.get("round"), int) and event["round"] < at
     ]
-    wrong = [_moved(problem, inside) for problem in [*problems, *early]]
+    wrong = [*found.problems, *(_moved(problem, inside) for problem in [*problems, *early])]
     if wrong or checked is None:
         raise ScenarioInvalid([_line(problem, found, path) for problem in wrong])
     return [event.model_dump(mode="json") for event in checked.events]
@@ -48,4 +49,4 @@ def _line(problem: Problem, found: Document, path: Path) -> str:
 
 
 def _moved(problem: Problem, inside: bool) -> Problem:
-    return problem if inside or problem.path[:1] != ("events",) else Problem(problem.path[1:], problem.text)
+    return problem if inside or problem.path[:1] != ("events",) else replace(problem, path=problem.path[1:])

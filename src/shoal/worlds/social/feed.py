@@ -17,6 +17,8 @@ Agents = NDArray[np.int64]
 
 #: The newest posts of an author that can reach a follower's feed.
 _NEWEST_PER_AUTHOR = 2
+#: Posts that a ranking looks at closely, at least; the others are left out by what is the same for everybody.
+_SHORTLIST = 16
 #: Interests that recommendation looks into in one round; which ones is drawn.
 _INTERESTS_PER_ROUND = 2
 #: Agents are handled together with others that follow about as many people, in tables of these widths.
@@ -138,7 +140,11 @@ class Feed:
         if shape.recommendation == "random":
             return self._random(picture, agents, count)
         hot = np.broadcast_to(self._pools.hot, (len(agents), len(self._pools.hot)))
-        rows = hot if shape.recommendation == "hot" else self._interesting(picture, agents, hot[:, :16])
+        if shape.recommendation == "interest":
+            # At most half of the shortlist, so that what is hot for all does not crowd out what matters to few.
+            rows = self._interesting(picture, agents, hot[:, : max(_SHORTLIST, count) // 2])
+        else:
+            rows = hot
         return self._rank(picture, agents, self._others(agents, rows), count)
 
     def _interesting(self, picture: Picture, agents: Agents, hot: Rows) -> Rows:
@@ -178,7 +184,7 @@ class Feed:
         """The best of these rows: first roughly, by what is the same for everybody, then by what it is to each."""
         rows = self._unmuted(picture, agents, rows)
         general = self._general(picture, rows)
-        shortlist = best(candidates(general, rows), max(16, count))
+        shortlist = best(candidates(general, rows), max(_SHORTLIST, count))
         scores = self._general(picture, shortlist) + self._ranking.personal(
             picture.weights, agents, np.maximum(shortlist, 0)
         )

@@ -1,0 +1,1 @@
+"""Speed, measured: every bar of the project, printed and written to results.json."""

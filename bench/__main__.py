@@ -1,0 +1,51 @@
+"""python -m bench [NAME ...]: measures all bars, or those named, prints them and writes bench/results.json."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.bars import ALL, Bar, measure
+
+RESULTS = Path(__file__).parent / "results.json"
+
+
+def main(names: list[str]) -> int:
+    known = {measurement.__name__: measurement for measurement in ALL}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    bars: list[Bar] = []
+    for name in names or known:
+        found = measure([known[name]])
+        for bar in found:
+            print(_line(bar), flush=True)
+        bars.extend(found)
+    _write(bars, replace=not names)
+    return 0 if all(bar.holds for bar in bars) else 1
+
+
+def _line(bar: Bar) -> str:
+    sign = "at least" if bar.at_least else "at most"
+    verdict = "holds" if bar.holds else "MISSED"
+    return f"{verdict:6}  {bar.name:44} {bar.value:12,.2f} {bar.unit:4} ({sign} {bar.bar:,g})  {bar.baseline}"
+
+
+def _write(bars: list[Bar], *, replace: bool) -> None:
+    """Bars measured now replace those of the same name; a whole run replaces everything."""
+    before = [] if replace or not RESULTS.exists() else json.loads(RESULTS.read_text())["bars"]
+    names = {bar.name for bar in bars}
+    kept = [bar for bar in before if bar["name"] not in names]
+    content = {
+        "machine": {"python": platform.python_version(), "system": platform.system()},
+        "bars": kept + [{**asdict(bar), "holds": bar.holds} for bar in bars],
+    }
+    RESULTS.write_text(json.dumps(content, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,154 @@
+"""The bars of the project and how each is measured."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Repetitions of which the best counts, where a measurement takes milliseconds.
+_TRIES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One promise about speed, and whether it holds."""
+
+    name: str
+    value: float
+    unit: str
+    bar: float
+    #: Whether the value must be at least or at most the bar.
+    at_least: bool
+    #: What the value was measured against, in the same run.
+    baseline: str
+
+    @property
+    def holds(self) -> bool:
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+
+def everyone_active(people: int, rounds: int, **more: Any) -> dict[str, Any]:
+    """The scenario of most bars: a twitter world in which everybody acts in every round."""
+    return {
+        "topic": "the old bridge",
+        "rounds": rounds,
+        "population": {"count": people, "activity": 1.0, "active_hours": "0-23"},
+        "follows": {"graph": "scale-free", "mean_degree": 20},
+        "time": {"daily_rhythm": False},
+        "worlds": ["twitter"],
+        "events": [{"post": "They say the old bridge will be closed for good.", "by": "most_followed"}],
+        **more,
+    }
+
+
+def probe(folder: Path, scenario: dict[str, Any], verb: str = "run") -> dict[str, Any]:
+    command = [sys.executable, "-m", "bench.probe", str(folder), json.dumps(scenario), verb]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def cost(measured: dict[str, Any], first: int, last: int) -> float:
+    """Median CPU microseconds per agent-step over some rounds."""
+    rounds = [r for r in measured["rounds"] if first <= r["round"] <= last and r["steps"]]
+    return float(statistics.median(r["cpu"] / r["steps"] for r in rounds)) * 1e6
+
+
+def throughput(folder: Path) -> list[Bar]:
+    """10,000 agents, everything committed; and the same history replayed."""
+    scenario = everyone_active(10_000, 12)
+    original = probe(folder / "run", scenario)
+    again = probe(folder / "run", scenario, "replay")
+    steps = sum(r["steps"] for r in original["rounds"])
+    wall = sum(r["wall"] for r in original["rounds"] if r["steps"])
+    replayed = sum(r["wall"] for r in again["rounds"] if r["steps"])
+    if again["digest"] != original["digest"] or again["calls"]:
+        raise AssertionError("the replay is not the same history")
+    committed = "10,000 agents, all active, SQLite and JSONL committed, one process"
+    return [
+        Bar("agent-steps per second", steps / wall, "/s", 8_000, True, committed),
+        Bar("replay against the original run", wall / replayed, "x", 1.0, True, f"original run: {wall:.2f} s"),
+    ]
+
+
+def scaling(folder: Path) -> list[Bar]:
+    """An agent-step among 100,000 agents against one among 1,000."""
+    small = cost(probe(folder / "small", everyone_active(1_000, 30)), 6, 10)
+    large = cost(probe(folder / "large", everyone_active(100_000, 10)), 6, 10)
+    return [
+        Bar("agent-step at 100,000 agents against 1,000", large / small, "x", 1.3, False, f"{small:.0f} us at 1,000")
+    ]
+
+
+def ageing(folder: Path) -> list[Bar]:
+    """A late round against an early one."""
+    measured = probe(folder / "run", everyone_active(2_000, 205))
+    early, late = cost(measured, 8, 12), cost(measured, 196, 204)
+    return [Bar("round 200 against round 10", late / early, "x", 1.3, False, f"{early:.0f} us per step at round 10")]
+
+
+def million(folder: Path) -> list[Bar]:
+    """A world of a million people."""
+    population = {"count": 1_000_000, "activity": 0.01, "active_hours": "0-23"}
+    measured = probe(folder / "run", everyone_active(1_000_000, 10, population=population))
+    seconds = measured["create_seconds"] + measured["run_seconds"]
+    active = sum(r["steps"] for r in measured["rounds"])
+    told = f"20 million follows, {active:.0f} agent-steps in 10 rounds, {seconds:.0f} s in all"
+    return [Bar("1,000,000 agents, peak memory", measured["peak_mib"] / 1024, "GiB", 4.0, False, told)]
+
+
+def starting(folder: Path) -> list[Bar]:
+    """What a user waits for before anything happens."""
+    shoal = str(Path(sys.executable).with_name("shoal"))
+    bare = _best([sys.executable, "-c", "pass"])
+    told = f"python -c pass: {bare * 1000:.0f} ms"
+    return [
+        Bar("shoal --help", (_best([shoal, "--help"]) - bare) * 1000, "ms", 150, False, told),
+        Bar("import shoal", (_best([sys.executable, "-c", "import shoal"]) - bare) * 1000, "ms", 100, False, told),
+    ]
+
+
+def _best(command: Sequence[str]) -> float:
+    def once() -> float:
+        began = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - began
+
+    return min(once() for _ in range(_TRIES))
+
+
+def visibility(folder: Path) -> list[Bar]:
+    """Rounds in flight against lockstep, with decisions that take a while."""
+    seconds = {k: _slow_minds(folder / f"visibility-{k}", k) for k in (1, 4, 8)}
+    told = f"lockstep: {seconds[1]:.1f} s; median decision 60 ms, sigma 0.8"
+    return [
+        Bar(f"visibility {k} against lockstep", seconds[1] / seconds[k], "x", least, True, told)
+        for k, least in ((4, 2.4), (8, 3.3))
+    ]
+
+
+def _slow_minds(folder: Path, rounds_in_flight: int) -> float:
+    mind = {"latency": {"median_ms": 60, "sigma": 0.8}}
+    worlds = {"twitter": {"visibility": rounds_in_flight}}
+    scenario = everyone_active(100, 50, mind=mind, worlds=worlds, max_workers=1000)
+    return float(sum(r["wall"] for r in probe(folder, scenario)["rounds"]))
+
+
+ALL: Sequence[Callable[[Path], list[Bar]]] = (starting, throughput, scaling, ageing, visibility, million)
+
+
+def measure(wanted: Sequence[Callable[[Path], list[Bar]]]) -> list[Bar]:
+    """Everything asked for, one after another, each in a folder that is then removed."""
+    bars = []
+    for measurement in wanted:
+        with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
+            bars.extend(measurement(Path(folder)))
+    return bars

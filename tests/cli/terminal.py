@@ -1,0 +1,74 @@
+"""Running `shoal` as people do, from a shell in a folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from shoal.cli.main import cli
+
+COMMAND = str(Path(sys.executable).with_name("shoal"))
+DEADLINE_SECONDS = 30
+
+SMALL = """\
+name: small
+topic: the old bridge
+rounds: 5
+population: {count: 20}
+worlds: [twitter, reddit]
+time: {start: 2026-03-02T18:00}
+events:
+  - {post: "They say the old bridge will be closed!", by: most_followed}
+"""
+SLOW = SMALL + "mind: {latency: {median_ms: 30}}\n"
+
+KEYS = ["run", "status", "digest", "rounds", "actions", "calls", "cost", "errors", "timeouts"]
+
+
+def environment(**more: str) -> dict[str, str]:
+    hidden = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "SHOAL_TRACEBACK")
+    return {name: value for name, value in os.environ.items() if name not in hidden} | more
+
+
+def shoal(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own."""
+    return subprocess.run(
+        [COMMAND, *args], cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def started(*args: str, cwd: Path) -> subprocess.Popen[str]:
+    """The command, still running."""
+    return subprocess.Popen(
+        [COMMAND, *args], cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def call(*args: str) -> Result:
+    """The command in this process, in the current folder."""
+    return CliRunner().invoke(cli, list(args), prog_name="shoal")
+
+
+def last_object(output: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not happened():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+def rounds_in(stream: Path) -> int:
+    """How many rounds a stream of actions holds."""
+    return stream.read_text().count('"round_end"') if stream.exists() else 0

@@ -1,0 +1,101 @@
+"""Looking at runs: finished, under way, stopped, killed, broken."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+from tests.cli.terminal import call, rounds_in, shoal, started, wait_until
+
+
+def listed() -> dict[str, Any]:
+    return {row["run"]: row for row in json.loads(call("list", "--json").stdout)}
+
+
+def test_an_empty_folder_lists_nothing_and_says_so(folder: Path) -> None:
+    assert "no runs in runs" in call("list").stdout
+    assert call("list", "--json").stdout == "[]\n"
+
+
+def test_runs_are_listed_with_where_they_stand(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    call("fork", "runs/small-1", "--at", "2", "--quiet")
+    rows = listed()
+    assert list(rows) == ["runs/small-1", "runs/small-1-fork-1"]
+    assert rows["runs/small-1-fork-1"]["parent"] == "small-1"
+    assert rows["runs/small-1"]["status"] == "completed"
+    table = call("list").stdout
+    assert "runs/small-1-fork-1  completed    5/5" in table
+
+
+def test_a_run_can_be_looked_at_while_it_runs_after_a_stop_and_after_a_kill(folder: Path) -> None:
+    slow = ["--set", "mind.latency.median_ms=120", "--set", "rounds=40"]
+    run = started("run", "slow.yaml", *slow, cwd=folder)
+    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
+    assert listed()["runs/small-1"]["status"] == "running"
+    assert "small-1  running" in call("show", "runs/small-1").stdout
+
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+    assert listed()["runs/small-1"]["status"] == "stopped"
+    stopped = call("show", "runs/small-1").stdout
+    assert "small-1  stopped" in stopped
+    assert "shoal resume runs/small-1" in stopped
+
+    known = rounds_in(folder / "runs/small-1/twitter/actions.jsonl")
+    run = started("resume", "runs/small-1", cwd=folder)
+    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") > known)
+    run.kill()
+    run.communicate()
+    assert listed()["runs/small-1"]["status"] == "failed"
+    assert "its worker was killed" in call("show", "runs/small-1").stdout
+
+
+def test_a_run_that_was_never_started_can_be_shown(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    kept = folder / "runs" / "small-1" / "simulation_config.json"
+    (folder / "runs" / "bare").mkdir()
+    (folder / "runs" / "bare" / kept.name).write_bytes(kept.read_bytes())
+    shown = call("show", "runs/bare")
+    assert shown.exit_code == 0
+    assert "nothing has happened here yet" in shown.stdout
+
+
+def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    (folder / "runs" / "odd").mkdir()
+    (folder / "runs" / "odd" / "simulation_config.json").write_text("not JSON")
+    rows = listed()
+    assert rows["runs/odd"]["status"] == "unreadable"
+    assert rows["runs/small-1"]["status"] == "completed"
+    assert "unreadable" in call("list").stdout
+
+
+def test_show_says_the_same_as_the_database(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    summary = json.loads(call("show", "runs/small-1", "--json").stdout)
+    assert summary["people"] == 20
+    for world in summary["worlds"]:
+        assert world["round"] == 5
+        assert world["actions"] == sum(world["actions_by_round"]) == sum(kind["count"] for kind in world["kinds"])
+        assert len(world["talk"]["posts_by_round"]) == 6
+        reached = world["talk"]["people_by_round"]
+        assert sorted(reached) == reached
+        assert reached[-1] <= 20
+        assert sum(camp["people"] for camp in world["talk"]["camps"]) == 20
+
+
+def test_a_path_with_odd_characters_can_be_run_shown_and_pasted(folder: Path) -> None:
+    call("run", "small.yaml", "--out", "odd #1? 100%/a b", "--quiet")
+    shown = call("show", "odd #1? 100%/a b")
+    assert shown.exit_code == 0
+    assert "shoal replay 'odd #1? 100%/a b'" in shown.stdout
+    assert call("replay", "odd #1? 100%/a b").exit_code == 0
+
+
+def test_a_terminal_that_knows_only_ascii_is_no_obstacle(folder: Path) -> None:
+    result = shoal("run", "small.yaml", cwd=folder, PYTHONIOENCODING="ascii")
+    assert result.returncode == 0
+    assert "small-1  completed" in result.stdout

@@ -1,0 +1,166 @@
+"""The command itself: help, versions, suggestions, and how each kind of error ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import shoal
+from shoal.cli.main import COMMANDS
+from shoal.runs.directory import RunDirectory
+from tests.cli.terminal import COMMAND, KEYS, call, environment, last_object
+
+
+def test_help_lists_every_command_and_the_exit_codes() -> None:
+    result = call("--help")
+    assert result.exit_code == 0
+    assert all(f"  {name} " in result.stdout for name in COMMANDS)
+    assert "130  stopped by Ctrl-C" in result.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from shoal.cli.main import cli;"
+        "CliRunner().invoke(cli, ['--help']);"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "pydantic", "rich", "msgspec", "yaml", "asyncio", "sqlite3"} & set(loaded)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    result = call(name, "--help")
+    assert result.exit_code == 0
+    assert f"  shoal {name}" in result.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_about_a_command_begins_its_help(name: str) -> None:
+    _, line = COMMANDS[name]
+    first = " ".join(call(name, "--help").stdout.split("\n\n")[1].split())
+    assert first[:12] == line[:12]
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert call("--version").stdout == f"shoal {shoal.__version__}\n"
+
+
+def test_an_unknown_command_is_answered_with_the_nearest() -> None:
+    result = call("replya")
+    assert result.exit_code == 2
+    assert "Did you mean 'replay'?" in result.stderr
+
+
+def test_a_command_like_no_other_is_answered_without_a_guess() -> None:
+    result = call("xyzzy")
+    assert result.exit_code == 2
+    assert "Did you mean" not in result.stderr
+
+
+# how errors end
+
+
+def test_a_wrong_scenario_exits_with_2_and_says_all_that_is_wrong(folder: Path) -> None:
+    (folder / "wrong.yaml").write_text("rouns: 5\npopulation: {count: -1}\n")
+    result = call("run", "wrong.yaml", "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "wrong.yaml:1:1: rouns" in result.stderr
+    assert "wrong.yaml:2:" in result.stderr
+    assert not (folder / "runs").exists()
+
+
+def test_a_run_that_is_not_there_exits_with_3(folder: Path) -> None:
+    for command in (["show"], ["resume"], ["replay"], ["fork", "--at", "0"]):
+        result = call(*command, "runs/nothing")
+        assert result.exit_code == 3
+        assert result.stderr.startswith("error: there is no run in runs/nothing")
+
+
+def test_a_directory_that_is_taken_exits_with_3(folder: Path) -> None:
+    (folder / "taken").mkdir()
+    (folder / "taken" / "thesis.txt").write_text("mine")
+    result = call("run", "small.yaml", "--out", "taken")
+    assert result.exit_code == 3
+    assert "taken is not empty" in result.stderr
+    assert [path.name for path in (folder / "taken").iterdir()] == ["thesis.txt"]
+
+
+def test_a_run_from_a_newer_version_exits_with_3(folder: Path) -> None:
+    call("run", "small.yaml", "--out", "new")
+    path = folder / "new" / "simulation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99, "shoal_version": "9.0"}))
+    result = call("resume", "new", "--json")
+    assert result.exit_code == 3
+    assert "written by Shoal 9.0" in result.stderr
+
+
+def test_a_run_that_somebody_works_on_exits_with_3(folder: Path) -> None:
+    call("run", "small.yaml", "--out", "busy")
+    (folder / "busy" / "run_state.json").unlink()
+    with RunDirectory(Path("busy")).locked():
+        result = call("resume", "busy", "--json")
+    assert result.exit_code == 3
+    assert f"is being worked on by process {os.getpid()}" in result.stderr
+    assert list(last_object(result.stdout)) == KEYS
+
+
+def test_a_history_that_does_not_repeat_itself_exits_with_1(folder: Path) -> None:
+    call("run", "small.yaml", "--out", "odd")
+    config = folder / "odd" / "simulation_config.json"
+    content = json.loads(config.read_text())
+    content["scenario"]["seed"] += 1
+    config.write_text(json.dumps(content))
+    result = call("replay", "odd", "--json")
+    assert result.exit_code == 1
+    assert "was committed" in result.stderr
+    assert last_object(result.stdout)["status"] == "failed"
+
+
+def test_a_disk_that_refuses_exits_with_1(folder: Path) -> None:
+    (folder / "runs").write_text("a file where a folder should be")
+    result = call("run", "small.yaml")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: cannot write runs")
+
+
+def broken_run(folder: Path) -> None:
+    """A run whose state cannot be understood, which is nothing that we foresee."""
+    call("run", "small.yaml", "--out", "broken")
+    (folder / "broken" / "run_state.json").write_text("{}")
+
+
+def test_an_error_nobody_foresaw_is_one_line_and_exits_with_70(folder: Path) -> None:
+    broken_run(folder)
+    result = call("show", "broken")
+    assert result.exit_code == 70
+    assert result.stderr.startswith("internal error: ValidationError: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_error_nobody_foresaw_is_shown_in_full_when_asked_for(folder: Path) -> None:
+    broken_run(folder)
+    result = subprocess.run(
+        [COMMAND, "show", "broken"], env=environment(SHOAL_TRACEBACK="1"), capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 70
+    assert "Traceback (most recent call last)" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["show", "runs/small-1"]])
+def test_output_that_nobody_reads_ends_quietly(folder: Path, command: list[str]) -> None:
+    call("run", "small.yaml", "--quiet")
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(
+        [COMMAND, *command], stdout=writing, stderr=subprocess.PIPE, env=environment(), text=True, check=False
+    )
+    os.close(writing)
+    assert result.stderr == ""
+    assert result.returncode == 141

@@ -1,0 +1,90 @@
+"""Live objects from a declaration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.errors import ScenarioInvalid
+from shoal.scenario.build import build
+from shoal.scenario.files import validate
+from shoal.scenario.inject import load_events
+from shoal.types import Event, Notice, Timeline
+
+PEOPLE: dict[str, Any] = {"population": [{"name": name} for name in ("Ada", "Ben", "Cid")], "rounds": 9}
+
+
+def begun(scenario: dict[str, Any], round: int, world: str = "twitter") -> list[Event | Notice]:
+    """What is made to happen up to a round."""
+    built = build(Timeline(validate(scenario))).worlds[world]
+    return [event for n in range(round + 1) for event in built.begin(n)]
+
+
+def test_posts_are_made_by_whom_the_event_names() -> None:
+    events = [{"post": "one", "by": "Ben"}, {"post": "two", "by": 2}, {"post": "three", "by": "Ben", "round": 2}]
+    happened = begun({**PEOPLE, "events": events}, 2)
+    assert [(event.agent_name, event.round) for event in happened if isinstance(event, Event)] == [
+        ("Ben", 0),
+        ("Cid", 0),
+        ("Ben", 2),
+    ]
+
+
+def test_most_followed_is_who_has_the_most_followers() -> None:
+    follows = {"graph": "none", "edges": [["Ada", "Cid"], ["Ben", "Cid"], ["Cid", "Ben"]]}
+    happened = begun({**PEOPLE, "follows": follows, "events": [{"post": "one", "by": "most_followed"}]}, 0)
+    assert [event.agent_name for event in happened if isinstance(event, Event)] == ["Cid"]
+
+
+def test_an_event_of_one_world_does_not_happen_in_the_other() -> None:
+    scenario = {**PEOPLE, "worlds": ["twitter", "reddit"], "events": [{"post": "one", "world": "reddit"}]}
+    assert begun(scenario, 0, "twitter") == []
+    assert len(begun(scenario, 0, "reddit")) == 1
+
+
+def test_random_posts_are_spread_when_one_person_has_no_room_for_more() -> None:
+    happened = begun({**PEOPLE, "events": [{"post": f"post {n}"} for n in range(96)]}, 0)
+    by = Counter(event.agent_name for event in happened if isinstance(event, Event))
+    assert by == {"Ada": 32, "Ben": 32, "Cid": 32}
+    assert len({event.action_args["post_id"] for event in happened if isinstance(event, Event)}) == 96
+
+
+def test_more_random_posts_than_there_is_room_for_are_refused() -> None:
+    with pytest.raises(ScenarioInvalid, match="more than 32 posts"):
+        begun({**PEOPLE, "events": [{"post": f"post {n}"} for n in range(97)]}, 0)
+
+
+def test_a_broadcast_is_a_notice_with_numbers_for_names() -> None:
+    happened = begun({**PEOPLE, "events": [{"broadcast": "hear, hear", "to": ["Cid", "Ada"], "round": 1}]}, 1)
+    assert [(event.content, event.to) for event in happened if isinstance(event, Notice)] == [("hear, hear", (2, 0))]
+
+
+def test_injected_events_are_read_with_the_round_of_the_fork(tmp_path: Path) -> None:
+    file = tmp_path / "events.yaml"
+    file.write_text("- {post: hello, by: Ben}\n- {broadcast: news, round: 7}\n")
+    events = load_events(file, validate(PEOPLE), 4)
+    assert [(event["round"], event.get("post"), event.get("broadcast")) for event in events] == [
+        (4, "hello", None),
+        (7, None, "news"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("- {post: hello, by: Bem}\n", "events.yaml:1:20: 0.by: .*Bem"),
+        ("- {post: hello, round: 2}\n", "events.yaml:1:24: 0.round: expected round 4 or later"),
+        ("- {pots: hello}\n", "events.yaml:1:4: 0.pots: unknown field 'pots'; did you mean 'post'?"),
+        ("events:\n- {post: hello, by: Bem}\n", "events.yaml:2:20: events.0.by: .*Bem"),
+        ("hello\n", "events.yaml:1:1: expected a list of events"),
+        ("[]\n", "events.yaml:1:1: expected a list of events"),
+    ],
+)
+def test_a_wrong_injection_is_answered_with_its_place(tmp_path: Path, text: str, expected: str) -> None:
+    file = tmp_path / "events.yaml"
+    file.write_text(text)
+    with pytest.raises(ScenarioInvalid, match=expected.replace("?", r"\?")):
+        load_events(file, validate(PEOPLE), 4)
