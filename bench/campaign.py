@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -70,13 +69,12 @@ def campaign(folder: Path, kills: int, seed: int) -> Tally:
 
 def _torture(run: Path, scenario: Path, kills: int, duration: float, draws: random.Random, tally: Tally) -> None:
     for _ in range(kills):
-        process = _start(_next(run, scenario))
-        try:
-            process.wait(timeout=draws.uniform(0, duration))
-            return
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+        with _start(_next(run, scenario)) as process:
+            try:
+                process.wait(timeout=draws.uniform(0, duration))
+                return
+            except subprocess.TimeoutExpired:
+                process.kill()
         tally.kills += 1
         if (run / "simulation_config.json").exists():
             check_consistency(run, finished=False)
@@ -95,8 +93,8 @@ def _start(command: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _finish(command: list[str]) -> dict[str, str | int]:
-    process = _start(command)
-    output, _ = process.communicate()
+    with _start(command) as process:
+        output, _ = process.communicate()
     assert process.returncode == 0, f"{command} ended with {process.returncode}"
     outcome: dict[str, str | int] = json.loads(output.splitlines()[-1])
     return outcome

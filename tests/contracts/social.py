@@ -130,7 +130,7 @@ class Bystander:
 
     def expectations(self) -> dict[str, tuple[str, Rows]]:
         """What is asked of the database -> query and expected rows."""
-        pairs = self.pairs
+        pairs, posts = self.pairs, self.posts
         return {
             "like": ('SELECT user_id, post_id FROM "like"', list(pairs["like"])),
             "dislike": ("SELECT user_id, post_id FROM dislike", list(pairs["dislike"])),
@@ -143,7 +143,7 @@ class Bystander:
             "comment": ("SELECT comment_id, post_id FROM comment", list(self.comments.items())),
             "group_messages": ("SELECT group_id, sender_id, content FROM group_messages", self.messages),
             "product": ("SELECT product_name, sales FROM product", list(self.sales.items())),
-            "post": ("SELECT post_id, user_id, original_post_id FROM post", [(p, *row) for p, row in self.posts.items()]),
+            "post": ("SELECT post_id, user_id, original_post_id FROM post", [(n, *row) for n, row in posts.items()]),
             "counts of posts": (
                 "SELECT post_id, num_likes, num_dislikes, num_shares, num_reports FROM post", self._post_counts(),
             ),

@@ -75,10 +75,10 @@ def test_injected_events_are_read_with_the_round_of_the_fork(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("- {post: hello, by: Bem}\n", "events.yaml:1:20: 0.by: .*Bem"),
+        ("- {post: hello, by: Bem}\n", "events.yaml:1:21: 0.by: .*Bem"),
         ("- {post: hello, round: 2}\n", "events.yaml:1:24: 0.round: expected round 4 or later"),
         ("- {pots: hello}\n", "events.yaml:1:4: 0.pots: unknown field 'pots'; did you mean 'post'?"),
-        ("events:\n- {post: hello, by: Bem}\n", "events.yaml:2:20: events.0.by: .*Bem"),
+        ("events:\n- {post: hello, by: Bem}\n", "events.yaml:2:21: events.0.by: .*Bem"),
         ("hello\n", "events.yaml:1:1: expected a list of events"),
         ("[]\n", "events.yaml:1:1: expected a list of events"),
     ],

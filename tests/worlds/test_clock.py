@@ -154,6 +154,6 @@ def test_who_is_chosen_within_the_quota_is_sorted_and_changes_from_round_to_roun
 def test_hourly_bounds_hold_over_the_hours_whatever_a_round_stands_for(minutes: int, bound: str) -> None:
     people = crowd(200)
     people.activity[:] = 1.0 if bound == "agents_per_hour_max" else 0.0
-    who = activity(people, daily_rhythm=False, minutes_per_round=minutes, **{bound: 5})
+    who = activity(people, daily_rhythm=False, minutes_per_round=minutes, **dict[str, Any]({bound: 5}))
     acted = np.cumsum(counts(who, range(1, 121)))
     assert acted.tolist() == [5 * minutes * round // 60 for round in range(1, 121)]

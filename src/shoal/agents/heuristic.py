@@ -109,7 +109,7 @@ class Manner:
 
 
 class HeuristicMind(Mind):
-    """Decides for everybody on one social platform. `decide` only reads; what an agent remembers changes in `absorb`."""
+    """Decides for everybody on one platform. `decide` only reads; what an agent remembers changes in `absorb`."""
 
     def __init__(
         self, population: Population, manners: Timeline[Manner], seed: int, world: str, topic: str | None

@@ -31,7 +31,7 @@ class HeuristicSettings(BaseModel):
     )
     latency: Latency | None = Field(
         default=None,
-        description="Let decisions take time, and journal them as if a language model had been asked: a dress rehearsal.",
+        description="Let decisions take time and be journaled, as if a language model had been asked: a rehearsal.",
     )
 
 

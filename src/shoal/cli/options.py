@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from shoal.cli.session import Manner
+from shoal.cli.session import Speech
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,14 +29,14 @@ set_option = click.option(
 )
 
 
-def manner_options(command: F) -> F:
+def speech_options(command: F) -> F:
     """`--json` and `--quiet`, as one value."""
 
     @json_option
     @click.option("--quiet", is_flag=True, help="Say nothing but where the run is.")
     @wraps(command)
     def speaking(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
-        return command(*args, manner=Manner(as_json, quiet), **rest)
+        return command(*args, speech=Speech(as_json, quiet), **rest)
 
     return cast(F, speaking)
 

@@ -14,7 +14,7 @@ from shoal.cli.options import (
     PATH,
     Changes,
     change_options,
-    manner_options,
+    speech_options,
     out_option,
     run_argument,
     scenario_argument,
@@ -23,7 +23,7 @@ from shoal.cli.options import (
 from shoal.cli.places import RUNS, fork_folder, place_for
 from shoal.cli.progress import Progress, progress_on
 from shoal.cli.report import Output, print_summary
-from shoal.cli.session import Manner, end, work_on
+from shoal.cli.session import Speech, end, work_on
 from shoal.cli.words import counted, of_scenario, quoted
 from shoal.runs import verbs, worker
 from shoal.runs.directory import RunDirectory
@@ -41,8 +41,8 @@ from shoal.worlds.clock import Clock
 @scenario_argument
 @out_option
 @change_options
-@manner_options
-def run_(scenario: Path, out: Path | None, changes: Changes, manner: Manner) -> None:
+@speech_options
+def run_(scenario: Path, out: Path | None, changes: Changes, speech: Speech) -> None:
     """Run a scenario to its end.
 
     The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
@@ -58,13 +58,13 @@ def run_(scenario: Path, out: Path | None, changes: Changes, manner: Manner) -> 
     chosen = override(_cut(load(scenario), changes.rounds), changes.assignments)
     with place_for(out, RUNS, chosen.name) as path:
         directory = verbs.create(chosen, path)
-    _work(directory, {}, f"running {directory.path}", manner)
+    _work(directory, {}, f"running {directory.path}", speech)
 
 
 @click.command("resume")
 @run_argument
-@manner_options
-def resume_(run: Path, manner: Manner) -> None:
+@speech_options
+def resume_(run: Path, speech: Speech) -> None:
     """Continue a run that was stopped, killed or failed.
 
     Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
@@ -76,16 +76,16 @@ def resume_(run: Path, manner: Manner) -> None:
     """
     directory = RunDirectory(run)
     directory.config()
-    if directory.status() is Status.COMPLETED and manner.plain:
+    if directory.status() is Status.COMPLETED and speech.plain:
         click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
         return
-    _work(directory, committed_rounds(directory), f"resuming {run}", manner)
+    _work(directory, committed_rounds(directory), f"resuming {run}", speech)
 
 
 @click.command("replay")
 @run_argument
-@manner_options
-def replay_(run: Path, manner: Manner) -> None:
+@speech_options
+def replay_(run: Path, speech: Speech) -> None:
     """Run a run again from its journal and compare every round; changes nothing and asks nobody.
 
     \b
@@ -94,17 +94,17 @@ def replay_(run: Path, manner: Manner) -> None:
     """
     directory = RunDirectory(run)
     rounds = min(committed_rounds(directory).values())
-    progress = _progress(directory, rounds, {}, f"replaying {run}", manner)
+    progress = _progress(directory, rounds, {}, f"replaying {run}", speech)
     ended = work_on(directory, worker.replay, progress)
     if ended.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
-    elif ended.error is None and manner.plain:
+    elif ended.error is None and speech.plain:
         outcome = ended.outcome
         click.echo(
             f"replayed {counted(outcome.rounds, 'round')} of {run}: the same {counted(outcome.actions, 'action')}, "
             f"the same history\ndigest {outcome.digest}"
         )
-    end(ended, manner)
+    end(ended, speech)
 
 
 @click.command("fork")
@@ -115,8 +115,8 @@ def replay_(run: Path, manner: Manner) -> None:
 @set_option
 @click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
 @out_option
-@manner_options
-def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: Path | None, manner: Manner) -> None:
+@speech_options
+def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: Path | None, speech: Speech) -> None:
     """Branch a run at a round, with something changed, and run the branch to its end.
 
     Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
@@ -139,7 +139,7 @@ def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: P
     with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
         directory = verbs.fork(parent, path, at, changed, injected)
     _work(
-        directory, dict.fromkeys(history.first.worlds, at), f"forking {run} at round {at} into {directory.path}", manner
+        directory, dict.fromkeys(history.first.worlds, at), f"forking {run} at round {at} into {directory.path}", speech
     )
 
 
@@ -163,23 +163,23 @@ def _check_round(at: int, last: int, changed: Scenario) -> None:
         raise click.BadParameter(f"{at} is after the last round of the fork, {changed.rounds}.", param_hint="--at")
 
 
-def _work(directory: RunDirectory, known: dict[str, int], title: str, manner: Manner) -> None:
+def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Speech) -> None:
     """Work on a run to its end and say what happened."""
     scenario = _latest(directory.config().history())
-    progress = _progress(directory, scenario.rounds, known, f"{title}: {of_scenario(scenario)}", manner)
+    progress = _progress(directory, scenario.rounds, known, f"{title}: {of_scenario(scenario)}", speech)
     ended = work_on(directory, worker.work, progress)
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
-    elif ended.error is None and manner.plain:
+    elif ended.error is None and speech.plain:
         print_summary(Output(), summarize(directory))
-    end(ended, manner)
+    end(ended, speech)
 
 
-def _progress(directory: RunDirectory, rounds: int, known: dict[str, int], title: str, manner: Manner) -> Progress:
+def _progress(directory: RunDirectory, rounds: int, known: dict[str, int], title: str, speech: Speech) -> Progress:
     scenario = directory.config().history().first
     board = Board(rounds, {name: known.get(name, 0) for name in scenario.worlds}, Clock(scenario.time))
-    return progress_on(Console(stderr=True), board, title, manner.quiet)
+    return progress_on(Console(stderr=True), board, title, speech.quiet)
 
 
 def _latest(history: Timeline[Scenario]) -> Scenario:

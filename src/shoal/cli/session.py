@@ -28,7 +28,7 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Speech:
     """How a command speaks."""
 
     json: bool
@@ -103,11 +103,11 @@ def _end_at_once(number: int) -> None:
     os._exit(128 + number)
 
 
-def end(ended: Ended, manner: Manner) -> None:
+def end(ended: Ended, speech: Speech) -> None:
     """The last line of a command, and how it exits."""
-    if manner.json:
+    if speech.json:
         click.echo(msgspec.json.encode(ended.outcome))
-    elif manner.quiet and ended.error is None:
+    elif speech.quiet and ended.error is None:
         click.echo(ended.outcome.run)
     if ended.signal is not None:
         raise click.exceptions.Exit(128 + ended.signal)

@@ -27,9 +27,10 @@ def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]
         for index, event in enumerate(dated)
         if isinstance(event, dict) and isinstance(event.get("round"), int) and event["round"] < at
     ]
-    wrong = [*found.problems, *(_moved(problem, inside) for problem in [*problems, *early])]
+    moved = [_moved(problem, inside) for problem in [*problems, *early]]
+    wrong = [*found.problems, *((position_of(problem, found), problem) for problem in moved)]
     if wrong or checked is None:
-        raise ScenarioInvalid([_line(problem, found, path) for problem in wrong])
+        raise ScenarioInvalid([f"{path}:{line}:{column}: {said(problem)}" for (line, column), problem in wrong])
     return [event.model_dump(mode="json") for event in checked.events]
 
 
@@ -41,11 +42,6 @@ def _listed(found: Document, path: Path) -> tuple[list[Any], bool]:
     if not isinstance(events, list) or not events:
         raise ScenarioInvalid([f"{path}:1:1: {expected('a list of events such as - {post: text, by: random}', value)}"])
     return events, inside
-
-
-def _line(problem: Problem, found: Document, path: Path) -> str:
-    line, column = position_of(problem, found)
-    return f"{path}:{line}:{column}: {said(problem)}"
 
 
 def _moved(problem: Problem, inside: bool) -> Problem:
