@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from tests.cli.terminal import SMALL, call
@@ -47,3 +48,10 @@ def test_a_file_that_is_not_there_is_answered_with_the_nearest(folder: Path) -> 
     result = call("validate", "smal.yaml")
     assert result.exit_code == 2
     assert "small.yaml" in result.stderr
+
+
+def test_the_scenario_in_the_readme_is_valid(folder: Path) -> None:
+    readme = Path(__file__).parents[2] / "README.md"
+    [text] = re.findall(r"```yaml\n(.*?)```", readme.read_text(), re.DOTALL)
+    (folder / "readme.yaml").write_text(text)
+    assert call("validate", "readme.yaml").stdout.startswith("ok: 101 people")

@@ -144,6 +144,18 @@ def test_an_error_nobody_foresaw_is_one_line_and_exits_with_70(folder: Path) -> 
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_an_error_nobody_foresaw_in_a_run_is_in_its_log(folder: Path) -> None:
+    call("run", "small.yaml", "--out", "odd")
+    (folder / "odd" / "run_state.json").unlink()
+    (folder / "odd" / "journal.jsonl").write_text('{"key":"*/1/inject/0","event":{"nonsense":1}}\n')
+    result = call("resume", "odd", "--json")
+    assert result.exit_code == 70
+    assert "details are in odd/simulation.log" in result.stderr
+    assert last_object(result.stdout)["status"] == "failed"
+    assert "Traceback" in (folder / "odd" / "simulation.log").read_text()
+    assert "SHOAL_TRACEBACK=1" in call("replay", "odd").stderr
+
+
 def test_an_error_nobody_foresaw_is_shown_in_full_when_asked_for(folder: Path) -> None:
     broken_run(folder)
     result = subprocess.run(

@@ -10,7 +10,7 @@ from shoal.seeds import Draws, derive
 from shoal.worlds.social.follows import Follows
 from tests.worlds.stage import graph
 
-PEOPLE = 5
+PEOPLE = 3
 Pair = tuple[int, int]
 
 pairs = st.tuples(st.integers(0, PEOPLE - 1), st.integers(0, PEOPLE - 1))
@@ -59,9 +59,17 @@ def test_changes_and_merges_in_any_order_leave_the_same_graph(start: set[Pair], 
             assert [len(keys) for keys in follows.changes()] == [0, 0]
         else:
             toggle(follows, truth, step)
-    everything_agrees(follows, truth, PEOPLE)
+        everything_agrees(follows, truth, PEOPLE)
     follows.merge()
     everything_agrees(follows, truth, PEOPLE)
+
+
+def test_what_was_taken_away_and_given_back_is_no_change() -> None:
+    follows, truth = Follows(graph(3, [(0, 1)])), {(0, 1)}
+    for pair in ((0, 1), (0, 1), (1, 2), (1, 2)):
+        toggle(follows, truth, pair)
+        everything_agrees(follows, truth, 3)
+    assert [len(keys) for keys in follows.changes()] == [0, 0]
 
 
 def test_rows_stay_sorted_when_merged() -> None:

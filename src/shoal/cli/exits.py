@@ -45,7 +45,9 @@ class InternalError(click.ClickException):
     exit_code = 70
 
     def __init__(self, error: Exception, directory: Path | None = None) -> None:
-        where = "SHOAL_TRACEBACK=1 shows them" if directory is None else f"details are in {directory}/simulation.log"
+        where = (
+            "SHOAL_TRACEBACK=1 shows all of it" if directory is None else f"details are in {directory}/simulation.log"
+        )
         what = str(error).partition("\n")[0]
         super().__init__(f"{type(error).__name__}: {what}; {where}")
         self.error = error

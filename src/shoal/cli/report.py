@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from math import ceil
 
 from rich.console import Console, RenderableType
 from rich.rule import Rule
@@ -16,7 +17,7 @@ from shoal.cli.exits import leave_broken_pipe
 from shoal.cli.progress import kind_in_words
 from shoal.cli.words import counted, quoted
 from shoal.runs.state import Status
-from shoal.runs.summary import Camp, Kind, Summary, Talk, TopPost, WorldSummary
+from shoal.runs.summary import ActivePerson, Camp, Kind, Summary, Talk, TopPost, WorldSummary
 
 STYLES: Mapping[str, str] = {
     Status.COMPLETED: "green",
@@ -78,9 +79,7 @@ def _world(summary: Summary, world: WorldSummary, width: int) -> Iterator[Render
     yield _kinds(world.kinds)
     if world.active:
         yield Text()
-        yield Text.assemble(
-            ("most active  ", "dim"), ", ".join(f"{person.name} {person.actions}" for person in world.active)
-        )
+        yield _active(world.active)
     if world.talk and world.talk.camps:
         yield Text()
         yield _camps(world.talk.camps)
@@ -113,18 +112,18 @@ def _add_talk(table: Table, summary: Summary, talk: Talk, room: int) -> None:
     reached = talk.people_by_round[-1]
     table.add_row(
         Text("people drawn in", "dim"),
-        Text(sparkline(talk.people_by_round, room, together=max), "magenta"),
+        Text(sparkline(talk.people_by_round, room), "magenta"),
         f"{reached:,} of {counted(summary.people, 'person', 'people')}",
     )
 
 
-def sparkline(values: Sequence[int], room: int, together: Callable[[Sequence[int]], int] = sum) -> str:
-    """One character for each value, or for several together where there is no room."""
+def sparkline(values: Sequence[float], room: int) -> str:
+    """One character for each value, or for the mean of several where there is no room."""
     if len(values) > room:
         edges = [len(values) * n // room for n in range(room + 1)]
-        values = [together(values[low:high]) for low, high in pairwise(edges)]
+        values = [sum(values[low:high]) / (high - low) for low, high in pairwise(edges)]
     top = max(values, default=0) or 1
-    return "".join(_BARS[-(-value * (len(_BARS) - 1) // top)] for value in values)
+    return "".join(_BARS[ceil(value * (len(_BARS) - 1) / top)] for value in values)
 
 
 def _moment(summary: Summary, round: int) -> str:
@@ -143,6 +142,13 @@ def _kinds(kinds: Sequence[Kind]) -> Table:
         table.add_row(kind_in_words(kind.name), f"{kind.count:,}", Text(_bar(kind.count, top), "cyan"))
     if rest:
         table.add_row(f"{len(rest)} other kinds", f"{sum(kind.count for kind in rest):,}", "")
+    return table
+
+
+def _active(people: Sequence[ActivePerson]) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    named = ", ".join(f"{person.name} {person.actions}" for person in people)
+    table.add_row(Text("most active".ljust(_LABEL_WIDTH - 1), "dim"), Text(named))
     return table
 
 
@@ -203,5 +209,5 @@ def _next_steps(summary: Summary) -> Iterator[Text]:
     yield Text(f"  shoal replay {run}")
     half = min(world.round for world in summary.worlds) // 2
     yield Text(f"  shoal fork {run} --at {half} --set worlds.{world}.feed.echo_chamber=0.9")
-    query = "select action, count(*) from trace group by 1 order by 2 desc"
+    query = "select action, count(*) from trace group by 1"
     yield Text(f'  sqlite3 {quoted(f"{summary.run}/{world}_simulation.db")} "{query}"')

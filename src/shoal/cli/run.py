@@ -14,11 +14,11 @@ from shoal.cli.options import (
     PATH,
     Changes,
     change_options,
-    speech_options,
     out_option,
     run_argument,
     scenario_argument,
     set_option,
+    speech_options,
 )
 from shoal.cli.places import RUNS, fork_folder, place_for
 from shoal.cli.progress import Progress, progress_on
@@ -104,7 +104,7 @@ def replay_(run: Path, speech: Speech) -> None:
             f"replayed {counted(outcome.rounds, 'round')} of {run}: the same {counted(outcome.actions, 'action')}, "
             f"the same history\ndigest {outcome.digest}"
         )
-    end(ended, speech)
+    end(ended, speech, logged=False)
 
 
 @click.command("fork")

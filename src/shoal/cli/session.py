@@ -103,7 +103,7 @@ def _end_at_once(number: int) -> None:
     os._exit(128 + number)
 
 
-def end(ended: Ended, speech: Speech) -> None:
+def end(ended: Ended, speech: Speech, *, logged: bool = True) -> None:
     """The last line of a command, and how it exits."""
     if speech.json:
         click.echo(msgspec.json.encode(ended.outcome))
@@ -114,4 +114,4 @@ def end(ended: Ended, speech: Speech) -> None:
     if isinstance(ended.error, ShoalError):
         raise exits.failure(ended.error) from ended.error
     if ended.error is not None:
-        raise exits.InternalError(ended.error, Path(ended.outcome.run)) from ended.error
+        raise exits.InternalError(ended.error, Path(ended.outcome.run) if logged else None) from ended.error

@@ -91,7 +91,8 @@ class Feed:
         if shown.shape[1]:
             already = np.where(shown >= 0, self._posts.root[np.maximum(shown, 0)], -2)
             new &= ~(roots[:, :, None] == already[:, None, :]).any(axis=2)
-        return np.where(new & (np.cumsum(new, axis=1) <= count), rows, -1)
+        first = np.argsort(~new, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(np.where(new, rows, -1), first, axis=1)
 
     def _followed(self, picture: Picture, agents: Agents, count: int) -> Rows:
         chosen = np.full((len(agents), count), -1, np.int64)

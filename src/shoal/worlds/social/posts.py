@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.worlds.social.views import CommentView
+
 from shoal.worlds.social.words import MAX_TOPICS
 
 _FIRST_CAPACITY = 1024
@@ -86,6 +88,8 @@ class Comments:
         self.likes: list[int] = []
         self.dislikes: list[int] = []
         self._under: dict[int, list[int]] = {}
+        #: What was last shown under a post, and how many comments that was at most; gone when it is out of date.
+        self.shown: dict[int, tuple[int, tuple[CommentView, ...]]] = {}
 
     def add(self, comment_id: int, post: int, author: int, content: str) -> int:
         row = len(self.comment_id)
@@ -97,6 +101,7 @@ class Comments:
         self.likes.append(0)
         self.dislikes.append(0)
         self._under.setdefault(post, []).append(row)
+        self.shown.pop(post, None)
         return row
 
     def best(self, post: int, count: int, of_newest: int = 24) -> list[int]:

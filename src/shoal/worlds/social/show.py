@@ -75,19 +75,15 @@ class Window:
         strangers: list[int],
         rated: list[int],
     ) -> Page:
-        followed = tuple([post for post in above if post is not None])
-        recommended = tuple([post for post in below if post is not None])
         reacted, people = self._state.reacted, self._state.people
+        known = [n for n, row in enumerate(rated) if row * people + agent in reacted]
+        posts = above + below
         return Page(
-            followed,
-            recommended,
+            tuple(above) if None not in above else tuple(filter(None, above)),
+            tuple(below) if None not in below else tuple(filter(None, below)),
             tuple([author for author in strangers if author >= 0]),
-            tuple([
-                post.post_id
-                for post, row in zip(above + below, rated, strict=True)
-                if post is not None and row * people + agent in reacted
-            ]),
-        )  # fmt: skip
+            tuple([post.post_id for n in known if (post := posts[n]) is not None]),
+        )
 
     def _strangers(self, agents: NDArray[np.int64], recommended: Rows) -> NDArray[np.int64]:
         """Authors of recommended posts whom the agent does not follow; -1 for the others."""
@@ -115,40 +111,41 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
     """The posts in these rows, as everybody sees them who is shown them."""
     if not len(rows):
         return []
-    posts, names = state.posts, state.names
+    posts, names, topics = state.posts, state.names, state.topics
     at = np.asarray(rows, np.int64)
     root, rated = posts.root[at], posts.rated(at)
     columns = (
-        posts.post_id[at], posts.author[at], root, rated, posts.author[root], round - posts.round[at],
+        posts.post_id[at], posts.author[at], root, posts.topics[root], rated, posts.author[root], round - posts.round[at],
         posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated], posts.reports[rated],
     )  # fmt: skip
     return [
         PostView(
             post_id, author, names[author], posts.content[root], posts.quote[row],
             None if root == row else names[wrote], age, likes, dislikes, shares, comments,
-            reports >= _REPORTS_TO_FLAG, _topics(state, root),
+            reports >= _REPORTS_TO_FLAG, tuple([topics[topic] for topic in about if topic >= 0]),
             show_comments(state, rated, comments_shown) if comments else (),
         )
-        for row, post_id, author, root, rated, wrote, age, likes, dislikes, shares, comments, reports in zip(
+        for row, post_id, author, root, about, rated, wrote, age, likes, dislikes, shares, comments, reports in zip(
             at.tolist(), *(column.tolist() for column in columns), strict=True
         )
     ]  # fmt: skip
 
 
-def _topics(state: State, row: int) -> tuple[str, ...]:
-    names = state.topics
-    return tuple([names[topic] for topic in state.posts.topics[row].tolist() if topic >= 0])
-
-
 def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]:
-    """The best comments under the post in this row."""
+    """The best comments under the post in this row; the same objects until one of them changes."""
     comments = state.comments
-    return tuple(
-        CommentView(
-            comments.comment_id[c], comments.author[c], state.names[comments.author[c]], comments.content[c],
-            comments.likes[c], comments.dislikes[c],
-        )
-        for c in comments.best(row, count)
+    shown = comments.shown.get(row)
+    if shown is None or shown[0] != count:
+        shown = comments.shown[row] = (count, tuple(_comment(state, c) for c in comments.best(row, count)))
+    return shown[1]
+
+
+def _comment(state: State, row: int) -> CommentView:
+    comments = state.comments
+    author = comments.author[row]
+    return CommentView(
+        comments.comment_id[row], author, state.names[author], comments.content[row], comments.likes[row],
+        comments.dislikes[row],
     )  # fmt: skip
 
 

@@ -1,0 +1,266 @@
+"""Writes the generated parts of the documentation: the fields of a scenario, and the tables of a database.
+
+python -m tests.reference
+
+A generated part stands between two comments, `<!-- generated: NAME -->` and `<!-- end -->`; the rest of a page is
+written by hand. tests/test_reference.py fails when a part is not what this module would write.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import yaml
+from annotated_types import Ge, Gt, Le, Lt, MaxLen
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings, ScriptedTurn
+from shoal.scenario.distributions import (
+    Activity,
+    Age,
+    Beta,
+    Choice,
+    GenderWeights,
+    InterestChoice,
+    Interests,
+    Normal,
+    Numeric,
+    Stance,
+    Trait,
+    Uniform,
+    Weights,
+)
+from shoal.scenario.entries import Entries, Group, Person
+from shoal.scenario.events import BroadcastEvent, Event, PostEvent
+from shoal.scenario.fields import Hours, Who
+from shoal.scenario.follows import Follows, FollowSettings
+from shoal.scenario.models import Mind, Scenario, Worlds
+from shoal.worlds.clock import TimeSettings
+from shoal.worlds.social import custom, tables
+from shoal.worlds.social.settings import FeedSettings, SocialSettings
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+#: Every model of a scenario and what its section is called. A model that is missing here is an error.
+TITLES: Mapping[type[BaseModel], str] = {
+    Scenario: "Scenario fields",
+    TimeSettings: "Time",
+    Person: "Person",
+    Group: "Group",
+    Normal: "Normal",
+    Uniform: "Uniform",
+    Beta: "Beta",
+    Choice: "Choice",
+    Interests: "Interests",
+    FollowSettings: "Follow graph",
+    SocialSettings: "World",
+    FeedSettings: "Feed",
+    HeuristicSettings: "Heuristic mind",
+    Latency: "Latency",
+    ScriptedSettings: "Scripted mind",
+    ScriptedTurn: "Scripted turn",
+    PostEvent: "Post event",
+    BroadcastEvent: "Broadcast event",
+}
+
+_DISTRIBUTION = "number or [distribution](#distributions)"
+#: Shapes that accept more than their type says, because something turns short forms into the long one first.
+_SHAPES: tuple[tuple[Any, str], ...] = (
+    (Entries, "[group](#group), or list of groups and [people](#person)"),
+    (Follows, "name of a graph, or [settings](#follow-graph)"),
+    (Worlds, "list of platforms, or names with [settings](#world)"),
+    (Mind, "`heuristic`, `scripted`, or settings ([heuristic](#heuristic-mind), [scripted](#scripted-mind))"),
+    (Event, "[post](#post-event) or [broadcast](#broadcast-event)"),
+    (Hours, "hours: `8-22`, `8-12,18-22`, `[8, 9]`"),
+    (Who, "name or number"),
+    (Age, f"{_DISTRIBUTION}, 0 to 120"),
+    (Activity, f"{_DISTRIBUTION}, 0 to 1"),
+    (Stance, f"{_DISTRIBUTION}, -1 to 1, or a stance in words"),
+    (Trait, f"{_DISTRIBUTION}, or [words](#distributions)"),
+    (Numeric, _DISTRIBUTION),
+    (GenderWeights, "[words](#distributions): female, male, other"),
+    (InterestChoice, "[words](#distributions), or [settings](#interests)"),
+    (Weights, "[words](#distributions)"),
+)
+_TYPES: Mapping[Any, str] = {
+    bool: "true or false",
+    int: "whole number",
+    float: "number",
+    str: "text",
+    datetime: "date and time",
+    Any: "anything",
+}
+
+
+def scenario_fields() -> str:
+    """A section for each model, in the order in which a reader meets them."""
+    return "\n\n".join(_section(model) for model in _reachable(Scenario, []))
+
+
+def database_tables() -> str:
+    """The tables of a social platform, as the database itself describes them."""
+    lines = ["| table | columns |", "|---|---|"]
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.executescript(tables.SCHEMA)
+        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
+        for (name,) in names:
+            columns = [row[1] for row in database.execute(f'PRAGMA table_info("{name}")')]
+            lines.append(f"| `{name}` | {', '.join(columns)} |")
+    return "\n".join(lines)
+
+
+PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "scenario fields": ("scenario.md", scenario_fields),
+    "database tables": ("run-directory.md", database_tables),
+}
+
+
+def refreshed(text: str, name: str, content: str) -> str:
+    """A page with one generated part written anew."""
+    part = re.compile(rf"(<!-- generated: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
+    changed, count = part.subn(lambda match: f"{match[1]}\n{content}\n\n{match[2]}", text)
+    if count != 1:
+        raise ValueError(f"a page needs one part called {name!r}, found {count}")
+    return changed
+
+
+def _section(model: type[BaseModel]) -> str:
+    rows = [_row(model, name, field) for name, field in model.model_fields.items()]
+    header = "| field | is | default | says |\n|---|---|---|---|"
+    return "\n".join([f"### {TITLES[model]}", "", (model.__doc__ or "").partition("\n")[0], "", header, *rows])
+
+
+def _row(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+    shape = _shape(get_type_hints(model, include_extras=True)[name])
+    limits = ", ".join(dict.fromkeys(_limits(field.metadata)))
+    is_ = f"{shape}, {limits}" if limits and limits not in shape else shape
+    default = _custom(name) if model is FeedSettings else _default(field)
+    return f"| `{field.alias or name}` | {is_} | {default} | {field.description or ''} |"
+
+
+def _shape(hint: Any) -> str:
+    """A type, in words."""
+    for known, words in _SHAPES:
+        if _is_a(hint, known):
+            return words
+    if hint in _TYPES:
+        return _TYPES[hint]
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        return f"[settings](#{_anchor(hint)})"
+    return _composed(get_origin(hint), get_args(hint))
+
+
+def _composed(origin: Any, args: tuple[Any, ...]) -> str:
+    if origin is Annotated:
+        shape, limits = _shape(args[0]), ", ".join(_limits(args[1:]))
+        return f"{shape}, {limits}" if limits else shape
+    if origin in (Union, UnionType):
+        return " or ".join(_shape(arg) for arg in args if arg is not NoneType)
+    if origin is Literal:
+        return ", ".join(f"`{arg}`" for arg in args)
+    if origin is tuple and args[-1] is Ellipsis:
+        return f"list of: {_shape(args[0])}"
+    if origin is tuple:
+        return f"list of {len(args)}: {', '.join(dict.fromkeys(map(_shape, args)))}"
+    if origin is dict:
+        return f"mapping: {_shape(args[0])} to {_shape(args[1])}"
+    raise ValueError(f"no words for {origin}{args}")
+
+
+def _is_a(hint: Any, known: Any) -> bool:
+    """Whether a type is a known shape, perhaps with something added to it."""
+    if get_origin(hint) is not Annotated:
+        return False
+    of, known_of = hint.__metadata__, known.__metadata__
+    return bool(hint.__origin__ == known.__origin__ and of[: len(known_of)] == known_of)
+
+
+def _limits(metadata: Any) -> Iterator[str]:
+    for item in metadata:
+        match item:
+            case FieldInfo():
+                yield from _limits(item.metadata)
+            case Ge(ge=bound):
+                yield f"at least {bound:,}"
+            case Gt(gt=bound):
+                yield f"above {bound:,}"
+            case Le(le=bound):
+                yield f"at most {bound:,}"
+            case Lt(lt=bound):
+                yield f"below {bound:,}"
+            case MaxLen(max_length=bound):
+                yield f"at most {bound} long"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = _plain(field.get_default(call_default_factory=True))
+    if value is None:
+        return "none"
+    if value in ({}, []):
+        return "empty" if not isinstance(field.default, BaseModel) else "as below"
+    return f"`{_flow(value)}`"
+
+
+def _custom(name: str) -> str:
+    """What a feed setting is on each platform where a scenario does not say."""
+    return f"twitter `{getattr(custom.TWITTER, name)}`, reddit `{getattr(custom.REDDIT, name)}`"
+
+
+def _plain(value: Any) -> Any:
+    """A value as a scenario would hold it, without what goes without saying."""
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(value, dict):
+        return {key: _plain(below) for key, below in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(below) for below in value]
+    return value
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%dT%H:%M")
+    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000)
+    return str(text).removesuffix("\n").removesuffix("\n...")
+
+
+def _anchor(model: type[BaseModel]) -> str:
+    return TITLES[model].lower().replace(" ", "-")
+
+
+def _reachable(model: type[BaseModel], found: list[type[BaseModel]]) -> list[type[BaseModel]]:
+    """The model and those below it, each once, a model before what it is made of."""
+    if model not in found:
+        found.append(model)
+        for field in model.model_fields.values():
+            for below in _models_in(field.annotation):
+                _reachable(below, found)
+    return found
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
+def main() -> None:
+    for name, (page, generate) in PARTS.items():
+        path = DOCS / page
+        path.write_text(refreshed(path.read_text(), name, generate()))
+        print(f"wrote {name} in docs/{page}")
+
+
+if __name__ == "__main__":
+    main()
