@@ -18,7 +18,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
-from annotated_types import Ge, Gt, Le, Lt, MaxLen
+from annotated_types import Ge, Gt, Le, MaxLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -140,7 +140,7 @@ def _section(model: type[BaseModel]) -> str:
 
 def _row(model: type[BaseModel], name: str, field: FieldInfo) -> str:
     shape = _shape(get_type_hints(model, include_extras=True)[name])
-    limits = ", ".join(dict.fromkeys(_limits(field.metadata)))
+    limits = _limits(field.annotation, field.metadata)
     is_ = f"{shape}, {limits}" if limits and limits not in shape else shape
     default = _custom(name) if model is FeedSettings else _default(field)
     return f"| `{field.alias or name}` | {is_} | {default} | {field.description or ''} |"
@@ -160,7 +160,7 @@ def _shape(hint: Any) -> str:
 
 def _composed(origin: Any, args: tuple[Any, ...]) -> str:
     if origin is Annotated:
-        shape, limits = _shape(args[0]), ", ".join(_limits(args[1:]))
+        shape, limits = _shape(args[0]), _limits(args[0], args[1:])
         return f"{shape}, {limits}" if limits else shape
     if origin in (Union, UnionType):
         return " or ".join(_shape(arg) for arg in args if arg is not NoneType)
@@ -169,7 +169,7 @@ def _composed(origin: Any, args: tuple[Any, ...]) -> str:
     if origin is tuple and args[-1] is Ellipsis:
         return f"list of: {_shape(args[0])}"
     if origin is tuple:
-        return f"list of {len(args)}: {', '.join(dict.fromkeys(map(_shape, args)))}"
+        return f"list of {len(args)}: {'; '.join(dict.fromkeys(map(_shape, args)))}"
     if origin is dict:
         return f"mapping: {_shape(args[0])} to {_shape(args[1])}"
     raise ValueError(f"no words for {origin}{args}")
@@ -183,21 +183,29 @@ def _is_a(hint: Any, known: Any) -> bool:
     return bool(hint.__origin__ == known.__origin__ and of[: len(known_of)] == known_of)
 
 
-def _limits(metadata: Any) -> Iterator[str]:
+def _limits(base: Any, metadata: Any) -> str:
+    """What a value of this type may be, from its constraints."""
+    bounds = {type(item): item for item in _constraints(metadata)}
+    low, high = bounds.get(Ge), bounds.get(Le)
+    words = []
+    if isinstance(low, Ge) and isinstance(high, Le):
+        words.append(f"{_bound(low.ge)} to {_bound(high.le)}")
+    elif isinstance(low, Ge):
+        words.append(f"at least {_bound(low.ge)}")
+    if isinstance(above := bounds.get(Gt), Gt):
+        words.append(f"above {_bound(above.gt)}")
+    if isinstance(longest := bounds.get(MaxLen), MaxLen):
+        words.append(f"at most {longest.max_length} {'characters' if base is str else 'of them'}")
+    return ", ".join(words)
+
+
+def _constraints(metadata: Any) -> Iterator[Any]:
     for item in metadata:
-        match item:
-            case FieldInfo():
-                yield from _limits(item.metadata)
-            case Ge(ge=bound):
-                yield f"at least {bound:,}"
-            case Gt(gt=bound):
-                yield f"above {bound:,}"
-            case Le(le=bound):
-                yield f"at most {bound:,}"
-            case Lt(lt=bound):
-                yield f"below {bound:,}"
-            case MaxLen(max_length=bound):
-                yield f"at most {bound} long"
+        yield from _constraints(item.metadata) if isinstance(item, FieldInfo) else [item]
+
+
+def _bound(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _default(field: FieldInfo) -> str:

@@ -14,6 +14,7 @@ from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
 from shoal.types import Action, Decision, Persona, Timeline
 from shoal.worlds.social.views import CommentView, GroupView, PostView, SocialObservation
+from shoal.worlds.social.words import Reader
 
 TOPICS = ("gardening", "machine learning", "football", "city politics", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -57,7 +58,9 @@ def crowd(count: int) -> People:
 
 
 def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> HeuristicMind:
-    return HeuristicMind(population, Timeline(Manner(HeuristicSettings(**settings))), seed, "twitter", topic)
+    return HeuristicMind(
+        population, Timeline(Manner(HeuristicSettings(**settings))), seed, "twitter", Reader(population.topics, topic)
+    )
 
 
 def post(post_id: int, content: str, author_id: int = 1000, **fields: Any) -> PostView:

@@ -192,12 +192,14 @@ def test_groups_are_joined_by_outsiders_and_addressed_by_members() -> None:
 
 def test_only_actions_that_the_platform_offers_are_taken() -> None:
     offered = {"CREATE_POST", "LIKE_POST", "REPOST", "DO_NOTHING"}
-    mind = HeuristicMind(crowd(40), Timeline(Manner(HeuristicSettings(), offered)), 1, "twitter", SUBJECT)
+    mind = HeuristicMind(
+        crowd(40), Timeline(Manner(HeuristicSettings(), offered)), 1, "twitter", Reader(TOPICS, SUBJECT)
+    )
     assert {action.kind for action in actions_of(live(mind, 40, 40, Feed()))} == offered
 
 
 def test_nobody_acts_when_nothing_is_offered() -> None:
-    mind = HeuristicMind(crowd(10), Timeline(Manner(HeuristicSettings(), ())), 1, "twitter", SUBJECT)
+    mind = HeuristicMind(crowd(10), Timeline(Manner(HeuristicSettings(), ())), 1, "twitter", Reader(TOPICS, SUBJECT))
     assert {action.kind for action in actions_of(live(mind, 10, 40, Feed()))} == {"DO_NOTHING"}
 
 

@@ -11,6 +11,7 @@ from shoal.worlds.clock import TimeSettings
 from shoal.worlds.social.platform import Given, Platform
 from shoal.worlds.social.rules import ACTIONS
 from shoal.worlds.social.settings import SocialEvent, SocialSettings
+from shoal.worlds.social.words import Reader
 from tests.worlds.stage import SUBJECT, crowd, graph
 
 PEOPLE = 8
@@ -31,7 +32,9 @@ def social_world(kind: str, visibility: int) -> Platform:
     people.activity[:] = 0.7
     settings = SocialSettings.model_validate({"kind": kind, "visibility": visibility, "products": ("tea", "lamp")})
     time = TimeSettings(daily_rhythm=False)
-    given = Given(people, graph(PEOPLE, FOLLOWS), Timeline(time), seed=7, topic=SUBJECT, events=EVENTS)
+    given = Given(
+        people, graph(PEOPLE, FOLLOWS), Timeline(time), seed=7, reader=Reader(people.topics, SUBJECT), events=EVENTS
+    )
     return Platform(kind, Timeline(settings), given)
 
 

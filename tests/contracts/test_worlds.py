@@ -242,7 +242,8 @@ def test_a_turn_becomes_events_in_order_and_in_the_name_of_who_acts(case: Case) 
 def test_a_decision_that_failed_is_doing_nothing_without_success(case: Case, failure: str) -> None:
     world = begun(case)
     (event,) = world.apply(1, 3, Decision((case.possible,), failure=failure, reason="why"))
-    assert (event.action_type, event.action_args, event.success, event.result) == ("DO_NOTHING", {}, False, failure)
+    result = "timeout" if failure == "timeout" else f"{failure}: why"
+    assert (event.action_type, event.action_args, event.success, event.result) == ("DO_NOTHING", {}, False, result)
     assert all(not list(rows) for rows in world.writes().values())
 
 

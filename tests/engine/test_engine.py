@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from shoal.agents.scripted import ScriptedMind
@@ -150,12 +151,11 @@ async def test_a_decision_that_ignores_being_cancelled_holds_no_round_and_no_slo
             return Decision()
 
     mind = Deaf()
-    before = len(asyncio.all_tasks())
+    before = asyncio.all_tasks()
     ledger = await play(village(["Ada", "Ben", "Cid"], rounds=2), tmp_path / "j.jsonl", mind, Limits(1, 0.02))
     assert sum(record.tally.timeouts for record in ledger.records) == 6
     mind.end.set()
-    while len(asyncio.all_tasks()) > before:
-        await asyncio.sleep(0)
+    await asyncio.gather(*(asyncio.all_tasks() - before))
 
 
 async def test_no_task_is_left_behind_by_timeouts(tmp_path: Path) -> None:
@@ -202,8 +202,27 @@ async def test_something_else_than_a_decision_is_an_unusable_outcome(tmp_path: P
             return "like everything"  # type: ignore[return-value]
 
     ledger = await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", Confused())
-    assert lines_of(ledger)[0]["result"] == "unusable"
+    assert lines_of(ledger)[0]["result"] == "unusable: the mind returned str, not a Decision"
     assert "not a Decision" in str(read(tmp_path / "j.jsonl")[0][0].reason)
+
+
+@pytest.mark.parametrize("outside", [True, False])
+@pytest.mark.parametrize("bad", [np.int64(3), "\ud800", object()])
+async def test_a_decision_that_cannot_be_written_down_is_unusable(outside: bool, bad: object, tmp_path: Path) -> None:
+    class Odd(Mind):
+        def decide(self, observation: Observation) -> Decision:
+            return Decision((Action("LIKE_POST", {"post_id": bad}),))
+
+    class OddOutside(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            return Odd().decide(observation)
+
+    mind: Mind = OddOutside() if outside else Odd()
+    ledger = await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", mind)
+    assert lines_of(ledger)[0]["result"].startswith("unusable: the decision cannot be written as JSON")
+    assert ledger.records[1].tally.errors == 1
 
 
 async def test_never_more_decisions_at_once_than_max_workers(tmp_path: Path) -> None:

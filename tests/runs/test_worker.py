@@ -259,6 +259,7 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
 def test_a_creation_that_was_interrupted_can_be_repeated(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/journal.jsonl").write_bytes(b"")
+    (tmp_path / "run/.simulation_config.json.4711").write_bytes(b'{"simulation_id": "r')
     start(RUMOUR, tmp_path / "run")
 
 

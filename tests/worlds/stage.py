@@ -16,6 +16,7 @@ from shoal.worlds.clock import TimeSettings
 from shoal.worlds.social.platform import Given, Platform
 from shoal.worlds.social.settings import FeedSettings, SocialEvent, SocialSettings
 from shoal.worlds.social.views import Answer, PostView, SocialObservation
+from shoal.worlds.social.words import Reader
 
 TOPICS = ("gardening", "football", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -82,7 +83,12 @@ class Stage:
         first = SocialSettings.model_validate({"kind": kind, "feed": feed or FeedSettings(), **settings})
         time = TimeSettings(minutes_per_round=minutes, daily_rhythm=False)
         given = Given(
-            self.people, graph(len(self.people), follows), Timeline(time), seed=seed, topic=SUBJECT, events=events
+            self.people,
+            graph(len(self.people), follows),
+            Timeline(time),
+            seed=seed,
+            reader=Reader(self.people.topics, SUBJECT),
+            events=events,
         )
         self.world = Platform(kind, Timeline(first, changes), given)
         self.round = 0

@@ -112,7 +112,7 @@ class HeuristicMind(Mind):
     """Decides for everybody on one platform. `decide` only reads; what an agent remembers changes in `absorb`."""
 
     def __init__(
-        self, population: Population, manners: Timeline[Manner], seed: int, world: str, topic: str | None
+        self, population: Population, manners: Timeline[Manner], seed: int, world: str, reader: Reader
     ) -> None:
         self._population = population
         self._manners = manners
@@ -120,7 +120,7 @@ class HeuristicMind(Mind):
         self._world = world
         self._round = -1
         self._enter(0)
-        self._readings = Readings(Reader(population.topics, topic))
+        self._readings = Readings(reader)
         self._voice = Voice(seed, world)
         self._interests = _masks(population)
         # The memory of the agents, one list per thing remembered: stance, how much the subject is on their mind,

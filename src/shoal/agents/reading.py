@@ -9,7 +9,7 @@ from shoal.agents.voice import label
 from shoal.worlds.social.views import PostView
 from shoal.worlds.social.words import Reader, content_words, is_cue
 
-MAX_REMEMBERED_TEXTS = 50_000
+MAX_REMEMBERED_TEXTS = 250_000
 MIN_KEY_WORD_CHARS = 5
 #: What to call something that has no word one could pick up.
 THIS = "this"

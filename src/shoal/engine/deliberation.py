@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
 import msgspec
 
@@ -13,13 +12,15 @@ from shoal.errors import Diverged, JournalIncomplete, ShoalError
 from shoal.journal import Journal, Line, digest
 from shoal.types import Action, Decision, Mind, Observation
 
+_encode = msgspec.json.Encoder().encode
 
-@dataclass(frozen=True, slots=True)
+
 class Limits:
-    """How many decisions at once, and how long one may take."""
+    """How many decisions at once, over all worlds that share these limits, and how long one may take."""
 
-    max_workers: int = 64
-    deadline_seconds: float = 300.0
+    def __init__(self, max_workers: int = 64, deadline_seconds: float = 300.0) -> None:
+        self.deadline_seconds = deadline_seconds
+        self.slots = asyncio.Semaphore(max_workers)
 
 
 class Deliberation:
@@ -28,9 +29,9 @@ class Deliberation:
     def __init__(self, mind: Mind, journal: Journal, limits: Limits, versions: tuple[str, str]) -> None:
         self._mind = mind
         self._journal = journal
-        self._limits = limits
+        self._deadline_seconds = limits.deadline_seconds
+        self._slots = limits.slots
         self._versions = versions
-        self._slots = asyncio.Semaphore(limits.max_workers)
         self._abandoned: set[asyncio.Task[Decision]] = set()
         self.calls = 0
         self.seconds = 0.0
@@ -94,7 +95,7 @@ class Deliberation:
         """A decision that misses its deadline is cancelled but not waited for: it may not heed being cancelled."""
         task = asyncio.create_task(self._attempt(observation))
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._limits.deadline_seconds)
+            done, _ = await asyncio.wait({task}, timeout=self._deadline_seconds)
         except asyncio.CancelledError:
             task.cancel()
             raise
@@ -103,7 +104,7 @@ class Deliberation:
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
         task.cancel()
-        return Decision.timed_out(self._limits.deadline_seconds)
+        return Decision.timed_out(self._deadline_seconds)
 
     async def _attempt(self, observation: Observation) -> Decision:
         try:
@@ -116,9 +117,14 @@ class Deliberation:
 
 
 def _checked(decision: object) -> Decision:
-    if isinstance(decision, Decision):
-        return decision
-    return Decision.unusable(f"the mind returned {type(decision).__name__}, not a Decision")
+    """What can neither be journaled nor shown in the stream is of no use."""
+    if not isinstance(decision, Decision):
+        return Decision.unusable(f"the mind returned {type(decision).__name__}, not a Decision")
+    try:
+        _encode(decision)
+    except (TypeError, ValueError) as error:
+        return Decision.unusable(f"the decision cannot be written as JSON: {error}")
+    return decision
 
 
 def _line(key: str, request: str, decision: Decision, ms: int) -> Line:

@@ -73,19 +73,25 @@ class Engine:
                 await self._finish(in_flight.popleft(), stopping)
             return self._digest
         finally:
-            stopping.cancel()
-            await self._abandon()
+            await self._abandon(stopping)
 
-    async def _abandon(self) -> None:
+    async def _abandon(self, stopping: asyncio.Task[bool]) -> None:
         """Cancel what is still being asked; what has come in is in the journal."""
-        tasks = list(self._tasks)
+        tasks = [stopping, *self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _open(self, round: int) -> _Open:
-        groups = self._world.turns(round)
+        groups = [self._in_seeded_order(round, group) for group in self._world.turns(round)]
         return _Open(round, groups, self._decide(round, groups[0]) if groups else ())
+
+    def _in_seeded_order(self, round: int, agents: Sequence[int]) -> Sequence[int]:
+        """The order in which turns are applied: drawn, so it does not depend on who was first to decide."""
+        key = derive(self._seed, self._world.name, round, "order")
+        everyone = np.asarray(agents, np.int64)
+        ordered: list[int] = everyone[np.argsort(hashes(key, everyone), kind="stable")].tolist()
+        return ordered
 
     async def _finish(self, opened: _Open, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
@@ -157,12 +163,11 @@ class Engine:
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
 
     def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], tape: Tape) -> None:
-        """Carry out all turns, in an order that is drawn and does not depend on who was first to decide."""
-        key = derive(self._seed, self._world.name, round, "order")
-        order = np.argsort(hashes(key, np.asarray(agents)), kind="stable").tolist()
         apply = self._world.apply
-        for first in range(0, len(order), _CHUNK):
-            tape.add([event for n in order[first : first + _CHUNK] for event in apply(round, agents[n], decisions[n])])
+        for first in range(0, len(agents), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            turns = zip(agents[part], decisions[part], strict=True)
+            tape.add([event for agent, decision in turns for event in apply(round, agent, decision)])
         tape.failed(decision.failure for decision in decisions if decision.failure is not None)
 
     def _commit(self, round: int, tape: Tape, acting: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from shoal.errors import RunLocked, RunRefused
 from shoal.journal import Line, write_lines
 from shoal.runs.config import Config, read_config
-from shoal.runs.files import replace_json, storage_errors
+from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.scenario.population import People
 
@@ -52,9 +52,11 @@ class RunDirectory:
                     f"{path} already holds a run.\n"
                     f"Continue it with `shoal resume {path}`, or choose another directory with --out."
                 )
-            if any(file.name != JOURNAL for file in path.iterdir()):
+            leftovers = [file for file in path.iterdir() if file.name == JOURNAL or is_half_written(file, CONFIG)]
+            if len(leftovers) < len(list(path.iterdir())):
                 raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
-            (path / JOURNAL).unlink(missing_ok=True)
+            for file in leftovers:
+                file.unlink()
         write_lines(path / JOURNAL, lines)
         replace_json(path / CONFIG, config.to_json(people))
         return directory

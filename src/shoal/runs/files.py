@@ -29,6 +29,11 @@ def replace_json(path: Path, content: object) -> None:
             raise
 
 
+def is_half_written(path: Path, name: str) -> bool:
+    """Whether this is what a process leaves behind that was killed while it replaced the file of this name."""
+    return path.name.startswith(f".{name}.")
+
+
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
     """What the operating system refuses, in words."""

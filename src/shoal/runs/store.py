@@ -115,7 +115,8 @@ class Store:
 
     def _framed(self, record: Record) -> bytes:
         """The round's lines between the markers that readers follow."""
-        start = self._marker("round_start", record.round, round=record.round, simulated_hour=record.hours)
+        began = self._world.hours(max(record.round - 1, 0))
+        start = self._marker("round_start", record.round, round=record.round, simulated_hour=began)
         if record.round == 0:
             start = self._marker("simulation_start", 0, platform=self._world.name, total_rounds=self._total_rounds,
                                  agents_count=self._agents) + start  # fmt: skip

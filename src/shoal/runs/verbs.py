@@ -63,6 +63,8 @@ def _fixed(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     yield "time.start", scenario.time.start
     yield "time.minutes_per_round", scenario.time.minutes_per_round
     yield "mind.kind", scenario.mind.kind
+    yield "mind.latency", scenario.mind.latency
+    yield "mind.turns", getattr(scenario.mind, "turns", None)
     yield "worlds", [(name, world.kind, world.visibility, world.products) for name, world in scenario.worlds.items()]
 
 

@@ -7,8 +7,8 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from shoal.scenario.build import Simulation, build, declared
 
 #: How often the state is written while rounds go by; readers need no more.
 _STATE_SECONDS = 0.5
+_HEARTBEAT_SECONDS = 2.0
 
 #: Told of every round, in the order in which rounds are committed.
 Watch = Callable[[Record], None]
@@ -82,7 +83,8 @@ async def _work(
             }
             ledgers = _observed(stores, reporter.take_in, watch)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
-            await _advance(simulation, rounds, journal, ledgers, versions, stop)
+            async with reporter.beating():
+                await _advance(simulation, rounds, journal, ledgers, versions, stop)
             for name, store in stores.items():
                 store.finish(reporter.state.worlds[name].actions_count)
 
@@ -184,6 +186,22 @@ class _Reporter:
         self.state.become(Status.RUNNING)
         self._write()
         self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Show that the worker is alive, also in rounds that take long."""
+        beat = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            beat.cancel()
+
+    async def _beat(self) -> None:
+        """A state that cannot be written is no reason to stop; a round that cannot be committed is."""
+        while True:
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+            with suppress(StorageFailed):
+                self._write()
 
     def take_in(self, record: Record) -> None:
         self.state.take_in(record)

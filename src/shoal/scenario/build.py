@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from shoal.seeds import derive
 from shoal.types import MAX_ACTIONS_PER_TURN, Graph, Mind, Timeline, World
 from shoal.worlds.social.platform import Given, Platform
 from shoal.worlds.social.settings import SocialEvent
+from shoal.worlds.social.words import Reader
 
 DeclaredEvent = PostEvent | BroadcastEvent
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(Event)
@@ -48,8 +49,10 @@ def build(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -
     people = sample(scenario)
     graph = follow_graph(scenario, people)
     events = [*_scheduled(history), *injected]
-    worlds = {name: _world(name, history, people, graph, events) for name in scenario.worlds}
-    minds = {name: _mind(name, history, people) for name in scenario.worlds}
+    reader = Reader(people.topics, scenario.topic)
+    given = Given(people, graph, history.map(lambda version: version.time), scenario.seed, reader)
+    worlds = {name: _world(name, history, given, events) for name in scenario.worlds}
+    minds = {name: _mind(name, history, people, reader) for name in scenario.worlds}
     limits = Limits(latest.max_workers, latest.deadline_seconds)
     return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds)
 
@@ -75,27 +78,15 @@ def _scheduled(history: Timeline[Scenario]) -> list[DeclaredEvent]:
     ]
 
 
-def _world(
-    name: str, history: Timeline[Scenario], people: People, graph: Graph, events: Sequence[DeclaredEvent]
-) -> Platform:
-    scenario = history.first
+def _world(name: str, history: Timeline[Scenario], given: Given, events: Sequence[DeclaredEvent]) -> Platform:
     mine = [event for event in events if event.world in (None, name)]
-    given = Given(
-        population=people,
-        graph=graph,
-        time=history.map(lambda version: version.time),
-        seed=scenario.seed,
-        topic=scenario.topic,
-        events=_resolved(mine, name, scenario.seed, people, graph),
-    )
-    return Platform(name, history.map(lambda version: version.worlds[name]), given)
+    resolved = _resolved(mine, name, given)
+    return Platform(name, history.map(lambda version: version.worlds[name]), replace(given, events=resolved))
 
 
-def _resolved(
-    events: Sequence[DeclaredEvent], world: str, seed: int, people: People, graph: Graph
-) -> list[SocialEvent]:
+def _resolved(events: Sequence[DeclaredEvent], world: str, given: Given) -> list[SocialEvent]:
     """Events with names turned into numbers."""
-    numbers = {name: agent for agent, name in enumerate(people.names)} if events else {}
+    numbers = {name: agent for agent, name in enumerate(given.population.names)} if events else {}
     posted: Counter[tuple[int, int]] = Counter()
     resolved = []
     for index, event in enumerate(events):
@@ -103,8 +94,8 @@ def _resolved(
             to = tuple(who if isinstance(who, int) else numbers[who] for who in event.to)
             resolved.append(SocialEvent(event.round, event.broadcast, to=to))
         else:
-            author = _author(event.by, derive(seed, world, "event", index), numbers, graph)
-            author = _with_room(author, event, posted, len(people))
+            author = _author(event.by, derive(given.seed, world, "event", index), numbers, given.graph)
+            author = _with_room(author, event, posted, len(numbers))
             resolved.append(SocialEvent(event.round, event.post, author, number=posted[author, event.round]))
             posted[author, event.round] += 1
     return resolved
@@ -128,14 +119,14 @@ def _with_room(author: int, event: PostEvent, posted: Counter[tuple[int, int]], 
     raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {event.round}"])
 
 
-def _mind(world: str, history: Timeline[Scenario], people: People) -> Mind:
+def _mind(world: str, history: Timeline[Scenario], people: People, reader: Reader) -> Mind:
     scenario = history.first
     settings = history.map(lambda version: version.mind)
     if isinstance(settings.first, ScriptedSettings):
         mind: Mind = ScriptedMind.from_turns(settings.first, people.names, world)
     else:
         manners = history.map(lambda version: _manner(version, world))
-        mind = HeuristicMind(people, manners, scenario.seed, world, scenario.topic)
+        mind = HeuristicMind(people, manners, scenario.seed, world, reader)
     return _unhurried(mind, settings.first.latency, scenario.seed)
 
 

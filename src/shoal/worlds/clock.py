@@ -88,7 +88,7 @@ class Activity:
         in_hours = (self._population.active_hours >> np.uint32(hour)) & np.uint32(1)
         chance = self._population.activity * np.float32(self.factor(hour))
         keen = (uniforms(key, self._agents) < chance) & (in_hours == 1)
-        return self._within_bounds(round, keen, in_hours == 1)
+        return self._within_bounds(round, keen, (in_hours == 1) & (self._population.activity > 0))
 
     def factor(self, hour: int) -> float:
         """How lively this hour is; where bands overlap the more special one counts."""

@@ -32,7 +32,7 @@ from shoal.worlds.social.rules import RULES
 from shoal.worlds.social.settings import SocialEvent, SocialSettings
 from shoal.worlds.social.show import Window
 from shoal.worlds.social.state import Done, FeedParts, Rejected, State, Turn, trace
-from shoal.worlds.social.views import SocialObservation
+from shoal.worlds.social.views import Answer, SocialObservation
 from shoal.worlds.social.words import Reader
 
 _CHUNK = 100_000
@@ -46,7 +46,7 @@ class Given:
     graph: Graph
     time: Timeline[TimeSettings]
     seed: int
-    topic: str | None = None
+    reader: Reader
     events: Sequence[SocialEvent] = ()
 
 
@@ -70,6 +70,7 @@ class Platform:
         self._previous_turn = self._last_turn.copy()
         self._stamp = ""
         self._created_at: int | str = 0
+        self._allowed = settings.first.actions
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """One group of everybody who is awake."""
@@ -91,10 +92,22 @@ class Platform:
                 world=self.name, round=round, agent=agent, name=state.names[agent], time=time,
                 followed=page.followed, recommended=page.recommended, strangers=page.strangers, reacted=page.reacted,
                 followers=followers[i], following=following[i], announcements=news.get(agent, ()),
-                answers=tuple(state.answers.get(agent, ())), groups=window.groups(agent), products=products,
+                answers=self._answers(agent) if agent in state.answers else (), groups=window.groups(agent),
+                products=products,
             )
             for i, (agent, page) in enumerate(zip(agents, window.pages(everyone), strict=True))
         ]  # fmt: skip
+
+    def _answers(self, agent: int) -> tuple[Answer, ...]:
+        """What the agent looked up and could not see yet when it last had its turn."""
+        seen = int(self._previous_turn[agent]) - self.visibility
+        return tuple(answer for asked, answer in self._state.answers[agent] if asked > seen)
+
+    def _forget_answers(self, round: int, agent: int) -> None:
+        answers = self._state.answers.pop(agent, None)
+        still_unseen = [answer for answer in answers or () if answer[0] > round - self.visibility]
+        if still_unseen:
+            self._state.answers[agent] = still_unseen
 
     def _window_at(self, round: int) -> Window:
         """One window for all who look at the same round of the same state."""
@@ -111,8 +124,10 @@ class Platform:
         custom = self._custom.at(round)
         self._created_at = self._date(round) if custom.dated else round
         state.self_rating = self._settings.at(round).self_rating
+        self._allowed = self._settings.at(round).actions
         state.comments_shown = custom.shape.comments
         state.feed.open_round()
+        state.find_trend(round)
         if round == 0:
             self._sign_up()
         return [self._happen(round, n, event) for n, event in enumerate(self._events(round))]
@@ -120,9 +135,9 @@ class Platform:
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         turn = Turn(self._state, round, agent, self._created_at)
         self._state.version += 1
-        self._state.answers.pop(agent, None)
+        self._forget_answers(round, agent)
         if decision.failure is not None:
-            return [self._refused(turn, 0, Action("DO_NOTHING"), decision.failure)]
+            return [self._refused(turn, 0, Action("DO_NOTHING"), _failure(decision))]
         actions = decision.actions or (Action("DO_NOTHING"),)
         return [self._carry_out(turn, n, action) for n, action in enumerate(actions)]
 
@@ -153,8 +168,7 @@ class Platform:
         known = RULES.get(action.kind)
         if known is None:
             raise Rejected(f"there is no action {action.kind}")
-        allowed = self._settings.at(turn.round).actions
-        if allowed is not None and action.kind not in allowed:
+        if self._allowed is not None and action.kind not in self._allowed:
             raise Rejected(f"{action.kind} is not possible here")
         needs, rule = known
         for name, kind in needs.items():
@@ -199,7 +213,7 @@ class Platform:
     def _sign_up(self) -> None:
         rows = self._state.rows
         rows.stream(tables.USER, self._user_rows())
-        rows.stream(tables.TRACE, self._sign_up_rows())
+        rows.add(tables.SIGN_UP)
         rows.stream(tables.FOLLOW, self._follow_rows())
         for number, product in enumerate(self._settings.first.products, 1):
             rows.add(tables.PRODUCT, number, product, 0)
@@ -211,10 +225,6 @@ class Platform:
             counts = int(follows.followings[agent]), int(follows.followers[agent])
             yield (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
 
-    def _sign_up_rows(self) -> Iterator[tuple[Any, ...]]:
-        for agent in range(len(self._given.population)):
-            yield (agent, self._created_at, "sign_up", "{}")
-
     def _follow_rows(self) -> Iterator[tuple[Any, ...]]:
         graph = self._given.graph
         followers = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
@@ -224,13 +234,17 @@ class Platform:
             yield from zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
 
 
+def _failure(decision: Decision) -> str:
+    """Of a timeout there is nothing more to say."""
+    return "timeout" if decision.failure == "timeout" else f"{decision.failure}: {decision.reason}"
+
+
 def _new_state(name: str, given: Given, custom: Custom, minutes_per_round: int) -> State:
     """All parts of an empty platform, joined."""
     posts, follows = Posts(), Follows(given.graph)
     ranking = Ranking(posts, given.population, minutes_per_round)
-    reader = Reader(given.population.topics, given.topic)
-    pools = Pools(posts, len(reader.vocabulary), minutes_per_round, custom.decade_minutes)
+    pools = Pools(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes)
     feed = Feed(posts, follows, ranking, pools, given.seed, name)
     return State(
-        given.population, given.graph, FeedParts(posts, follows, ranking, pools, feed), reader, minutes_per_round
+        given.population, given.graph, FeedParts(posts, follows, ranking, pools, feed), given.reader, minutes_per_round
     )

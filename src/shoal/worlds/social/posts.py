@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.worlds.social.views import CommentView
-
 from shoal.worlds.social.words import MAX_TOPICS
 
 _FIRST_CAPACITY = 1024

@@ -26,7 +26,7 @@ class FeedSettings(BaseModel):
         default=None, ge=0, le=1, description="Weight of agreeing with what the agent liked and wrote before."
     )
     viral_threshold: int | None = Field(
-        default=None, ge=1, description="Shares from which on a post is recommended to everybody."
+        default=None, ge=1, description="Shares from which on a post counts as popular as can be."
     )
 
 

@@ -37,13 +37,16 @@ class Window:
         self._shape = shape
         self._picture = state.feed.picture(round, weights)
         self._biggest_groups = _biggest_groups(state)
-        self._shown: dict[int, PostView | None] = {-1: None}
+        # One place more than there are posts, for row -1: nothing.
+        self._views = np.full(state.posts.count + 1, None, object)
+        self._is_made = np.zeros(state.posts.count + 1, np.bool_)
+        self._is_made[-1] = True
 
     def pages(self, agents: NDArray[np.int64]) -> list[Page]:
         """What each of them is shown of posts."""
         followed, recommended = self._state.feed.choose(self._picture, agents, self._shape)
         rows = np.concatenate([followed, recommended], axis=1)
-        above, below = np.split(self._views(rows), [followed.shape[1]], axis=1)
+        above, below = np.split(self._show(rows), [followed.shape[1]], axis=1)
         pages = map(
             self._page, agents.tolist(), above.tolist(), below.tolist(), self._strangers(agents, recommended).tolist(),
             self._state.posts.rated(np.maximum(rows, 0)).tolist(),
@@ -57,15 +60,12 @@ class Window:
         others = [view for group, view in self._biggest_groups if agent not in group.members]
         return (*(show_group(state, state.groups[group_id], agent) for group_id in joined or ()), *others)
 
-    def _views(self, rows: Rows) -> NDArray[np.object_]:
+    def _show(self, rows: Rows) -> NDArray[np.object_]:
         """What is in these rows; None where there is nothing."""
-        distinct, places = np.unique(rows, return_inverse=True)
-        shown = self._shown
-        new = [row for row in distinct.tolist() if row not in shown]
-        shown.update(zip(new, show_posts(self._state, new, self._picture.round, self._shape.comments), strict=True))
-        views = np.empty(len(distinct), object)
-        views[:] = [shown[row] for row in distinct.tolist()]
-        return views[places.reshape(rows.shape)]
+        new = np.unique(rows[~self._is_made[rows]])
+        self._views[new] = show_posts(self._state, new, self._picture.round, self._shape.comments)
+        self._is_made[new] = True
+        return self._views[rows]
 
     def _page(
         self,
@@ -75,12 +75,12 @@ class Window:
         strangers: list[int],
         rated: list[int],
     ) -> Page:
-        reacted, people = self._state.reacted, self._state.people
-        known = [n for n, row in enumerate(rated) if row * people + agent in reacted]
+        reacted = self._state.reacted.get(agent)
+        known = [n for n, row in enumerate(rated) if row in reacted] if reacted else ()
         posts = above + below
         return Page(
-            tuple(above) if None not in above else tuple(filter(None, above)),
-            tuple(below) if None not in below else tuple(filter(None, below)),
+            tuple([post for post in above if post is not None]),
+            tuple([post for post in below if post is not None]),
             tuple([author for author in strangers if author >= 0]),
             tuple([post.post_id for n in known if (post := posts[n]) is not None]),
         )
@@ -115,8 +115,9 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
     at = np.asarray(rows, np.int64)
     root, rated = posts.root[at], posts.rated(at)
     columns = (
-        posts.post_id[at], posts.author[at], root, posts.topics[root], rated, posts.author[root], round - posts.round[at],
-        posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated], posts.reports[rated],
+        posts.post_id[at], posts.author[at], root, posts.topics[root], rated, posts.author[root],
+        round - posts.round[at], posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated],
+        posts.reports[rated],
     )  # fmt: skip
     return [
         PostView(

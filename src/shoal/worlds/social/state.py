@@ -22,6 +22,8 @@ from shoal.worlds.social.words import Reader
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
 _TREND_DAYS = 7
 
+_NOTHING: dict[int, int] = {}
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -59,23 +61,22 @@ class RatingKind:
 
 
 class Ratings:
-    """Who rated what in one way."""
+    """Who rated what in one way. Kept by agent, so that what one agent did lies together in memory."""
 
-    __slots__ = ("_given", "_people", "kind")
+    __slots__ = ("_given", "kind")
 
-    def __init__(self, kind: RatingKind, people: int) -> None:
+    def __init__(self, kind: RatingKind) -> None:
         self.kind = kind
-        self._people = people
-        self._given: dict[int, int] = {}
+        self._given: dict[int, dict[int, int]] = {}
 
     def given(self, agent: int, row: int) -> bool:
-        return row * self._people + agent in self._given
+        return row in self._given.get(agent, _NOTHING)
 
     def give(self, agent: int, row: int, rating_id: int) -> None:
-        self._given[row * self._people + agent] = rating_id
+        self._given.setdefault(agent, {})[row] = rating_id
 
     def take_back(self, agent: int, row: int) -> int:
-        return self._given.pop(row * self._people + agent)
+        return self._given[agent].pop(row)
 
 
 LIKE = RatingKind("likes", "liked", tables.LIKE, tables.UNLIKE, "like_id")
@@ -102,16 +103,17 @@ class State:
         self.minutes_per_round = minutes_per_round
         self.posts, self.comments = parts.posts, Comments()
         self.follows, self.feed, self.ranking, self.pools = parts.follows, parts.feed, parts.ranking, parts.pools
-        self.likes, self.dislikes = Ratings(LIKE, people), Ratings(DISLIKE, people)
-        self.shares, self.reports = Ratings(SHARE, people), Ratings(REPORT, people)
-        self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE, people), Ratings(COMMENT_DISLIKE, people)
-        #: `row * people + agent` of everything an agent liked, disliked or shared.
-        self.reacted: set[int] = set()
+        self.likes, self.dislikes = Ratings(LIKE), Ratings(DISLIKE)
+        self.shares, self.reports = Ratings(SHARE), Ratings(REPORT)
+        self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE), Ratings(COMMENT_DISLIKE)
+        #: The rows of everything an agent liked, disliked or shared.
+        self.reacted: dict[int, set[int]] = {}
         self.mutes: dict[tuple[int, int], int] = {}
         self.groups: dict[int, Group] = {}
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
-        self.answers: dict[int, list[Answer]] = {}
+        #: What agents looked up, with the round in which they did.
+        self.answers: dict[int, list[tuple[int, Answer]]] = {}
         self.directory = Directory(self.names)
         self.self_rating = True
         self.comments_shown = 0
@@ -119,15 +121,21 @@ class State:
         #: Counts the turns that may have changed something.
         self.version = 0
         self.rows = tables.Rows()
+        self._written = 0
         self.touched_posts: set[int] = set()
         self.touched_comments: set[int] = set()
         self.touched_people: set[int] = set()
-        self._trending: tuple[int, int | None] = (-1, None)
+        #: The row of the most liked post of the last days, when the round began.
+        self.trending: int | None = None
 
     def write_counts(self) -> None:
         """Rows for the counters that changed since the last call."""
         posts, comments, follows = self.posts, self.comments, self.follows
         rows = np.array(sorted(self.touched_posts), np.int64)
+        # A new post has its zeros from being inserted.
+        counted = posts.likes[rows] + posts.dislikes[rows] + posts.shares[rows] + posts.reports[rows] > 0
+        rows = rows[counted | (rows < self._written)]
+        self._written = posts.count
         columns = (posts.likes, posts.dislikes, posts.shares, posts.reports, posts.post_id)
         self.rows.extend(tables.POST_COUNTS, zip(*(column[rows].tolist() for column in columns), strict=True))
         for row in sorted(self.touched_comments):
@@ -138,14 +146,16 @@ class State:
         for touched in (self.touched_posts, self.touched_comments, self.touched_people):
             touched.clear()
 
-    def trending(self, round: int) -> int | None:
-        """The row of the most liked post of the last days, found once per round."""
-        if self._trending[0] != round:
-            oldest = round - _TREND_DAYS * 24 * 60 // self.minutes_per_round
-            first = int(np.searchsorted(self.posts.round[: self.posts.count], oldest))
-            likes = self.posts.likes[first : self.posts.count]
-            self._trending = (round, first + int(np.argmax(likes)) if len(likes) else None)
-        return self._trending[1]
+    def answer(self, turn: Turn, answer: Answer) -> None:
+        """Keep what the agent looked up until it can see it."""
+        self.answers.setdefault(turn.agent, []).append((turn.round, answer))
+
+    def find_trend(self, round: int) -> None:
+        """A round begins: see what is trending."""
+        oldest = round - _TREND_DAYS * 24 * 60 // self.minutes_per_round
+        first = int(np.searchsorted(self.posts.round[: self.posts.count], oldest))
+        likes = self.posts.likes[first : self.posts.count]
+        self.trending = first + int(np.argmax(likes)) if len(likes) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ CREATE INDEX trace_by_user ON trace (user_id);
 """
 
 USER = "INSERT INTO user VALUES (?,?,?,?,?,?,?,?)"
+SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
+    json_object('name', name, 'user_name', user_name, 'bio', bio) FROM user"""
 POST = "INSERT INTO post (post_id,user_id,original_post_id,content,quote_content,created_at) VALUES (?,?,?,?,?,?)"
 COMMENT = "INSERT INTO comment (comment_id,post_id,user_id,content,created_at) VALUES (?,?,?,?,?)"
 LIKE = 'INSERT INTO "like" VALUES (?,?,?,?)'
@@ -65,9 +67,9 @@ USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
 #: Within a round, a row that is dropped and made anew must be deleted before it is inserted.
 ORDER = (
-    UNFOLLOW, GROUP_LEAVE, USER, PRODUCT, POST, COMMENT, LIKE, DISLIKE, COMMENT_LIKE, COMMENT_DISLIKE, FOLLOW, MUTE,
-    REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, UNLIKE, UNDO_DISLIKE, COMMENT_UNLIKE, COMMENT_UNDO_DISLIKE, UNMUTE,
-    PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
+    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, COMMENT, LIKE, DISLIKE, COMMENT_LIKE, COMMENT_DISLIKE, FOLLOW,
+    MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, UNLIKE, UNDO_DISLIKE, COMMENT_UNLIKE, COMMENT_UNDO_DISLIKE,
+    UNMUTE, PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
 )  # fmt: skip
 
 Row = tuple[Any, ...]

@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 #: Texts remembered per reading before the memory is emptied.
-MEMORY_TEXTS = 50_000
+MEMORY_TEXTS = 250_000
 #: Topics a text can be about, besides the subject.
 MAX_TOPICS = 2
 #: A negation turns around cues among this many words after it, unless the clause ends before.

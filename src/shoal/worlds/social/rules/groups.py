@@ -62,7 +62,7 @@ def listen_from_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
         for author, content in state.groups[group_id].messages[-_MESSAGES_HEARD:]
         if not state.feed.is_muted(turn.agent, author)
     )
-    state.answers.setdefault(turn.agent, []).append(Answer("LISTEN_FROM_GROUP", "", messages=heard))
+    state.answer(turn, Answer("LISTEN_FROM_GROUP", "", messages=heard))
     return Done({}, {"messages": len(heard)})
 
 

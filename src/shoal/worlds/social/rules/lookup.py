@@ -19,22 +19,22 @@ def search_posts(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     query = _query(args)
     rows = _unmuted(state, turn.agent, find_posts(state.posts, query))
     found = _shown(state, turn, list(islice(rows, _POSTS_FOUND)))
-    _answer(state, turn, Answer("SEARCH_POSTS", query, posts=found))
+    state.answer(turn, Answer("SEARCH_POSTS", query, posts=found))
     return Done({"query": query}, {"query": query, "posts": [post.post_id for post in found]})
 
 
 def search_user(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     query = _query(args)
     found = state.directory.find(query)[:_USERS_FOUND]
-    _answer(state, turn, Answer("SEARCH_USER", query, users=tuple((agent, state.names[agent]) for agent in found)))
+    state.answer(turn, Answer("SEARCH_USER", query, users=tuple((agent, state.names[agent]) for agent in found)))
     return Done({"query": query}, {"query": query, "users": found})
 
 
 def trend(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     """The most liked post of the last days."""
-    row = state.trending(turn.round)
-    found = () if row is None else _shown(state, turn, list(_unmuted(state, turn.agent, [row])))
-    _answer(state, turn, Answer("TREND", "", posts=found))
+    rows = [] if state.trending is None else [state.trending]
+    found = _shown(state, turn, list(_unmuted(state, turn.agent, rows)))
+    state.answer(turn, Answer("TREND", "", posts=found))
     return Done({}, {"posts": [post.post_id for post in found]})
 
 
@@ -72,7 +72,3 @@ def _unmuted(state: State, agent: int, rows: Iterable[int]) -> Iterator[int]:
 def _shown(state: State, turn: Turn, rows: list[int]) -> tuple[PostView, ...]:
     posts = show_posts(state, rows, turn.round, state.comments_shown)
     return tuple(without_muted(state, turn.agent, post) for post in posts)
-
-
-def _answer(state: State, turn: Turn, answer: Answer) -> None:
-    state.answers.setdefault(turn.agent, []).append(answer)

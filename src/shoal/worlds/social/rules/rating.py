@@ -58,7 +58,7 @@ def _rate_post(state: State, turn: Turn, row: int, ratings: Ratings) -> Done:
     if not state.self_rating and state.posts.author[row] == turn.agent:
         raise Rejected("agents cannot rate their own posts here")
     rating_id = _give(turn, row, ratings, state.posts)
-    state.reacted.add(row * state.people + turn.agent)
+    state.reacted.setdefault(turn.agent, set()).add(row)
     state.touched_posts.add(row)
     about = about_post(state, row)
     state.rows.add(ratings.kind.insert, rating_id, turn.agent, about["post_id"], turn.created_at)
@@ -69,7 +69,7 @@ def _unrate_post(state: State, turn: Turn, args: dict[str, Any], ratings: Rating
     row = find_post(state, args["post_id"])
     rating_id = _take_back(state, turn, row, ratings, state.posts)
     if not any(other.given(turn.agent, row) for other in (state.likes, state.dislikes, state.shares)):
-        state.reacted.remove(row * state.people + turn.agent)
+        state.reacted[turn.agent].remove(row)
     state.touched_posts.add(row)
     about = about_post(state, row)
     return Done(about, {"post_id": about["post_id"], ratings.kind.id_name: rating_id})
@@ -80,7 +80,7 @@ def _rate_comment(state: State, turn: Turn, args: dict[str, Any], ratings: Ratin
     if not state.self_rating and state.comments.author[row] == turn.agent:
         raise Rejected("agents cannot rate their own comments here")
     rating_id = _give(turn, row, ratings, state.comments)
-    state.touched_comments.add(row)
+    _touch_comment(state, row)
     about = _about_comment(state, row)
     state.rows.add(ratings.kind.insert, rating_id, turn.agent, about["comment_id"], turn.created_at)
     return Done(about, {"comment_id": about["comment_id"], ratings.kind.id_name: rating_id})
@@ -89,7 +89,7 @@ def _rate_comment(state: State, turn: Turn, args: dict[str, Any], ratings: Ratin
 def _unrate_comment(state: State, turn: Turn, args: dict[str, Any], ratings: Ratings) -> Done:
     row = _find_comment(state, args["comment_id"])
     rating_id = _take_back(state, turn, row, ratings, state.comments)
-    state.touched_comments.add(row)
+    _touch_comment(state, row)
     about = _about_comment(state, row)
     return Done(about, {"comment_id": about["comment_id"], ratings.kind.id_name: rating_id})
 
@@ -110,6 +110,11 @@ def _take_back(state: State, turn: Turn, row: int, ratings: Ratings, store: obje
     getattr(store, ratings.kind.counter)[row] -= 1
     state.rows.add(ratings.kind.delete, rating_id)
     return rating_id
+
+
+def _touch_comment(state: State, row: int) -> None:
+    state.touched_comments.add(row)
+    state.comments.shown.pop(state.comments.post[row], None)
 
 
 def _find_comment(state: State, comment_id: int) -> int:

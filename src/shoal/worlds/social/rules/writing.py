@@ -79,7 +79,7 @@ def _share(state: State, turn: Turn, root: int) -> dict[str, Any]:
     if state.shares.given(turn.agent, root):
         raise Rejected("this was already shared")
     state.shares.give(turn.agent, root, 0)
-    state.reacted.add(root * state.people + turn.agent)
+    state.reacted.setdefault(turn.agent, set()).add(root)
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
     return about_post(state, root)

@@ -1,0 +1,92 @@
+"""The reference is complete and up to date: generated parts, examples, and every field and action by its name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.bars import ALL
+from shoal.journal import Line
+from shoal.runs.config import Config
+from shoal.runs.directory import CONFIG, ENV_STATUS, JOURNAL, LOCK, LOG, METRICS, STATE
+from shoal.runs.verbs import create
+from shoal.runs.worker import work
+from shoal.scenario import document
+from shoal.scenario.files import validate
+from shoal.scenario.population import sample
+from shoal.types import Event, Notice, Timeline
+from shoal.worlds.social.rules import ACTIONS
+from shoal.worlds.social.views import SocialObservation
+from tests.reference import DOCS, PARTS, refreshed
+
+SCENARIO = validate({"population": {"count": 2}, "rounds": 1})
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "scenario.md").read_text(), re.DOTALL | re.MULTILINE)
+
+
+def unmentioned(page: str, names: Iterable[str]) -> list[str]:
+    text = (DOCS / page).read_text()
+    return [name for name in names if f"`{name}`" not in text]
+
+
+def fields(*kinds: type[msgspec.Struct]) -> list[str]:
+    return [name for kind in kinds for name in kind.__struct_encode_fields__]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_generated_part_is_what_would_be_written_now(name: str) -> None:
+    page, generate = PARTS[name]
+    text = (DOCS / page).read_text()
+    assert text == refreshed(text, name, generate()), "run scripts/reference"
+
+
+def test_a_part_that_is_not_on_the_page_is_an_error() -> None:
+    with pytest.raises(ValueError, match="found 0"):
+        refreshed("# A page", "fields", "...")
+
+
+@pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.partition("\n")[0])
+def test_an_example_is_a_scenario_or_a_part_of_one(text: str) -> None:
+    validate({"population": {"count": 20}, **document.read(text, "example").value})
+
+
+def test_every_action_is_listed_with_its_arguments() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\|", (DOCS / "worlds.md").read_text(), re.MULTILINE)
+    listed = {kind: tuple(re.findall(r"`(\w+)`", arguments)) for kind, arguments in rows}
+    assert listed == dict(ACTIONS)
+
+
+def test_everything_an_agent_sees_is_named() -> None:
+    assert unmentioned("worlds.md", fields(SocialObservation)) == []
+
+
+def test_every_file_of_a_run_is_named() -> None:
+    files = (CONFIG, STATE, JOURNAL, METRICS, LOG, LOCK, ENV_STATUS, "<world>_simulation.db", "<world>/actions.jsonl")
+    assert unmentioned("run-directory.md", files) == []
+
+
+def test_every_field_of_the_stream_and_the_journal_is_named() -> None:
+    assert unmentioned("run-directory.md", fields(Event, Notice, Line)) == []
+
+
+def test_every_field_of_the_frozen_input_is_named() -> None:
+    content = Config.of("a", Timeline(SCENARIO)).to_json(sample(SCENARIO))
+    assert unmentioned("run-directory.md", content) == []
+
+
+async def test_every_field_of_state_status_and_metrics_is_named(tmp_path: Path) -> None:
+    await work(create(SCENARIO, tmp_path), asyncio.Event(), lambda record: None)
+    state = json.loads((tmp_path / STATE).read_text())
+    status = json.loads((tmp_path / ENV_STATUS).read_text())
+    metric = json.loads((tmp_path / METRICS).read_text().partition("\n")[0])
+    shared = {name for name in state if not name.startswith(("twitter_", "reddit_"))}
+    assert unmentioned("run-directory.md", {*shared, *state["worlds"]["twitter"], *status, *metric}) == []
+
+
+def test_every_bar_is_explained() -> None:
+    assert unmentioned("benchmarks.md", (measurement.__name__ for measurement in ALL)) == []
