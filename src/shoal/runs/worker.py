@@ -77,11 +77,8 @@ async def _work(
     async with Journal.open(directory.journal) as journal:
         reporter.state.begin_again(journal.calls)
         simulation = build_from(config, journal)
-        with ExitStack() as stack, _rare_collections():
-            stores = {
-                name: stack.enter_context(store) for name, store in _stores(directory, simulation, versions).items()
-            }
-            ledgers = _observed(stores, reporter.take_in, watch)
+        with _stores(directory, simulation, versions) as stores, _own_collections() as collect:
+            ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
             async with reporter.beating():
                 await _advance(simulation, rounds, journal, ledgers, versions, stop)
@@ -99,8 +96,9 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> 
         simulation = build_from(config, journal)
         witnesses = {name: Witness(directory.path, world, versions) for name, world in simulation.worlds.items()}
         rounds = {name: witness.rounds for name, witness in witnesses.items()}
-        with _rare_collections():
-            await _advance(simulation, rounds, journal, _observed(witnesses, state.take_in, watch), versions, stop)
+        with _own_collections() as collect:
+            ledgers = _observed(witnesses, state.take_in, watch, collect)
+            await _advance(simulation, rounds, journal, ledgers, versions, stop)
     whole = all(world.completed for world in state.worlds.values())
     state.become(Status.COMPLETED if whole else Status.STOPPED)
     return _outcome(directory, state)
@@ -146,11 +144,14 @@ def _first(errors: BaseException) -> BaseException:
     return errors
 
 
-def _stores(directory: RunDirectory, simulation: Simulation, versions: Versions) -> dict[str, Store]:
-    return {
-        name: Store(directory.path, world, simulation.rounds, len(simulation.people), versions)
-        for name, world in simulation.worlds.items()
-    }
+@contextmanager
+def _stores(directory: RunDirectory, simulation: Simulation, versions: Versions) -> Iterator[dict[str, Store]]:
+    """A store for each world, open as long as they are worked on."""
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Store(directory.path, world, simulation.rounds, len(simulation.people), versions))
+            for name, world in simulation.worlds.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,14 +303,20 @@ def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
-    """A run makes many objects and hardly any cycles: look for cycles rarely, and not among what stays anyway."""
-    before = gc.get_threshold()
+def _own_collections() -> Iterator[Watch]:
+    """A run makes millions of objects and hardly any cycles, and what stays after a round stays for long.
+
+    So instead of going through everything again and again, garbage is looked for once per round, among what is new.
+    """
+    was_on = gc.isenabled()
     gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
+    gc.disable()
     try:
-        yield
+        yield _collect_young
     finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
+        if was_on:
+            gc.enable()
+
+
+def _collect_young(record: Record) -> None:
+    gc.collect(0)

@@ -49,6 +49,8 @@ class Feed:
         self._newest = np.full((self._people, _NEWEST_PER_AUTHOR), -1, np.int32)
         self._first_row_of_round: list[int] = []
         self._muted: set[int] = set()
+        #: Who ever muted somebody; the others need not be looked at.
+        self._has_muted = np.zeros(self._people, np.bool_)
 
     def open_round(self) -> None:
         """A round begins; posts from here on belong to it."""
@@ -60,6 +62,7 @@ class Feed:
 
     def mute(self, muter: int, mutee: int) -> None:
         self._muted.add(muter * self._people + mutee)
+        self._has_muted[muter] = True
 
     def unmute(self, muter: int, mutee: int) -> None:
         self._muted.remove(muter * self._people + mutee)
@@ -122,7 +125,7 @@ class Feed:
         return self._with(agents, followees, added) if len(added) else followees
 
     def _without(self, agents: Agents, followees: NDArray[np.int32], removed: Agents) -> NDArray[np.int32]:
-        some = np.flatnonzero(np.isin(agents, removed // self._people))
+        some = np.flatnonzero(self._follows.has_removed[agents])
         gone = np.isin(agents[some][:, None] * self._people + followees[some], removed)
         followees[some] = np.where(gone, np.int32(-1), followees[some])
         return followees
@@ -200,7 +203,7 @@ class Feed:
     def _unmuted(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
         if not len(picture.muted):
             return rows
-        some = np.flatnonzero(np.isin(agents, picture.muted // self._people))
+        some = np.flatnonzero(self._has_muted[agents])
         shown = np.maximum(rows[some], 0)
         mine = agents[some][:, None] * self._people
         gone = np.isin(mine + self._posts.author[shown], picture.muted)

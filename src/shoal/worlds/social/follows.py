@@ -22,6 +22,8 @@ class Follows:
         self._added: set[int] = set()
         self._removed: set[int] = set()
         self._changes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+        #: Who unfollowed somebody since the table was made; the others need not be looked at.
+        self.has_removed = np.zeros(self._people, np.bool_)
         self.followings = np.diff(graph.starts).astype(np.int32)
         self.followers = np.bincount(graph.targets, minlength=self._people).astype(np.int32)
 
@@ -45,6 +47,7 @@ class Follows:
             self._added.remove(key)
         else:
             self._removed.add(key)
+            self.has_removed[follower] = True
         self._count(follower, followee, -1)
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -84,6 +87,7 @@ class Follows:
         self._targets = (keys % self._people).astype(np.int32)
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys // self._people, minlength=self._people))])
         self._added, self._removed, self._changes = set(), set(), None
+        self.has_removed[:] = False
 
     def _count(self, follower: int, followee: int, change: int) -> None:
         self._changes = None

@@ -15,27 +15,40 @@ _FIRST_CAPACITY = 1024
 _TOPICS_KEPT = MAX_TOPICS + 1
 
 
+#: All figures of one post side by side, in one line of the processor's cache: most rules need several of them.
+_POST = np.dtype(
+    {
+        "names": ["post_id", "author", "root", "round", "likes", "dislikes", "shares", "reports", "comments", "topics",
+                  "lean", "is_quote"],
+        "formats": ["i8", "i4", "i4", "i4", "i4", "i4", "i4", "i4", "i4", ("i2", (_TOPICS_KEPT,)), "i2", "?"],
+        "itemsize": 64,
+    }
+)  # fmt: skip
+
+
 class Posts:
     """Everything ever posted. A repost or quote points to the row of the post at its root."""
+
+    post_id: NDArray[np.int64]
+    author: NDArray[np.int32]
+    root: NDArray[np.int32]
+    round: NDArray[np.int32]
+    likes: NDArray[np.int32]
+    dislikes: NDArray[np.int32]
+    shares: NDArray[np.int32]
+    reports: NDArray[np.int32]
+    comments: NDArray[np.int32]
+    topics: NDArray[np.int16]
+    #: Which way it leans, -100 to 100.
+    lean: NDArray[np.int16]
+    is_quote: NDArray[np.bool_]
 
     def __init__(self) -> None:
         self.count = 0
         self.content: list[str] = []
         self.quote: list[str | None] = []
         self.row_of: dict[int, int] = {}
-        self.post_id = np.zeros(_FIRST_CAPACITY, np.int64)
-        self.author = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.root = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.is_quote = np.zeros(_FIRST_CAPACITY, np.bool_)
-        self.round = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.topics = np.full((_FIRST_CAPACITY, _TOPICS_KEPT), -1, np.int16)
-        #: Which way it leans, -100 to 100.
-        self.lean = np.zeros(_FIRST_CAPACITY, np.int16)
-        self.likes = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.dislikes = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.shares = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.reports = np.zeros(_FIRST_CAPACITY, np.int32)
-        self.comments = np.zeros(_FIRST_CAPACITY, np.int32)
+        self._use(np.zeros(_FIRST_CAPACITY, _POST))
 
     def add(self, post_id: int, author: int, round: int, content: str, quote: str | None, root: int | None) -> int:
         """Append a post; returns its row. Its counters start at zero."""
@@ -68,11 +81,16 @@ class Posts:
         return np.asarray(made, np.int32)
 
     def _grow(self) -> None:
-        columns = {name: column for name, column in vars(self).items() if isinstance(column, np.ndarray)}
-        for name, column in columns.items():
-            grown = np.full((2 * len(column), *column.shape[1:]), -1 if name == "topics" else 0, column.dtype)
-            grown[: len(column)] = column
-            setattr(self, name, grown)
+        grown = np.zeros(2 * len(self._table), _POST)
+        grown[: len(self._table)] = self._table
+        self._use(grown)
+
+    def _use(self, table: NDArray[np.void]) -> None:
+        """Give each column its name."""
+        self._table = table
+        table["topics"][self.count :] = -1
+        for name in table.dtype.names or ():
+            setattr(self, name, table[name])
 
 
 class Comments:
