@@ -32,7 +32,7 @@ def main(names: list[str]) -> int:
 def _line(bar: Bar) -> str:
     sign = "at least" if bar.at_least else "at most"
     verdict = "holds" if bar.holds else "MISSED"
-    return f"{verdict:6}  {bar.name:44} {bar.value:12,.2f} {bar.unit:4} ({sign} {bar.bar:,g})  {bar.baseline}"
+    return f"{verdict:6}  {bar.name:58} {bar.value:12,.2f} {bar.unit:4} ({sign} {bar.bar:,g})  {bar.baseline}"
 
 
 def _write(bars: list[Bar], *, replace: bool) -> None:

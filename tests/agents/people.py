@@ -57,6 +57,9 @@ def crowd(count: int) -> People:
     return People(np.linspace(-1, 1, count, dtype=np.float32), rows)
 
 
+READER = Reader(TOPICS, SUBJECT)
+
+
 def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> HeuristicMind:
     return HeuristicMind(
         population, Timeline(Manner(HeuristicSettings(**settings))), seed, "twitter", Reader(population.topics, topic)
@@ -64,6 +67,7 @@ def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **se
 
 
 def post(post_id: int, content: str, author_id: int = 1000, **fields: Any) -> PostView:
+    words = fields.get("quote") or content
     defaults: dict[str, Any] = {
         "author": "Noor Li",
         "quote": None,
@@ -74,7 +78,8 @@ def post(post_id: int, content: str, author_id: int = 1000, **fields: Any) -> Po
         "shares": 1,
         "comments": 1,
         "flagged": False,
-        "topics": (),
+        "topics": tuple(READER.vocabulary[topic] for topic in READER.topics(content)),
+        "slant": READER.slant(words),
         "replies": (),
     }
     return PostView(post_id=post_id, author_id=author_id, content=content, **(defaults | fields))

@@ -339,7 +339,7 @@ def test_interests_beyond_the_sixty_third_topic_count_too() -> None:
     population = people(*[0.0] * 200, interests=(80, -1))
     population.topics = [f"pastime{number}x" for number in range(100)]
     mind = mind_of(population)
-    posts = [post(1, "A word on pastime80x."), post(2, "A word on pastime17x.")]
+    posts = [post(n, f"A word on {topic}.", topics=(topic,)) for n, topic in ((1, "pastime80x"), (2, "pastime17x"))]
     liked = Counter(
         action.args["post_id"]
         for agent in range(200)

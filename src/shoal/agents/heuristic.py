@@ -167,16 +167,16 @@ class HeuristicMind(Mind):
 
     def _form_opinion(self, seen: SocialObservation) -> None:
         agent = seen.agent
-        known = self._readings.known
+        themes = self._readings.themes
         confidence = self._manner.settings.confidence
         persuasion = self._manner.settings.persuasion
         stance = self._stances[agent]
         count = 0
         for post in seen.followed + seen.recommended:
-            reading = known.get(post.content) if post.quote is None else None
-            _, slant, contested, _ = reading or self._readings.post(post)
+            _, contested, _ = themes.get(post.topics) or self._readings.theme(post.topics)
             if contested and post.author_id != agent:
                 count += 1
+                slant = post.slant
                 if slant and -confidence <= slant - stance <= confidence:
                     stance += persuasion * (slant - stance)
                 if count == ATTENTION_POSTS:
@@ -222,7 +222,7 @@ class HeuristicMind(Mind):
         """The posts that somebody else wrote, and the running sum of how much each appeals to the agent."""
         seen = turn.observation
         agent = turn.agent
-        known = self._readings.known
+        themes = self._readings.themes
         interests = self._interests[agent]
         stance = turn.stance
         involvement = 0.35 + 0.5 * turn.heat
@@ -233,12 +233,11 @@ class HeuristicMind(Mind):
         for post in self._feed(seen):
             if post.author_id == agent:
                 continue
-            reading = known.get(post.content) if post.quote is None else None
-            mask, slant, contested, _ = reading or self._readings.post(post)
+            mask, contested, _ = themes.get(post.topics) or self._readings.theme(post.topics)
             appeal = 0.7 if mask & interests else 0.25
             if contested:
                 # What one agrees with is more interesting than what one cannot stand.
-                appeal += involvement - 0.25 * abs(slant - stance)
+                appeal += involvement - 0.25 * abs(post.slant - stance)
             crowd = post.likes + post.shares
             appeal = (appeal + crowd / (crowd + 60)) / (1.0 + 0.1 * post.age)
             if post.post_id in reacted:

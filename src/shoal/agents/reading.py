@@ -1,4 +1,4 @@
-"""What the heuristic mind takes from a text, remembered per text."""
+"""What the heuristic mind takes from a text."""
 
 from __future__ import annotations
 
@@ -9,66 +9,63 @@ from shoal.agents.voice import label
 from shoal.worlds.social.views import PostView
 from shoal.worlds.social.words import Reader, content_words, is_cue
 
-MAX_REMEMBERED_TEXTS = 250_000
 MIN_KEY_WORD_CHARS = 5
 #: What to call something that has no word one could pick up.
 THIS = "this"
 
 
-class Reading(NamedTuple):
+class Theme(NamedTuple):
+    """What a combination of topics means to agents."""
+
     #: Bit i set: it is about topic i.
     mask: int
-    slant: float
     #: Whether it is about what people have their stance on.
     contested: bool
-    #: What to call it when talking about it.
+    #: What to call it when talking about it; None where no topic shows.
+    about: str | None
+
+
+class Reading(NamedTuple):
+    """What is taken from a text."""
+
+    mask: int
+    slant: float
+    contested: bool
     about: str
 
 
 class Readings:
-    """Reads posts and announcements. A reading depends on the words alone, so forgetting one changes nothing."""
+    """Reads posts, from what the platform says they are about, and announcements, from their words."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._number = {phrase: topic for topic, phrase in enumerate(reader.vocabulary)}
         #: What topic i is called in a sentence.
         self.labels = tuple(self._label(phrase) for phrase in reader.vocabulary)
         self.subject: str | None = None if reader.subject is None else self.labels[reader.subject]
-        #: Readings of plain texts, to be looked up without a call.
-        self.known: dict[str, Reading] = {}
-        self._quotes: dict[tuple[str, str], Reading] = {}
+        #: Themes of posts seen so far, to be looked up without a call.
+        self.themes: dict[tuple[str, ...], Theme] = {}
+
+    def theme(self, topics: tuple[str, ...]) -> Theme:
+        found = self.themes.get(topics)
+        if found is None:
+            found = self.themes[topics] = self._theme([self._number[topic] for topic in topics])
+        return found
 
     def post(self, post: PostView) -> Reading:
-        if post.quote is None:
-            return self.text(post.content)
-        key = (post.quote, post.content)
-        reading = self._quotes.get(key)
-        if reading is None:
-            if len(self._quotes) >= MAX_REMEMBERED_TEXTS:
-                self._quotes.clear()
-            reading = self._quotes[key] = self._read_quote(*key)
-        return reading
+        mask, contested, about = self.theme(post.topics)
+        texts = (post.content,) if post.quote is None else (post.quote, post.content)
+        return Reading(mask, post.slant, contested, about or _key_word(texts))
 
     def text(self, text: str) -> Reading:
-        reading = self.known.get(text)
-        if reading is None:
-            if len(self.known) >= MAX_REMEMBERED_TEXTS:
-                self.known.clear()
-            reading = self.known[text] = self._read((text,), self._reader.slant(text))
-        return reading
+        mask, contested, about = self._theme(list(self._reader.topics(text)))
+        return Reading(mask, self._reader.slant(text), contested, about or _key_word((text,)))
 
-    def _read_quote(self, quote: str, content: str) -> Reading:
-        # What was added speaks for the author, as it does on the platform.
-        return self._read((quote, content), self._reader.slant(quote))
-
-    def _read(self, texts: tuple[str, ...], slant: float) -> Reading:
-        topics = list(dict.fromkeys(topic for text in texts for topic in self._reader.topics(text)))
+    def _theme(self, topics: list[int]) -> Theme:
         subject = self._reader.subject
         contested = subject is None or subject in topics
-        if subject is not None and contested:
-            about = self.labels[subject]
-        else:
-            about = self.labels[topics[0]] if topics else _key_word(texts)
-        return Reading(sum(1 << topic for topic in topics), slant, contested, about)
+        first = subject if subject in topics else topics[0] if topics else None
+        return Theme(sum(1 << topic for topic in topics), contested, None if first is None else self.labels[first])
 
     def _label(self, phrase: str) -> str:
         """A long subject is cut short; if what is left leans, fall back on words that do not."""

@@ -18,6 +18,10 @@ from shoal.worlds.social.views import CommentView, GroupView, MessageView, PostV
 _REPORTS_TO_FLAG = 2
 _MESSAGES_SHOWN = 5
 _GROUPS_SHOWN = 3
+#: By lean: 0 to 100, then -100 to -1. Shared, so that views of many posts point to few numbers.
+_SLANTS = tuple((lean if lean <= 100 else lean - 201) / 100 for lean in range(201))
+
+Theme = tuple[str, ...]
 
 
 class Page(NamedTuple):
@@ -111,11 +115,11 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
     """The posts in these rows, as everybody sees them who is shown them."""
     if not len(rows):
         return []
-    posts, names, topics = state.posts, state.names, state.topics
+    posts, names, topics, themes = state.posts, state.names, state.topics, state.themes
     at = np.asarray(rows, np.int64)
     root, rated = posts.root[at], posts.rated(at)
     columns = (
-        posts.post_id[at], posts.author[at], root, posts.topics[root], rated, posts.author[root],
+        posts.post_id[at], posts.author[at], root, posts.topics[root], posts.lean[at], rated, posts.author[root],
         round - posts.round[at], posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated],
         posts.reports[rated],
     )  # fmt: skip
@@ -123,13 +127,18 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
         PostView(
             post_id, author, names[author], posts.content[root], posts.quote[row],
             None if root == row else names[wrote], age, likes, dislikes, shares, comments,
-            reports >= _REPORTS_TO_FLAG, tuple([topics[topic] for topic in about if topic >= 0]),
-            show_comments(state, rated, comments_shown) if comments else (),
+            reports >= _REPORTS_TO_FLAG, _interned(themes, tuple([topics[topic] for topic in about if topic >= 0])),
+            _SLANTS[lean], show_comments(state, rated, comments_shown) if comments else (),
         )
-        for row, post_id, author, root, about, rated, wrote, age, likes, dislikes, shares, comments, reports in zip(
-            at.tolist(), *(column.tolist() for column in columns), strict=True
-        )
+        for (
+            row, post_id, author, root, about, lean, rated, wrote, age, likes, dislikes, shares, comments, reports
+        ) in zip(at.tolist(), *(column.tolist() for column in columns), strict=True)
     ]  # fmt: skip
+
+
+def _interned(known: dict[Theme, Theme], theme: Theme) -> Theme:
+    """One object for equal ones, so that there are few to look at."""
+    return known.setdefault(theme, theme)
 
 
 def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]:

@@ -99,6 +99,8 @@ class State:
         self.people = people
         self.names = population.names
         self.topics = reader.vocabulary
+        #: Every combination of topics that was ever shown.
+        self.themes: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.reader = reader
         self.minutes_per_round = minutes_per_round
         self.posts, self.comments = parts.posts, Comments()

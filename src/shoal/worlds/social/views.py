@@ -37,6 +37,8 @@ class PostView(msgspec.Struct, frozen=True, gc=False):
     flagged: bool
     #: What it is about, in the words of the scenario's topics.
     topics: tuple[str, ...]
+    #: Which way it leans, from -1 (doubt, denial, anger) to 1 (belief, approval, trust), read from its words.
+    slant: float
     replies: tuple[CommentView, ...]
 
 
