@@ -9,6 +9,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
 ├── Diverged               the same run, run again, did something else than it did before
+├── QueryFailed            a question in SQL that the database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 └── Stopped                the run was asked to stop, and did
 """
@@ -75,6 +76,10 @@ class Diverged(ShoalError):
             f"{what}\nThis run was written by Shoal {wrote}; this is Shoal {now}. "
             "Use the version that wrote it, or `shoal fork` to go on with this one."
         )
+
+
+class QueryFailed(ShoalError):
+    """A question in SQL that the database cannot answer."""
 
 
 class JournalIncomplete(ShoalError):

@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.terminal import call, rounds_in, shoal, started, wait_until
 
 
@@ -99,3 +101,29 @@ def test_a_terminal_that_knows_only_ascii_is_no_obstacle(folder: Path) -> None:
     result = shoal("run", "small.yaml", cwd=folder, PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert "small-1  completed" in result.stdout
+
+
+def test_a_question_in_sql_is_answered_by_the_named_world(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    table = call("query", "runs/small-1", "select count(*) as people from user", "--world", "reddit")
+    assert table.stdout.split() == ["people", "20"]
+    rows = call("query", "runs/small-1", "select user_id, name from user order by 1 limit 2", "--json").stdout
+    assert [json.loads(line)["user_id"] for line in rows.splitlines()] == [0, 1]
+
+
+def test_a_question_changes_nothing(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    refused = call("query", "runs/small-1", "delete from post")
+    assert refused.exit_code == 2
+    assert "readonly" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["select nothing"], "no such column"), (["select 1", "--world", "mars"], "no world 'mars'")],
+)
+def test_a_wrong_question_is_answered_with_what_is_wrong(folder: Path, arguments: list[str], said: str) -> None:
+    call("run", "small.yaml", "--quiet")
+    wrong = call("query", "runs/small-1", *arguments)
+    assert wrong.exit_code == 2
+    assert said in wrong.stderr

@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
-from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
+from shoal.errors import QueryFailed, RunRefused, ScenarioInvalid, ShoalError
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -28,7 +28,7 @@ class Failed(click.ClickException):
 
 
 class Invalid(Failed):
-    """The scenario is wrong."""
+    """What the user wrote is wrong: the scenario, or the question."""
 
     exit_code = 2
 
@@ -60,6 +60,8 @@ def failure(error: ShoalError) -> Failed:
     """The error as a command ends with it."""
     if isinstance(error, ScenarioInvalid):
         return Invalid(_worded(error))
+    if isinstance(error, QueryFailed):
+        return Invalid(str(error))
     return Refused(str(error)) if isinstance(error, RunRefused) else Failed(str(error))
 
 

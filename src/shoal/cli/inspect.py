@@ -1,7 +1,8 @@
-"""The commands that look: show, list."""
+"""The commands that look: show, query, list."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from shoal.cli.places import RUNS
 from shoal.cli.report import STYLES, Output, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RunDirectory, runs_in
-from shoal.runs.summary import summarize
+from shoal.runs.summary import ask, summarize
 
 
 @click.command("show")
@@ -34,6 +35,28 @@ def show_(run: Path, as_json: bool) -> None:
         click.echo(msgspec.json.encode(summary))
     else:
         print_summary(Output(), summary)
+
+
+@click.command("query")
+@run_argument
+@click.argument("sql")
+@click.option("--world", metavar="NAME", help="Which world's database; default: the first of the run.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
+    """Ask a run's database something in SQL. It is only read, also while the run goes on.
+
+    \b
+    Examples:
+      shoal query runs/rumour-1 "select content, num_likes from post order by num_likes desc limit 3"
+      shoal query runs/rumour-1 "select action, count(*) from trace group by 1" --world reddit
+    """
+    directory = RunDirectory(run)
+    columns, rows = ask(directory, _world(directory, world), sql)
+    if as_json:
+        for row in rows:
+            click.echo(msgspec.json.encode(dict(zip(columns, row, strict=True))))
+    else:
+        Output().print(_answer(columns, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +91,22 @@ def list_(folder: Path, as_json: bool) -> None:
         Output().print(_table(rows))
     else:
         click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
+
+
+def _world(directory: RunDirectory, name: str | None) -> str:
+    worlds = list(directory.config().history().first.worlds)
+    if name is not None and name not in worlds:
+        raise click.BadParameter(f"there is no world {name!r}; there are {', '.join(worlds)}", param_hint="--world")
+    return name or worlds[0]
+
+
+def _answer(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else Text(str(value)) for value in row))
+    return table
 
 
 def _row(directory: RunDirectory) -> Row:

@@ -23,6 +23,7 @@ COMMANDS = {
     "replay": ("shoal.cli.run", "Run a run again from its journal and compare; changes nothing."),
     "fork": ("shoal.cli.run", "Branch a run at a round, with something changed."),
     "show": ("shoal.cli.inspect", "Say what happened in a run."),
+    "query": ("shoal.cli.inspect", "Ask a run's database something in SQL."),
     "list": ("shoal.cli.inspect", "List the runs in a folder."),
 }
 
@@ -36,7 +37,7 @@ Try it:
 Exit codes:
   0    done
   1    the run failed: the disk, or a history that did not repeat itself
-  2    wrong usage or a wrong scenario
+  2    wrong usage, a wrong scenario or a wrong question
   3    refused: no such run, directory taken, locked, or from a newer Shoal
   70   internal error; SHOAL_TRACEBACK=1 shows all of it
   130  stopped by Ctrl-C (143: by a termination signal); shoal resume goes on

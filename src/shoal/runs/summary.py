@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.errors import StorageFailed
+from shoal.errors import QueryFailed, StorageFailed
 from shoal.runs import queries
 from shoal.runs.directory import CONFIG, METRICS, RunDirectory
 from shoal.runs.state import RunState, Status, WorldState
@@ -170,6 +170,18 @@ def committed_rounds(directory: RunDirectory) -> dict[str, int]:
         with _reading(_database(directory, name)) as database:
             found[name] = max(database.execute(queries.LAST_ROUND).fetchone()[0] or 0, 0) if database else 0
     return found
+
+
+def ask(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Column names and rows that a question in SQL has for an answer."""
+    with _reading(_database(directory, world)) as database:
+        if database is None:
+            return [], []
+        try:
+            answer = database.execute(sql)
+        except sqlite3.Error as error:
+            raise QueryFailed(f"the database does not understand this: {error}") from error
+        return [column for column, *_ in answer.description or ()], answer.fetchall()
 
 
 def _database(directory: RunDirectory, world: str) -> Path:
