@@ -80,7 +80,7 @@ def throughput(folder: Path) -> list[Bar]:
 
 
 def scaling(folder: Path) -> list[Bar]:
-    """An agent-step among 100,000 agents against one among 1,000: as active as people are by default, and all active."""
+    """An agent-step among 100,000 agents against one among 1,000: as active as people are by default, and fully."""
     return [_scaled(folder / "usual", 0.4, "40 % active"), _scaled(folder / "all", 1.0, "all active")]
 
 

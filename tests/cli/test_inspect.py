@@ -120,7 +120,7 @@ def test_a_question_changes_nothing(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(["select nothing"], "no such column"), (["select 1", "--world", "mars"], "no world 'mars'")],
+    [(["select nosuch from post"], "no such column"), (["select 1", "--world", "mars"], "no world 'mars'")],
 )
 def test_a_wrong_question_is_answered_with_what_is_wrong(folder: Path, arguments: list[str], said: str) -> None:
     call("run", "small.yaml", "--quiet")

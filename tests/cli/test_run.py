@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import threading
 from pathlib import Path
@@ -26,14 +27,14 @@ def test_a_run_ends_with_one_object_on_the_last_line(folder: Path) -> None:
 def test_a_run_says_what_happened_and_what_to_do_next(folder: Path) -> None:
     result = shoal("run", "small.yaml", cwd=folder)
     assert result.returncode == 0
-    for words in ("small-1  completed", "posts on topic", "most active", "shoal replay runs/small-1", "sqlite3 "):
+    for words in ("small-1  completed", "posts on topic", "most active", "shoal replay runs/small-1", "shoal query "):
         assert words in result.stdout
 
 
 def test_the_next_steps_that_a_run_names_can_be_taken(folder: Path) -> None:
     lines = call("run", "small.yaml").stdout.splitlines()
-    commands = [line.split()[1:] for line in lines if line.startswith("  shoal ")]
-    assert [command[0] for command in commands] == ["show", "replay", "fork"]
+    commands = [shlex.split(line)[1:] for line in lines if line.startswith("  shoal ")]
+    assert [command[0] for command in commands] == ["show", "replay", "fork", "query"]
     assert [call(*command).exit_code for command in commands] == [0, 0, 0]
 
 

@@ -210,4 +210,4 @@ def _next_steps(summary: Summary) -> Iterator[Text]:
     half = min(world.round for world in summary.worlds) // 2
     yield Text(f"  shoal fork {run} --at {half} --set worlds.{world}.feed.echo_chamber=0.9")
     query = "select action, count(*) from trace group by 1"
-    yield Text(f'  sqlite3 {quoted(f"{summary.run}/{world}_simulation.db")} "{query}"')
+    yield Text(f'  shoal query {quoted(summary.run)} "{query}"')
