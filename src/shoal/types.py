@@ -118,6 +118,8 @@ class World(Protocol):
     visibility: int
     #: SQL that creates the world's tables.
     schema: str
+    #: SQL for what makes looking things up fast, and is only made when the history is complete.
+    indexes: str
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """Groups of agents; a group acts on the same picture of the world."""

@@ -60,7 +60,9 @@ class Store:
             self._append(lines)
 
     def finish(self, total_actions: int) -> None:
-        """The last line of a stream that is complete."""
+        """The history is complete: make it quick to ask, and say so in the stream."""
+        with database_errors(self.path):
+            self._database.executescript(self._world.indexes)
         rounds = self._total_rounds
         name = self._world.name
         self._append(

@@ -54,6 +54,7 @@ class Platform:
     """The world behind `twitter` and `reddit`."""
 
     schema = tables.SCHEMA
+    indexes = tables.INDEXES
 
     def __init__(self, name: str, settings: Timeline[SocialSettings], given: Given) -> None:
         self.name = name

@@ -18,6 +18,7 @@ from shoal.worlds.social.views import CommentView, GroupView, MessageView, PostV
 _REPORTS_TO_FLAG = 2
 _MESSAGES_SHOWN = 5
 _GROUPS_SHOWN = 3
+_JOINED_SHOWN = 5
 #: By lean: 0 to 100, then -100 to -1. Shared, so that views of many posts point to few numbers.
 _SLANTS = tuple((lean if lean <= 100 else lean - 201) / 100 for lean in range(201))
 
@@ -41,6 +42,7 @@ class Window:
         self._shape = shape
         self._picture = state.feed.picture(round, weights)
         self._biggest_groups = _biggest_groups(state)
+        self._joined_groups: dict[int, GroupView] = {}
         # One place more than there are posts, for row -1: nothing.
         self._views = np.full(state.posts.count + 1, None, object)
         self._is_made = np.zeros(state.posts.count + 1, np.bool_)
@@ -58,11 +60,24 @@ class Window:
         return [self._without_muted(page, agent) for page, agent in zip(pages, agents.tolist(), strict=True)]
 
     def groups(self, agent: int) -> tuple[GroupView, ...]:
-        """All groups that the agent is in, and the biggest others."""
+        """The groups that the agent joined last, and the biggest others."""
         state = self._state
-        joined = state.group_ids_of.get(agent)
         others = [view for group, view in self._biggest_groups if agent not in group.members]
-        return (*(show_group(state, state.groups[group_id], agent) for group_id in joined or ()), *others)
+        joined = state.group_ids_of.get(agent)
+        if not joined:
+            return tuple(others)
+        show = self._show_group if agent not in self._picture.muters else self._show_group_to
+        return (*(show(state.groups[group_id], agent) for group_id in joined[-_JOINED_SHOWN:]), *others)
+
+    def _show_group(self, group: Group, agent: int) -> GroupView:
+        """Members who muted nobody all see the same."""
+        view = self._joined_groups.get(group.group_id)
+        if view is None:
+            view = self._joined_groups[group.group_id] = self._show_group_to(group, agent)
+        return view
+
+    def _show_group_to(self, group: Group, agent: int) -> GroupView:
+        return show_group(self._state, group, agent)
 
     def _show(self, rows: Rows) -> NDArray[np.object_]:
         """What is in these rows; None where there is nothing."""

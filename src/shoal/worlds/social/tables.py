@@ -30,10 +30,14 @@ CREATE TABLE chat_group (group_id INTEGER PRIMARY KEY, name TEXT, created_at);
 CREATE TABLE group_members (group_id INTEGER, agent_id INTEGER, joined_at, PRIMARY KEY (group_id, agent_id));
 CREATE TABLE group_messages (message_id INTEGER PRIMARY KEY, group_id INTEGER, sender_id INTEGER, content TEXT,
     sent_at);
-CREATE INDEX post_by_user ON post (user_id);
 CREATE INDEX comment_by_post ON comment (post_id);
 CREATE INDEX follow_by_follower ON follow (follower_id);
-CREATE INDEX trace_by_user ON trace (user_id);
+"""
+
+#: Where everybody acts in every round, keeping these up to date would touch a page per agent and round.
+INDEXES = """
+CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id);
+CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
 """
 
 USER = "INSERT INTO user VALUES (?,?,?,?,?,?,?,?)"
