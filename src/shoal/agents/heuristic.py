@@ -39,6 +39,10 @@ ORIGINAL_CHANCE = 0.12
 NEWS_CHANCE = 0.5
 UNDO_CHANCE = 0.003
 ANOTHER_ACTION_CHANCE = 0.16
+#: How much more a post appeals that takes the agent's own side with full force.
+KINSHIP = 1.2
+#: How much less one appeals that takes the other side with full force; it still provokes.
+AVERSION = 0.4
 #: Weight of doing nothing against the appeal of all posts in sight.
 BOREDOM = 0.7
 #: What somebody without interests writes about where there is no subject.
@@ -236,8 +240,9 @@ class HeuristicMind(Mind):
             mask, contested, _ = themes.get(post.topics) or self._readings.theme(post.topics)
             appeal = 0.7 if mask & interests else 0.25
             if contested:
-                # What one agrees with is more interesting than what one cannot stand.
-                appeal += involvement - 0.25 * abs(post.slant - stance)
+                # People look for their own side, the more so the more both take it; the other side is less read.
+                side = post.slant * stance
+                appeal += involvement + (KINSHIP if side > 0 else AVERSION) * side
             crowd = post.likes + post.shares
             appeal = (appeal + crowd / (crowd + 60)) / (1.0 + 0.1 * post.age)
             if post.post_id in reacted:
