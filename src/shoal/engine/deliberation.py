@@ -40,11 +40,6 @@ class Deliberation:
     def outside(self) -> bool:
         return self._mind.outside
 
-    @property
-    def abandoned(self) -> int:
-        """Decisions that went on after their deadline and have not ended since."""
-        return len(self._abandoned)
-
     def at_once(self, observation: Observation) -> Decision:
         """The decision of a mind that needs nothing from outside."""
         try:

@@ -131,7 +131,7 @@ class Platform:
         state.find_trend(round)
         if round == 0:
             self._sign_up()
-        return [self._happen(round, n, event) for n, event in enumerate(self._events(round))]
+        return [self._happen(round, event) for event in self._events(round)]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         turn = Turn(self._state, round, agent, self._created_at)
@@ -187,7 +187,7 @@ class Platform:
         number = f"{self.name}-{turn.round}-{agent}-{n}"
         return Event(turn.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
 
-    def _happen(self, round: int, n: int, event: SocialEvent) -> Event | Notice:
+    def _happen(self, round: int, event: SocialEvent) -> Event | Notice:
         if event.agent is None:
             return Notice("broadcast", round, event.content, event.to, self._stamp)
         turn = Turn(self._state, round, event.agent, self._created_at, event=event.number)
