@@ -90,6 +90,20 @@ def test_the_past_before_the_fork_is_shared(tmp_path: Path) -> None:
     assert repeat(RunDirectory(tmp_path / "child")).calls == 0
 
 
+def test_the_past_is_shared_in_whatever_order_events_are_listed(tmp_path: Path) -> None:
+    """Who posts a random event is drawn once: a fork that splits the list must not draw again."""
+    events = [{"post": "late", "round": 5}, {"post": "early", "round": 0}, {"post": "middle", "round": 2}]
+    start({**ASKING, "events": events}, tmp_path / "parent")
+    branch(tmp_path / "parent", tmp_path / "child", 4, ["worlds.reddit.feed.recommended=2"])
+    authors = [
+        {line["action_args"]["content"]: line["agent_id"] for line in lines_of(tmp_path / run / "twitter/actions.jsonl")
+         if "event" in line.get("id", "")}
+        for run in ("parent", "child")
+    ]  # fmt: skip
+    assert set(authors[0]) == {"late", "early", "middle"}
+    assert authors[0] == authors[1]
+
+
 def test_a_change_from_the_start_may_change_anything(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "parent")
     child = branch(tmp_path / "parent", tmp_path / "child", 0, ["population.count=30", "seed=5"])

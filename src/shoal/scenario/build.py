@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -48,7 +48,7 @@ def build(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -
     scenario, latest = history.first, history.at(history_end(history))
     people = sample(scenario)
     graph = follow_graph(scenario, people)
-    events = [*_scheduled(history), *injected]
+    events = [*_scheduled(history), *(_Placed("inject", n, event) for n, event in enumerate(injected))]
     reader = Reader(people.topics, scenario.topic)
     given = Given(people, graph, history.map(lambda version: version.time), scenario.seed, reader)
     worlds = {name: _world(name, history, given, events) for name in scenario.worlds}
@@ -67,34 +67,42 @@ def history_end(history: Timeline[Scenario]) -> int:
     return max((since for since, _ in history.changes), default=0)
 
 
-def _scheduled(history: Timeline[Scenario]) -> list[DeclaredEvent]:
+class _Placed(NamedTuple):
+    """An event and where it is declared, which what is drawn for it depends on: a fork must not move it."""
+
+    source: str
+    place: int
+    event: DeclaredEvent
+
+
+def _scheduled(history: Timeline[Scenario]) -> list[_Placed]:
     """Each version of the scenario schedules the events of the rounds in which it is in force."""
     versions = [(0, history.first), *history.changes]
     return [
-        event
+        _Placed("event", place, event)
         for since, version in versions
-        for event in version.events
+        for place, event in enumerate(version.events)
         if event.round >= since and history.at(event.round) is version
     ]
 
 
-def _world(name: str, history: Timeline[Scenario], given: Given, events: Sequence[DeclaredEvent]) -> Platform:
-    mine = [event for event in events if event.world in (None, name)]
+def _world(name: str, history: Timeline[Scenario], given: Given, events: Sequence[_Placed]) -> Platform:
+    mine = [placed for placed in events if placed.event.world in (None, name)]
     resolved = _resolved(mine, name, given)
     return Platform(name, history.map(lambda version: version.worlds[name]), replace(given, events=resolved))
 
 
-def _resolved(events: Sequence[DeclaredEvent], world: str, given: Given) -> list[SocialEvent]:
+def _resolved(events: Sequence[_Placed], world: str, given: Given) -> list[SocialEvent]:
     """Events with names turned into numbers."""
     numbers = {name: agent for agent, name in enumerate(given.population.names)} if events else {}
     posted: Counter[tuple[int, int]] = Counter()
     resolved = []
-    for index, event in enumerate(events):
+    for source, place, event in events:
         if isinstance(event, BroadcastEvent):
             to = tuple(who if isinstance(who, int) else numbers[who] for who in event.to)
             resolved.append(SocialEvent(event.round, event.broadcast, to=to))
         else:
-            author = _author(event.by, derive(given.seed, world, "event", index), numbers, given.graph)
+            author = _author(event.by, derive(given.seed, world, source, place), numbers, given.graph)
             author = _with_room(author, event, posted, len(numbers))
             resolved.append(SocialEvent(event.round, event.post, author, number=posted[author, event.round]))
             posted[author, event.round] += 1
