@@ -243,6 +243,26 @@ async def test_never_more_decisions_at_once_than_max_workers(tmp_path: Path) -> 
     assert most == 7
 
 
+async def test_worlds_that_share_limits_share_the_workers(tmp_path: Path) -> None:
+    now = most = 0
+
+    class Counting(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0.001)
+            now -= 1
+            return Decision()
+
+    limits = Limits(3, 30)
+    runs = (play(crowd(12, rounds=2), tmp_path / f"{n}.jsonl", Counting(), limits) for n in range(2))
+    await asyncio.gather(*runs)
+    assert most == 3
+
+
 async def test_a_reply_in_the_journal_is_not_asked_for_again(tmp_path: Path) -> None:
     scenario = village(["Ada", "Ben"], rounds=3)
     first = ScriptedMind(lambda seen: [Action("CREATE_POST", {"content": f"{seen.name} in {seen.round}"})])

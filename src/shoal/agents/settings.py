@@ -55,6 +55,3 @@ class ScriptedSettings(BaseModel):
     kind: Literal["scripted"]
     turns: tuple[ScriptedTurn, ...] = Field(default=(), description="Who does what, when.")
     latency: Latency | None = Field(default=None, description="Let decisions take time.")
-
-
-MindSettings = HeuristicSettings | ScriptedSettings

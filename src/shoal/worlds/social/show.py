@@ -66,18 +66,16 @@ class Window:
         joined = state.group_ids_of.get(agent)
         if not joined:
             return tuple(others)
-        show = self._show_group if agent not in self._picture.muters else self._show_group_to
-        return (*(show(state.groups[group_id], agent) for group_id in joined[-_JOINED_SHOWN:]), *others)
+        return (*(self._show_group(state.groups[group_id], agent) for group_id in joined[-_JOINED_SHOWN:]), *others)
 
     def _show_group(self, group: Group, agent: int) -> GroupView:
         """Members who muted nobody all see the same."""
+        if agent in self._picture.muters:
+            return show_group(self._state, group, agent)
         view = self._joined_groups.get(group.group_id)
         if view is None:
-            view = self._joined_groups[group.group_id] = self._show_group_to(group, agent)
+            view = self._joined_groups[group.group_id] = show_group(self._state, group, agent)
         return view
-
-    def _show_group_to(self, group: Group, agent: int) -> GroupView:
-        return show_group(self._state, group, agent)
 
     def _show(self, rows: Rows) -> NDArray[np.object_]:
         """What is in these rows; None where there is nothing."""
