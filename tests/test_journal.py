@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import JournalCorrupt, StorageFailed
-from shoal.journal import Journal, Line, digest, read, write_lines
+from shoal.journal import Journal, Line, digest, is_continuation, read, write_lines
 
 
 def line(n: int) -> Line:
@@ -81,6 +81,18 @@ async def test_an_inherited_line_answers_only_the_same_request(tmp_path: Path) -
     assert journal.inherited("twitter/1/0/decide/0", "abc") is not None
     assert journal.inherited("twitter/1/0/decide/0", "xyz") is None
     assert journal.calls == 0
+
+
+def test_after_a_run_was_made_to_go_on_earlier_lines_about_later_rounds_answer_only_the_same_request() -> None:
+    go_on = Line("*/2/continue/0", event={"scenario": {}})
+    journal = Journal(Path(), [line(1), line(2), line(3), go_on, Line(line(3).key, "another", reply=[])], None)
+    assert journal.own(line(1).key) == line(1)
+    assert journal.own(line(2).key) is None
+    assert journal.inherited(line(2).key, "request 2") == line(2)
+    assert journal.inherited(line(2).key, "another") is None
+    assert journal.own(line(3).key) == Line(line(3).key, "another", reply=[])
+    assert journal.calls == 4
+    assert [is_continuation(event) for event in journal.events] == [True]
 
 
 def test_the_same_request_has_the_same_digest() -> None:

@@ -9,7 +9,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
 ├── Diverged               the same run, run again, did something else than it did before
-├── QueryFailed            a question in SQL that the database cannot answer
+├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 └── Stopped                the run was asked to stop, and did
 """
@@ -79,7 +79,7 @@ class Diverged(ShoalError):
 
 
 class QueryFailed(ShoalError):
-    """A question in SQL that the database cannot answer."""
+    """A question that the run or its database cannot answer."""
 
 
 class JournalIncomplete(ShoalError):

@@ -5,10 +5,12 @@ One JSON object per line:
     {"key": "twitter/2/2/decide/0", "request": "9f3c...", "reply": [...], "ms": 913}       an answer
     {"key": "twitter/2/0/decide/0", "request": "1b77...", "outcome": "timeout", ...}       a failure that became history
     {"key": "twitter/12/inject/0", "event": {...}}                                         something a person injected
+    {"key": "*/25/continue/0", "event": {"scenario": {...}}}                               a run that was made to go on
 
 A line taken over from the run that this one was forked from carries `"from"`: it answers only while its request is
-still the same, and is otherwise passed over. Of a run's own lines the request must always be the same: if it is not,
-the run has diverged from itself, and that is an error.
+still the same, and is otherwise passed over. The same goes for lines about rounds from which on a run was made to go on
+differently: when it was interrupted, some of them may have been asked for. Of a run's other lines the request must
+always be the same: if it is not, the run has diverged from itself, and that is an error.
 """
 
 from __future__ import annotations
@@ -41,6 +43,16 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inherited":
     inherited: str | None = None
 
 
+def is_continuation(line: Line) -> bool:
+    """Whether somebody made the run go on, rather than something happen in it."""
+    return line.event is not None and "/continue/" in line.key
+
+
+def round_of(line: Line) -> int:
+    """The round that a line is about."""
+    return int(line.key.split("/")[1])
+
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Line).decode
 
@@ -62,6 +74,8 @@ class Journal:
         self._own: dict[str, Line] = {}
         self._inherited: dict[str, Line] = {}
         self.events: list[Line] = []
+        #: How often something outside was asked by this run.
+        self.calls = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
         for line in lines:
@@ -92,11 +106,6 @@ class Journal:
         yield from self._inherited.values()
         yield from self._own.values()
 
-    @property
-    def calls(self) -> int:
-        """How often something outside was asked by this run."""
-        return len(self._own)
-
     def own(self, key: str) -> Line | None:
         """The run's own line under this key, whatever it answers."""
         return self._own.get(key)
@@ -120,10 +129,18 @@ class Journal:
     def _index(self, line: Line) -> None:
         if line.event is not None:
             self.events.append(line)
+            if is_continuation(line):
+                self._set_free(round_of(line))
         elif line.inherited is not None:
             self._inherited[line.key] = line
         else:
+            self.calls += 1
             self._own[line.key] = line
+
+    def _set_free(self, round: int) -> None:
+        """From this round on, own lines answer only the same request, as inherited ones do."""
+        later = [key for key, line in self._own.items() if round_of(line) >= round]
+        self._inherited.update((key, self._own.pop(key)) for key in later)
 
     async def _flush(self) -> None:
         """Write what has gathered, again and again until nothing is left, each time with one sync."""
@@ -185,11 +202,38 @@ def read(path: Path) -> tuple[list[Line], int]:
     return [_parse(path, number, line) for number, line in enumerate(text[:length].split(b"\n")[:-1], 1)], length
 
 
+def read_events(path: Path) -> list[Line]:
+    """The lines about what a person made happen, found without reading all the replies around them."""
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
+    whole = enumerate(text.split(b"\n")[:-1], 1)
+    lines = [_parse(path, number, line) for number, line in whole if b'"event":' in line]
+    return [line for line in lines if line.event is not None]
+
+
 def _parse(path: Path, number: int, text: bytes) -> Line:
     try:
         return _decode(text)
     except msgspec.DecodeError as error:
         raise JournalCorrupt(path, number, str(error)) from error
+
+
+def add_line(path: Path, line: Line) -> None:
+    """Append a line to a journal that nobody works on; on return it is on disk."""
+    _, length = read(path)
+    try:
+        with path.open("r+b") as file:
+            file.truncate(length)
+            file.seek(length)
+            file.write(_encode(line) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StorageFailed.writing(path, error.strerror) from error
 
 
 def write_lines(path: Path, lines: list[Line]) -> None:

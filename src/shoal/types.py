@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -57,6 +58,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     #: The agent's own actions that nobody can see yet (only with visibility above 1).
     pending: tuple[Action, ...] = ()
 
+    def sources(self) -> Iterable[tuple[int, object]]:
+        """Whom the agent sees something of, and what: so that a change in the picture can be traced to people."""
+        return ()
+
 
 class Event(msgspec.Struct, frozen=True, gc=False):
     """What became of one action; a line of actions.jsonl."""
@@ -83,6 +88,24 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     timestamp: str
 
 
+class Happening(msgspec.Struct, frozen=True, gc=False):
+    """Something that is made to happen: by the scenario, by a person from outside, or by an intervention.
+
+    Every world knows `broadcast`, `mute` and `change`; what else there is depends on the world. `stop` ends it.
+    """
+
+    kind: str
+    content: str = ""
+    #: In whose name.
+    agent: int | None = None
+    #: Whom it concerns; empty means everybody.
+    to: tuple[int, ...] = ()
+    args: dict[str, Any] = {}
+
+    def notice(self, round: int, timestamp: str) -> Notice:
+        return Notice(self.kind, round, self.content, self.to, timestamp)
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline(Generic[T]):
     """A setting that may change at the start of some rounds, as it does where a run was forked."""
@@ -97,6 +120,9 @@ class Timeline(Generic[T]):
                 found = changed
         return found
 
+    def versions(self) -> tuple[T, ...]:
+        return (self.first, *(changed for _, changed in self.changes))
+
     def map(self, part: Callable[[T], S]) -> Timeline[S]:
         return Timeline(part(self.first), tuple((since, part(changed)) for since, changed in self.changes))
 
@@ -109,8 +135,9 @@ class World(Protocol):
     """What an agent sees and what an action does. One history, one writer, no I/O and no clock of its own.
 
     The engine calls, for each round in order: `turns`, then per group `observe` for all of the group, then `apply` for
-    every action of the group in seeded order, and `writes` once at the end of the round. `begin` comes before the
-    first `apply` of a round; round 0 has only `begin`.
+    every turn of the group in seeded order, and `writes` once at the end of the round. `begin` comes before the
+    first `apply` of a round; round 0 has only `begin`. `happen` comes before `turns`, so that people act on what they
+    are told; a post is made right after `begin`, and is seen as late as any other.
     """
 
     name: str
@@ -121,6 +148,11 @@ class World(Protocol):
     #: SQL for what makes looking things up fast, and is only made when the history is complete.
     indexes: str
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will happen, whatever the number of rounds."""
+        ...
+
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """Groups of agents; a group acts on the same picture of the world."""
         ...
@@ -129,8 +161,12 @@ class World(Protocol):
         """What each of them sees. A pure read."""
         ...
 
-    def begin(self, round: int) -> Sequence[Event | Notice]:
-        """Let the round's scheduled events happen."""
+    def begin(self, round: int) -> None:
+        """Enter the round: from here on it is changed."""
+        ...
+
+    def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
+        """Let something happen that no agent decided on."""
         ...
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
@@ -160,6 +196,19 @@ class Mind:
 
     outside: ClassVar[bool] = False
 
+    def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
+        """A mind named in a scenario gets what its world starts from (`shoal.worlds.given.Given`) and its settings."""
+        self.given = given
+        self.settings = settings or {}
+
+    def asks(self, agent: int) -> bool:
+        """Whether this agent's decisions come from outside; where `outside` is not set, nobody's do."""
+        return self.outside
+
+    def deadline(self, agent: int, seconds: float) -> float | None:
+        """How long this agent may take, given what the scenario says; None: as long as it likes."""
+        return seconds
+
     def request(self, observation: Observation) -> object:
         """Everything an outside decision depends on; its digest tells whether a journaled reply still answers it."""
         return observation
@@ -169,6 +218,17 @@ class Mind:
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember the turn. Called once per turn in order, also when the decision came from the journal."""
+
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        """An intervention changed something about an agent: `{"stance": 0.5}`. Called before its next decision."""
+
+    def opinions(self) -> Sequence[float]:
+        """What everybody thinks of the scenario's topic at the moment, -1 to 1; empty where that is not known."""
+        return ()
+
+    def explain(self, observation: Observation) -> Mapping[str, Any]:
+        """What a decision about this observation rests on besides it: memory, chances, prompt. Decides nothing."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +245,30 @@ class Persona:
     traits: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Habits:
+    """How people differ in what most leave to their mind, column by column; None where nobody does."""
+
+    #: How much somebody's words count with others; 1 is usual.
+    influence: NDArray[np.float32] | None = None
+    #: Colours what somebody writes, -1 (gloomy) to 1 (bright); 0 is usual.
+    sentiment: NDArray[np.float32] | None = None
+    #: Posts and comments per simulated hour in which somebody acts; not a number: as the mind has it.
+    posts_per_hour: NDArray[np.float32] | None = None
+    comments_per_hour: NDArray[np.float32] | None = None
+    #: [people, 2]: shortest and longest time in minutes until somebody comes across a post; 0 is usual.
+    response_delay: NDArray[np.int32] | None = None
+
+
+#: Habits that a number says, and what those have who do not say.
+USUAL_HABITS: Mapping[str, float] = {
+    "influence": 1.0,
+    "sentiment": 0.0,
+    "posts_per_hour": math.nan,
+    "comments_per_hour": math.nan,
+}
+
+
 class Population(Protocol):
     """Everybody, column by column, so that a million people fit. Agent i is row i everywhere."""
 
@@ -199,6 +283,7 @@ class Population(Protocol):
     activity: NDArray[np.float32]
     #: Bit h set: awake in hour h.
     active_hours: NDArray[np.uint32]
+    habits: Habits
 
     def __len__(self) -> int: ...
 

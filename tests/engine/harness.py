@@ -68,5 +68,7 @@ async def play(
     ledger = Ledger()
     async with Journal.open(journal) as lines:
         asking = Deliberation(mind or simulation.minds[name], lines, limits or simulation.limits, VERSIONS)
-        await Engine(world, asking, ledger, simulation.seed).run(simulation.rounds, stop or asyncio.Event())
+        await Engine(world, asking, ledger, simulation.seed, simulation.agendas[name]).run(
+            simulation.rounds, stop or asyncio.Event()
+        )
     return ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +326,30 @@ async def test_a_sealed_journal_asks_nobody(tmp_path: Path) -> None:
     journal = Journal.sealed(tmp_path / "j.jsonl")
     assert journal.is_sealed
     assert journal.calls == 1
+
+
+@pytest.mark.parametrize("visibility", [1, 3])
+async def test_changes_reach_each_mind_once_in_order_and_from_their_round_on(visibility: int, tmp_path: Path) -> None:
+    happened: list[tuple[int, str]] = []
+
+    class Noting(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            happened.append((observation.agent, f"round {observation.round}"))
+            return Decision()
+
+        def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+            happened.append((agent, str(traits["stance"])))
+
+    events = [
+        {"change": {"stance": 0.1}, "round": 2},
+        {"change": {"stance": 0.2}, "to": ["Ben"], "round": 2},
+        {"change": {"stance": 0.3}, "to": ["Ada"], "round": 3},
+    ]
+    scenario = village(["Ada", "Ben"], rounds=3, events=events)
+    scenario["worlds"]["twitter"]["visibility"] = visibility
+    await play(scenario, tmp_path / "j.jsonl", Noting())
+    ada, ben = ([what for who, what in happened if who == agent] for agent in (0, 1))
+    assert ada == ["round 1", "0.1", "round 2", "0.3", "round 3"]
+    assert ben == ["round 1", "0.1", "0.2", "round 2", "round 3"]

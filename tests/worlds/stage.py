@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.types import Action, Decision, Event, Graph, Notice, Persona, Timeline
-from shoal.worlds.clock import TimeSettings
-from shoal.worlds.social.platform import Given, Platform
-from shoal.worlds.social.settings import FeedSettings, SocialEvent, SocialSettings
+from shoal.types import Action, Decision, Event, Graph, Habits, Happening, Notice, Persona, Timeline
+from shoal.worlds.clock import Clock, TimeSettings
+from shoal.worlds.given import Given
+from shoal.worlds.social.platform import Platform
+from shoal.worlds.social.settings import FeedSettings, SocialSettings
 from shoal.worlds.social.views import Answer, PostView, SocialObservation
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 
 TOPICS = ("gardening", "football", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -32,6 +33,7 @@ class Crowd:
 
     interests: NDArray[np.int16]
     topics: Sequence[str] = TOPICS
+    habits: Habits = field(default_factory=Habits)
     names: Sequence[str] = field(init=False)
     stances: NDArray[np.float32] = field(init=False)
     activity: NDArray[np.float32] = field(init=False)
@@ -73,7 +75,7 @@ class Stage:
         *,
         kind: str = "twitter",
         feed: FeedSettings | None = None,
-        events: Sequence[SocialEvent] = (),
+        events: Sequence[tuple[int, Happening]] = (),
         minutes: int = 60,
         seed: int = 7,
         changes: tuple[tuple[int, SocialSettings], ...] = (),
@@ -86,21 +88,38 @@ class Stage:
             self.people,
             graph(len(self.people), follows),
             Timeline(time),
+            Clock(time),
             seed=seed,
             reader=Reader(self.people.topics, SUBJECT),
-            events=events,
         )
         self.world = Platform(kind, Timeline(first, changes), given)
         self.round = 0
-        self.happened: list[Event | Notice] = list(self.world.begin(0))
+        self._agenda = events
+        self.happened: list[Event | Notice] = []
+        self.tell(0)
+        self.begin(0)
         self._written: list[tuple[str, list[tuple[Any, ...]]]] = []
         self._commit()
+
+    def tell(self, round: int) -> None:
+        """What happens in a round before anybody looks."""
+        self._happen(round, posts=False)
+
+    def begin(self, round: int) -> None:
+        self.world.begin(round)
+        self._happen(round, posts=True)
+
+    def _happen(self, round: int, posts: bool) -> None:
+        for when, happening in self._agenda:
+            if when == round and (happening.kind == "post") is posts:
+                self.happened += self.world.happen(round, happening)
 
     def play(self, *moves: Move) -> list[Event]:
         """One round in which these agents do these things, one after another."""
         self.round += 1
+        self.tell(self.round)
         self.world.turns(self.round)
-        self.happened += self.world.begin(self.round)
+        self.begin(self.round)
         turns: dict[int, list[Action]] = {}
         for agent, kind, args in moves:
             turns.setdefault(agent, []).append(Action(kind, args))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.worlds.clock import Activity, Clock, TimeSettings
+from shoal.types import Happening
+from shoal.worlds.clock import Activity, Clock, Muted, TimeSettings
 from tests.worlds.stage import Crowd, crowd
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -56,6 +57,51 @@ def test_a_start_without_offset_is_utc_and_one_with_an_offset_is_converted() -> 
 def test_hours_gone_are_counted_at_the_end_of_a_round() -> None:
     clock = Clock(TimeSettings(minutes_per_round=30))
     assert [clock.hours_gone(round) for round in range(4)] == [0.0, 0.5, 1.0, 1.5]
+
+
+def test_time_that_is_skipped_passes_before_its_round() -> None:
+    clock = Clock(TimeSettings(minutes_per_round=60), [(3, 2 * 24 * 60)])
+    assert [clock.stamp(round)[:13] for round in range(1, 5)] == [
+        "2026-01-01T08", "2026-01-01T09", "2026-01-03T10", "2026-01-03T11",
+    ]  # fmt: skip
+    assert [clock.hours_gone(round) for round in range(5)] == [0.0, 1.0, 2.0, 51.0, 52.0]
+    assert [clock.hour(round) for round in (2, 3)] == [9, 10]
+
+
+def test_skips_add_up_in_whatever_order_they_are_given() -> None:
+    one, other = [(4, 30), (2, 60), (2, 15)], [(2, 15), (4, 30), (2, 60)]
+    clocks = [Clock(TimeSettings(minutes_per_round=60), skips) for skips in (one, other)]
+    assert [clock.hours_gone(4) for clock in clocks] == [4 + 105 / 60] * 2
+    assert clocks[0].stamp(2) == "2026-01-01T10:15:00+00:00"
+
+
+def test_time_skipped_before_round_1_moves_round_1_and_not_what_was_before() -> None:
+    clock = Clock(TimeSettings(), [(1, 24 * 60)])
+    assert [clock.stamp(round)[:10] for round in (0, 1)] == ["2026-01-01", "2026-01-02"]
+
+
+# Who may not act
+
+
+def mute(*agents: int, rounds: int = 1) -> Happening:
+    return Happening("mute", to=agents, args={"rounds": rounds})
+
+
+def test_who_is_muted_takes_no_turns_from_that_round_on_for_so_many_rounds() -> None:
+    muted = Muted()
+    muted.add(3, mute(1, 4, rounds=2))
+    assert [(round, 1) in muted for round in range(2, 7)] == [True, True, True, False, False]
+    assert (3, 2) not in muted
+    assert muted.without(4, np.arange(6)).tolist() == [0, 2, 3, 5]
+    assert muted.without(5, np.arange(6)).tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_being_muted_again_never_ends_it_sooner() -> None:
+    muted = Muted()
+    muted.add(1, mute(0, rounds=5))
+    muted.add(2, mute(0))
+    assert (5, 0) in muted
+    assert (6, 0) not in muted
 
 
 # Bands

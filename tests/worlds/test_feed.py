@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision
+from shoal.types import Action, Decision, Happening
 from shoal.worlds.social.posts import Posts
 from shoal.worlds.social.recommend import HOT_POOL_SIZE, POOL_SIZE, Pools, Ranking
-from shoal.worlds.social.settings import FeedSettings, SocialEvent, SocialSettings
+from shoal.worlds.social.settings import FeedSettings, SocialSettings
 from tests.worlds.stage import TOPICS, Crowd, Stage, crowd, ids, plain
 
 GARDEN, FOOTBALL, COOKING = "My garden.", "Football tonight.", "Cooking again."
@@ -301,10 +301,11 @@ def announcements(stage: Stage, rounds: int) -> dict[tuple[int, int], tuple[str,
     """(Round, agent) -> what the agent was told then."""
     world, told = stage.world, {}
     for round in range(1, rounds + 1):
+        stage.tell(round)
         agents = [agent for group in world.turns(round) for agent in group]
         seen = world.observe(round, agents)
         told.update({(round, look.agent): look.announcements for look in seen if look.announcements})
-        world.begin(round)
+        stage.begin(round)
         for agent in agents:
             world.apply(round, agent, Decision())
         world.writes()
@@ -312,12 +313,14 @@ def announcements(stage: Stage, rounds: int) -> dict[tuple[int, int], tuple[str,
 
 
 def test_a_broadcast_reaches_everybody_once() -> None:
-    stage = Stage(3, events=[SocialEvent(2, "News.")])
+    stage = Stage(3, events=[(2, Happening("broadcast", "News."))])
     assert announcements(stage, 4) == {(2, agent): ("News.",) for agent in range(3)}
 
 
 def test_a_broadcast_to_some_reaches_only_them() -> None:
-    stage = Stage(4, events=[SocialEvent(2, "News.", to=(1, 3)), SocialEvent(2, "More.", to=(3,))])
+    stage = Stage(
+        4, events=[(2, Happening("broadcast", "News.", to=(1, 3))), (2, Happening("broadcast", "More.", to=(3,)))]
+    )
     assert announcements(stage, 4) == {(2, 1): ("News.",), (2, 3): ("News.", "More.")}
 
 
@@ -325,22 +328,24 @@ def test_a_broadcast_to_some_reaches_only_them() -> None:
 def test_who_was_asleep_is_told_on_waking_up(when: int) -> None:
     people = crowd(2)
     people.active_hours[1] = (1 << 11) | (1 << 12)
-    stage = Stage(people, events=[SocialEvent(when, "News.")])
+    stage = Stage(people, events=[(when, Happening("broadcast", "News."))])
     # The first round is at 8 o'clock, so person 1 wakes up in round 4.
     assert announcements(stage, 6) == {(max(when, 1), 0): ("News.",), (4, 1): ("News.",)}
 
 
 def test_asking_twice_whose_turn_it_is_takes_no_news_away() -> None:
-    world = Stage(2, events=[SocialEvent(1, "News.")]).world
+    stage = Stage(2, events=[(1, Happening("broadcast", "News."))])
+    stage.tell(1)
+    world = stage.world
     assert world.turns(1) == world.turns(1)
     assert [seen.announcements for seen in world.observe(1, [0, 1])] == [("News.",)] * 2
 
 
 def test_a_post_can_be_made_in_somebodys_name() -> None:
     events = [
-        SocialEvent(0, "First.", agent=0),
-        SocialEvent(0, "Second.", agent=0, number=1),
-        SocialEvent(2, "Third.", 0),
+        (0, Happening("post", "First.", agent=0)),
+        (0, Happening("post", "Second.", agent=0)),
+        (2, Happening("post", "Third.", agent=0)),
     ]
     stage = Stage(follows=FOLLOW_0, feed=plain(followed=5), events=events)
     assert [post.content for post in stage.shown(1)] == ["Second.", "First."]
@@ -354,7 +359,7 @@ def test_a_post_can_be_made_in_somebodys_name() -> None:
 
 def test_numbers_of_posts_do_not_depend_on_what_others_do() -> None:
     def later_numbers(busy: bool) -> list[int]:
-        stage = Stage(events=[SocialEvent(2, "News.", agent=0)])
+        stage = Stage(events=[(2, Happening("post", "News.", agent=0))])
         stage.play(*[(0, "CREATE_POST", {"content": f"{n}"}) for n in range(32 if busy else 1)])
         posted = [stage.post(agent) for agent in (1, 2, 0)]
         return [*posted, stage.comment(3, posted[0]), stage.quote(4, posted[1])]
@@ -363,7 +368,7 @@ def test_numbers_of_posts_do_not_depend_on_what_others_do() -> None:
 
 
 def test_no_two_things_of_a_kind_have_the_same_number() -> None:
-    events = [SocialEvent(1, str(number), agent=0, number=number) for number in range(32)]
+    events = [(1, Happening("post", str(number), agent=0)) for number in range(32)]
     stage = Stage(2, events=events)
     stage.play(*[(agent, "CREATE_POST", {"content": str(n)}) for agent in (0, 1) for n in range(32)])
     stage.play((0, "CREATE_POST", {"content": "Next."}))
@@ -506,3 +511,88 @@ def test_a_rejected_turn_leaves_the_pools_alone() -> None:
     stage.play((1, "LIKE_POST", {"post_id": 1}))
     stage.world.apply(stage.round, 2, Decision((Action("NO_SUCH_THING"),)))
     assert stage.world._state.pools.hot.tolist() == before.tolist()
+
+
+# How far words carry, and how fast
+
+
+def influential(**influences: float) -> Crowd:
+    """Six people; `p0=3` makes person 0 three times as influential."""
+    people = crowd(6)
+    people.habits.influence = np.ones(6, np.float32)
+    for name, value in influences.items():
+        people.habits.influence[int(name[1:])] = value
+    return people
+
+
+@pytest.mark.parametrize(("influence", "first"), [(1, False), (3, True), (0.2, False)])
+def test_influence_brings_posts_up(influence: float, first: bool) -> None:
+    stage = Stage(influential(p0=influence), feed=hot(recency=1))
+    mine, other = stage.post(0), stage.post(1)
+    assert recommended(stage, 5) == ([mine, other] if first else [other, mine])
+
+
+def test_everybody_being_as_influential_changes_nothing() -> None:
+    def shown(people: Crowd) -> list[list[int]]:
+        stage = Stage(people, FOLLOW_0, feed=FeedSettings())
+        for number in range(12):
+            stage.post(number % 6, [GARDEN, FOOTBALL, TRUST, DOUBT][number % 4])
+        return [ids(stage.shown(agent)) for agent in range(6)]
+
+    assert shown(influential()) == shown(crowd(6))
+
+
+def test_influence_decides_what_is_among_the_hottest() -> None:
+    people = crowd(100)
+    people.habits.influence = np.ones(100, np.float32)
+    people.habits.influence[0] = 10
+    stage = Stage(people, feed=hot(recency=1), kind="reddit")
+    stage.play(*[(agent, "CREATE_POST", {"content": f"Post {agent}."}) for agent in range(100)])
+    assert stage.find(99, recommended(stage, 99)[0]).author_id == 0
+
+
+def test_influence_can_be_changed_while_it_runs() -> None:
+    change = Happening("change", to=(0,), args={"influence": 5.0})
+    stage = Stage(6, feed=hot(recency=1), events=[(3, change)])
+    mine, other = stage.post(0), stage.post(1)
+    assert recommended(stage, 5) == [other, mine]
+    stage.pass_rounds(1)
+    assert recommended(stage, 5) == [mine, other]
+
+
+def delayed(low: int, high: int) -> Crowd:
+    """Six people, of whom the last is slow."""
+    people = crowd(6)
+    people.habits.response_delay = np.zeros((6, 2), np.int32)
+    people.habits.response_delay[5] = (low, high)
+    return people
+
+
+@pytest.mark.parametrize("feed", [hot(recency=1), plain(followed=5), plain(recommended=5, recommendation="random")])
+@pytest.mark.parametrize(("minutes", "hidden"), [(60, 2), (30, 5), (180, 0)])
+def test_a_slow_person_sees_posts_later(feed: FeedSettings, minutes: int, hidden: int) -> None:
+    stage = Stage(delayed(180, 180), [(agent, 0) for agent in range(1, 6)], feed=feed, minutes=minutes)
+    post = stage.post(0)
+    assert post in ids(stage.shown(4))
+    for _ in range(hidden):
+        assert post not in ids(stage.shown(5))
+        stage.pass_rounds(1)
+    assert post in ids(stage.shown(5))
+
+
+def test_what_is_hidden_does_not_take_the_place_of_something_else() -> None:
+    stage = Stage(delayed(240, 240), feed=plain(recommended=1, recommendation="hot", recency=1))
+    old = stage.post(0)
+    stage.pass_rounds(4)
+    stage.post(1)
+    assert recommended(stage, 5) == [old]
+
+
+def test_delays_are_spread_between_least_and_most() -> None:
+    stage = Stage(delayed(60, 300), feed=plain(recommended=50, recommendation="hot", recency=1))
+    stage.play(*[(0, "CREATE_POST", {"content": f"Post {number}."}) for number in range(30)])
+    seen = []
+    for _ in range(5):
+        seen.append(len(stage.shown(5)))
+        stage.pass_rounds(1)
+    assert 0 <= seen[0] < seen[1] < seen[2] < seen[3] <= seen[4] == 30

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.worlds.social.words import MEMORY_TEXTS, Reader, content_words, is_cue
+from shoal.worlds.words import MEMORY_TEXTS, Reader, content_words, is_cue
 
 TOPICS = ("gardening", "machine learning", "football", "housing crisis", "AI", "city politics")
 READER = Reader(TOPICS, "campus curfew rumour")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import msgspec
 
+from shoal.engine.metrics import Latencies
 from shoal.errors import Diverged, JournalIncomplete, ShoalError
 from shoal.journal import Journal, Line, digest
 from shoal.types import Action, Decision, Mind, Observation
@@ -16,10 +19,11 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Limits:
-    """How many decisions at once, over all worlds that share these limits, and how long one may take."""
+    """How many decisions at once, over all worlds that share these limits; how long one may take; whether to time."""
 
-    def __init__(self, max_workers: int = 64, deadline_seconds: float = 300.0) -> None:
+    def __init__(self, max_workers: int = 64, deadline_seconds: float = 300.0, timed: bool = True) -> None:
         self.deadline_seconds = deadline_seconds
+        self.timed = timed
         self.slots = asyncio.Semaphore(max_workers)
 
 
@@ -31,31 +35,79 @@ class Deliberation:
         self._journal = journal
         self._deadline_seconds = limits.deadline_seconds
         self._slots = limits.slots
+        self.timed = limits.timed
         self._versions = versions
         self._abandoned: set[asyncio.Task[Decision]] = set()
+        #: What changed about whom (empty: about everybody) from which round on, and how much of it each agent has seen.
+        self._changes: list[tuple[int, frozenset[int], Mapping[str, Any]]] = []
+        self._changed: dict[int, int] = {}
+        self._latencies = Latencies()
+        self._seconds = 0.0
         self.calls = 0
-        self.seconds = 0.0
 
     @property
     def outside(self) -> bool:
         return self._mind.outside
 
+    def asks(self, agent: int) -> bool:
+        return self._mind.asks(agent)
+
+    def waits(self, agent: int) -> bool:
+        """Whether this agent may take all the time it likes, as a person does."""
+        return self._mind.deadline(agent, self._deadline_seconds) is None
+
+    def opinions(self) -> Sequence[float]:
+        return self._mind.opinions()
+
+    def change(self, round: int, agents: Iterable[int], traits: Mapping[str, Any]) -> None:
+        """Change something about agents, before their first decision from this round on; empty: about everybody.
+
+        Rounds come in order.
+        """
+        self._changes.append((round, frozenset(agents), traits))
+
+    def measured(self) -> tuple[float, Latencies]:
+        """Time that decisions took since this was last asked, summed, and each."""
+        found = self._seconds, self._latencies
+        self._seconds, self._latencies = 0.0, Latencies()
+        return found
+
     def at_once(self, observation: Observation) -> Decision:
         """The decision of a mind that needs nothing from outside."""
+        if self._changes:
+            self._make_changes(observation)
+        began = time.perf_counter() if self.timed else 0.0
         try:
-            decision = self._mind.decide(observation)
+            decision = _checked(self._mind.decide(observation))
         except Exception as error:
-            return self._absorbed(observation, Decision.failed(error))
-        return self._absorbed(observation, _checked(decision))
+            decision = Decision.failed(error)
+        if self.timed:
+            self._time(time.perf_counter() - began)
+        return self._absorbed(observation, decision)
 
     async def ask(self, observation: Observation) -> Decision:
         """The decision of a mind that asks outside: from the journal if it is there, and else into it."""
+        if self._changes:
+            self._make_changes(observation)
         key = f"{observation.world}/{observation.round}/{observation.agent}/decide/0"
         request = digest(self._mind.request(observation))
         line = self._known(key, request)
         if line is None:
             line = await self._ask_now(key, request, observation)
         return self._absorbed(observation, _decision(line))
+
+    def _make_changes(self, observation: Observation) -> None:
+        agent, made = observation.agent, self._changed.get(observation.agent, 0)
+        while made < len(self._changes) and self._changes[made][0] <= observation.round:
+            _, concerned, traits = self._changes[made]
+            if agent in concerned or not concerned:
+                self._mind.change(agent, traits)
+            made += 1
+        self._changed[agent] = made
+
+    def _time(self, seconds: float) -> None:
+        self._seconds += seconds
+        self._latencies.add(seconds)
 
     def _absorbed(self, observation: Observation, decision: Decision) -> Decision:
         self._mind.absorb(observation, decision)
@@ -76,12 +128,14 @@ class Deliberation:
         return known
 
     async def _ask_now(self, key: str, request: str, observation: Observation) -> Line:
-        async with self._slots:
+        # A person who thinks keeps nobody else from thinking.
+        async with nullcontext() if self.waits(observation.agent) else self._slots:
             began = time.perf_counter()
             self.calls += 1
             decision = await self._within_deadline(observation)
             seconds = time.perf_counter() - began
-            self.seconds += seconds
+            if self.timed:
+                self._time(seconds)
             line = _line(key, request, decision, round(seconds * 1000))
             await self._journal.record(line)
         return line
@@ -89,8 +143,9 @@ class Deliberation:
     async def _within_deadline(self, observation: Observation) -> Decision:
         """A decision that misses its deadline is cancelled but not waited for: it may not heed being cancelled."""
         task = asyncio.create_task(self._attempt(observation))
+        deadline_seconds = self._mind.deadline(observation.agent, self._deadline_seconds)
         try:
-            done, _ = await asyncio.wait({task}, timeout=self._deadline_seconds)
+            done, _ = await asyncio.wait({task}, timeout=deadline_seconds)
         except asyncio.CancelledError:
             task.cancel()
             raise
@@ -99,7 +154,7 @@ class Deliberation:
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
         task.cancel()
-        return Decision.timed_out(self._deadline_seconds)
+        return Decision.timed_out(deadline_seconds or self._deadline_seconds)
 
     async def _attempt(self, observation: Observation) -> Decision:
         try:

@@ -10,24 +10,30 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
 import numpy as np
 
+from shoal.engine.agenda import STOP, Agenda
 from shoal.engine.deliberation import Deliberation
+from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, Record, Tape, chain
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
-from shoal.types import Decision, Observation, World
+from shoal.types import Decision, Event, Happening, Notice, Observation, World
 
 #: Decisions under way when a run is stopped have this long to come in and be journaled.
 STOP_GRACE_SECONDS = 5.0
 
 #: Agents handled together, so that what they see and do is still in the processor's cache when it is used.
 _CHUNK = 1024
+
+#: Happenings that the engine itself has a part in.
+POST, CHANGE, INTERVENTION = "post", "change", "intervention"
 
 Pending = asyncio.Task[Decision]
 D = TypeVar("D", Decision, Pending)
@@ -41,39 +47,61 @@ class _Open:
     groups: Sequence[Sequence[int]]
     #: Decisions of the first group; later groups see what the first one did, so they are asked when it is done.
     decisions: Sequence[Decision | Pending]
+    #: What happened before anybody looked, and what is still to happen.
+    told: Sequence[Event | Notice] = ()
+    posts: Sequence[Happening] = ()
 
 
 class Engine:
     """One world, its mind, and the place where its rounds are committed."""
 
-    def __init__(self, world: World, deliberation: Deliberation, ledger: Ledger, seed: int) -> None:
+    def __init__(
+        self, world: World, deliberation: Deliberation, ledger: Ledger, seed: int, agenda: Agenda | None = None
+    ) -> None:
         self._world = world
         self._deliberation = deliberation
         self._ledger = ledger
         self._seed = seed
+        self._agenda = agenda or Agenda()
+        self._agenda.facts.read_opinions(deliberation.opinions)
+        #: The round that is the last one because an intervention says so, and whether it has come.
+        self._ending: int | None = None
+        self._ended = False
         self._digest = ""
         self._unseen: dict[int, deque[tuple[int, Decision | Pending]]] = {}
         self._tasks: set[Pending] = set()
-        self._mark = (0, time.perf_counter(), 0.0)
+        #: Those that may take as long as they like; nobody waits for them when the run is stopped.
+        self._patient: set[Pending] = set()
+        self._calls = 0
+        self._since = time.perf_counter()
 
     async def run(self, rounds: int, stop: asyncio.Event) -> str:
         """Advance to the last round; returns the digest of the history."""
+        async with aclosing(self.steps(rounds, stop)) as steps:
+            async for _ in steps:
+                await asyncio.sleep(0)
+        return self._digest
+
+    async def steps(self, rounds: int, stop: asyncio.Event) -> AsyncGenerator[int, None]:
+        """The same one round at a time, for those who keep pace with another engine: each round once it is begun."""
         stopping = asyncio.create_task(stop.wait())
         try:
-            beginning = Tape()
-            beginning.add(self._world.begin(0))
-            self._commit(0, beginning, 0)
-            in_flight: deque[_Open] = deque()
+            in_flight = deque([self._open(0)])
             for round in range(1, rounds + 1):
-                if len(in_flight) == self._world.visibility:
+                if len(in_flight) == self._world.visibility or round == 1:
                     await self._finish(in_flight.popleft(), stopping)
+                if self._over or self._ending is not None:
+                    break
                 in_flight.append(self._open(round))
-                await asyncio.sleep(0)
-            while in_flight:
+                yield round
+            while in_flight and not self._over:
                 await self._finish(in_flight.popleft(), stopping)
-            return self._digest
         finally:
             await self._abandon(stopping)
+
+    @property
+    def _over(self) -> bool:
+        return self._ended or self._world.over
 
     async def _abandon(self, stopping: asyncio.Task[bool]) -> None:
         """Cancel what is still being asked; what has come in is in the journal."""
@@ -83,8 +111,22 @@ class Engine:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _open(self, round: int) -> _Open:
-        groups = [self._in_seeded_order(round, group) for group in self._world.turns(round)]
-        return _Open(round, groups, self._decide(round, groups[0]) if groups else ())
+        happenings = self._agenda.due(round)
+        told = [event for happening in happenings if happening.kind != POST for event in self._let(round, happening)]
+        posts = [happening for happening in happenings if happening.kind == POST]
+        nobody = round == 0 or self._ending == round
+        groups = [] if nobody else [self._in_seeded_order(round, group) for group in self._world.turns(round)]
+        return _Open(round, groups, self._decide(round, groups[0]) if groups else (), told, posts)
+
+    def _let(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
+        """Let something happen that no agent decided on, before anybody looks."""
+        if happening.kind in (INTERVENTION, STOP):
+            if happening.kind == STOP:
+                self._ending = round
+            return [happening.notice(round, self._world.timestamp(round))]
+        if happening.kind == CHANGE:
+            self._deliberation.change(round, happening.to, happening.args)
+        return self._world.happen(round, happening)
 
     def _in_seeded_order(self, round: int, agents: Sequence[int]) -> Sequence[int]:
         """The order in which turns are applied: drawn, so it does not depend on who was first to decide."""
@@ -96,27 +138,31 @@ class Engine:
     async def _finish(self, opened: _Open, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
         round, decisions = opened.round, opened.decisions
-        tape = Tape()
+        tape = Tape(self._agenda.watches)
+        tape.add(opened.told)
+        settled = await self._settle(decisions, stopping)
+        self._world.begin(round)
+        for post in opened.posts:
+            tape.add(self._world.happen(round, post))
         for n, group in enumerate(opened.groups):
             if n:
-                decisions = self._decide(round, group)
-            settled = await self._settle(decisions, stopping)
-            if n == 0:
-                tape.add(self._world.begin(round))
+                settled = await self._settle(self._decide(round, group), stopping)
             self._apply(round, group, settled, tape)
-        if not opened.groups:
-            tape.add(self._world.begin(round))
-        if stopping.done():
+        if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")
-        self._commit(round, tape, sum(map(len, opened.groups)))
+        self._commit(opened, tape)
 
     def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
-        make = self._ask if self._deliberation.outside else self._decide_at_once
+        make = self._make if self._deliberation.outside else self._decide_at_once
         return [
             make(observation)
             for first in range(0, len(agents), _CHUNK)
             for observation in self._world.observe(round, agents[first : first + _CHUNK])
         ]
+
+    def _make(self, observation: Observation) -> Decision | Pending:
+        asks = self._deliberation.asks(observation.agent)
+        return self._ask(observation) if asks else self._decide_at_once(observation)
 
     def _decide_at_once(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:
@@ -128,6 +174,9 @@ class Engine:
         task = asyncio.create_task(self._ask_in_turn(observation, self._own_past(observation)))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        if self._deliberation.waits(observation.agent):
+            self._patient.add(task)
+            task.add_done_callback(self._patient.discard)
         return self._remember(observation, task)
 
     async def _ask_in_turn(self, observation: Observation, past: list[Decision | Pending]) -> Decision:
@@ -156,8 +205,9 @@ class Engine:
             everything = asyncio.create_task(asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION))
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not everything.done():
-                await asyncio.wait({everything}, timeout=STOP_GRACE_SECONDS)
                 everything.cancel()
+                if hurried := [decision for decision in waiting if decision not in self._patient]:
+                    await asyncio.wait(hurried, timeout=STOP_GRACE_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
                 raise Stopped("stopped while decisions were under way")
             _raise_first(waiting)
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
@@ -170,18 +220,32 @@ class Engine:
             tape.add([event for agent, decision in turns for event in apply(round, agent, decision)])
         tape.failed(decision.failure for decision in decisions if decision.failure is not None)
 
-    def _commit(self, round: int, tape: Tape, acting: int) -> None:
-        lines = tape.lines()
+    def _commit(self, opened: _Open, tape: Tape) -> None:
+        round, lines = opened.round, tape.lines()
         self._digest = chain(self._digest, lines)
-        tally = tape.tally(acting, *self._measured())
+        self._ended = self._ending == round
         hours = self._world.hours(round)
-        self._ledger.commit(Record(self._world.name, round, lines, self._world.writes(), self._digest, hours, tally))
+        self._agenda.take_in(round, hours, tape.events, tape.failures)
+        calls, self._calls = self._deliberation.calls - self._calls, self._deliberation.calls
+        self._ledger.commit(
+            Record(
+                world=self._world.name,
+                round=round,
+                lines=lines,
+                writes=self._world.writes(),
+                digest=self._digest,
+                hours=hours,
+                tally=tape.tally(sum(map(len, opened.groups)), calls),
+                last=self._over,
+                step=self._timed(opened.groups) if self._deliberation.timed else None,
+            )
+        )
 
-    def _measured(self) -> tuple[int, float, float]:
-        """Calls made, seconds gone by and seconds spent deciding since this was last asked."""
-        before = self._mark
-        self._mark = (self._deliberation.calls, time.perf_counter(), self._deliberation.seconds)
-        return (self._mark[0] - before[0], self._mark[1] - before[1], self._mark[2] - before[2])
+    def _timed(self, groups: Sequence[Sequence[int]]) -> Step:
+        """How long it took since the round before was committed."""
+        before, self._since = self._since, time.perf_counter()
+        mode = "sequential" if len(groups) > 1 else "parallel" if groups else "idle"
+        return Step(mode, self._since - before, *self._deliberation.measured())
 
 
 def _knowing(observation: Observation, own_past: Sequence[Decision]) -> Observation:

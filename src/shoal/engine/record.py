@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from shoal.engine.metrics import Step
 from shoal.types import Event, Notice, Writes
 
 _encoder = msgspec.json.Encoder()
@@ -27,9 +28,6 @@ class Tally:
     timeouts: int = 0
     #: Decisions that were asked for outside, and were not in the journal.
     calls: int = 0
-    #: Wall time of the round, and of its decisions summed; these never enter the history.
-    seconds: float = 0.0
-    deciding_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,10 @@ class Record:
     digest: str
     hours: float
     tally: Tally
+    #: Whether the world's history ends here.
+    last: bool = False
+    #: How long it took, where that is measured.
+    step: Step | None = None
 
 
 class Ledger(Protocol):
@@ -54,12 +56,15 @@ class Ledger(Protocol):
 
 
 class Tape:
-    """Gathers what happens in a round: as lines at once, and counted."""
+    """Gathers what happens in a round: as lines at once, and counted; the events themselves where they are watched."""
 
-    def __init__(self) -> None:
+    def __init__(self, watched: bool = False) -> None:
+        self._watched = watched
+        self.events: list[Event] = []
         self._parts: list[bytes] = []
         self._kinds: Counter[str] = Counter()
-        self._failures: Counter[str] = Counter()
+        #: Turns without a decision, by what went wrong.
+        self.failures: Counter[str] = Counter()
         self._acted = 0
 
     def add(self, events: Sequence[Event | Notice]) -> None:
@@ -67,26 +72,26 @@ class Tape:
         acts = [event for event in events if isinstance(event, Event)]
         self._acted += len(acts)
         self._kinds.update([event.action_type for event in acts if event.success])
+        if self._watched:
+            self.events += acts
 
     def failed(self, failures: Iterable[str]) -> None:
         """Turns that came to nothing because there was no decision."""
-        self._failures.update(failures)
+        self.failures.update(failures)
 
     def lines(self) -> bytes:
         return b"".join(self._parts)
 
-    def tally(self, acting: int, calls: int, seconds: float, deciding_seconds: float) -> Tally:
-        done, failed = self._kinds.total(), self._failures.total()
+    def tally(self, acting: int, calls: int) -> Tally:
+        done, failed = self._kinds.total(), self.failures.total()
         return Tally(
             acting=acting,
             actions=done,
             kinds=self._kinds,
             rejected=self._acted - done - failed,
-            errors=failed - self._failures["timeout"],
-            timeouts=self._failures["timeout"],
+            errors=failed - self.failures["timeout"],
+            timeouts=self.failures["timeout"],
             calls=calls,
-            seconds=seconds,
-            deciding_seconds=deciding_seconds,
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Annotated
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.seeds import derive, hashes, uniforms
-from shoal.types import Population
+from shoal.types import Happening, Population
 
 Hour = Annotated[int, Field(ge=0, le=23)]
 
@@ -52,13 +54,18 @@ class TimeSettings(BaseModel):
 class Clock:
     """Turns rounds into simulated time. Round 0 (initial events) and round 1 share the start."""
 
-    def __init__(self, settings: TimeSettings) -> None:
+    def __init__(self, settings: TimeSettings, skips: Iterable[tuple[int, int]] = ()) -> None:
         self.minutes_per_round = settings.minutes_per_round
         start = settings.start
         self._start = start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
+        #: Rounds before which time skips ahead, and the minutes skipped by then in all.
+        ordered = sorted(skips)
+        self._skips = [round for round, _ in ordered]
+        self._skipped = [0, *accumulate(minutes for _, minutes in ordered)]
 
     def at(self, round: int) -> datetime:
-        return self._start + timedelta(minutes=self.minutes_per_round * max(round - 1, 0))
+        minutes = self.minutes_per_round * max(round - 1, 0) + self._skipped_before(round)
+        return self._start + timedelta(minutes=minutes)
 
     def stamp(self, round: int) -> str:
         return self.at(round).isoformat()
@@ -67,7 +74,31 @@ class Clock:
         return self.at(round).hour
 
     def hours_gone(self, round: int) -> float:
-        return round * self.minutes_per_round / 60
+        return (round * self.minutes_per_round + self._skipped_before(round)) / 60
+
+    def _skipped_before(self, round: int) -> int:
+        return self._skipped[bisect_right(self._skips, round)]
+
+
+class Muted:
+    """Who takes no turns for a while."""
+
+    def __init__(self) -> None:
+        self._until: dict[int, int] = {}
+
+    def add(self, round: int, happening: Happening) -> None:
+        """From this round on, for as many rounds as the happening says."""
+        until = round + int(happening.args.get("rounds", 1))
+        self._until.update((agent, max(until, self._until.get(agent, 0))) for agent in happening.to)
+
+    def __contains__(self, moment: tuple[int, int]) -> bool:
+        round, agent = moment
+        return self._until.get(agent, 0) > round
+
+    def without(self, round: int, agents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the agents who may act."""
+        silent = [agent for agent, until in self._until.items() if until > round]
+        return agents[~np.isin(agents, silent)] if silent else agents
 
 
 class Activity:
@@ -80,15 +111,21 @@ class Activity:
         self._seed = seed
         self._world = world
         self._agents = np.arange(len(population), dtype=np.int64)
+        self._chances = population.activity
+
+    def change(self, agents: Sequence[int], chance: float) -> None:
+        """From now on these agents are as active as this."""
+        self._chances = self._chances.copy()
+        self._chances[list(agents)] = chance
 
     def awake(self, round: int) -> NDArray[np.int64]:
         """The agents that act in this round, in order of their numbers."""
         hour = self._clock.hour(round)
         key = derive(self._seed, self._world, round, "activation")
         in_hours = (self._population.active_hours >> np.uint32(hour)) & np.uint32(1)
-        chance = self._population.activity * np.float32(self.factor(hour))
+        chance = self._chances * np.float32(self.factor(hour))
         keen = (uniforms(key, self._agents) < chance) & (in_hours == 1)
-        return self._within_bounds(round, keen, (in_hours == 1) & (self._population.activity > 0))
+        return self._within_bounds(round, keen, (in_hours == 1) & (self._chances > 0))
 
     def factor(self, hour: int) -> float:
         """How lively this hour is; where bands overlap the more special one counts."""

@@ -36,14 +36,19 @@ class Custom:
 def custom_of(settings: SocialSettings) -> Custom:
     """The platform's custom with what the scenario changes about it."""
     on_reddit = settings.kind == "reddit"
-    custom = REDDIT if on_reddit else TWITTER
-    feed = custom.model_copy(update=settings.feed.model_dump(exclude_none=True))
+    feed = feed_of(settings)
     return Custom(
         shape=_shape(feed),
         weights=_weights(feed),
         decade_minutes=_REDDIT_DECADE_MINUTES if on_reddit else _TWITTER_DECADE_MINUTES,
         dated=on_reddit,
     )
+
+
+def feed_of(settings: SocialSettings) -> FeedSettings:
+    """All that the scenario and the platform's custom say about feeds."""
+    custom = REDDIT if settings.kind == "reddit" else TWITTER
+    return custom.model_copy(update=settings.feed.model_dump(exclude_none=True))
 
 
 def _shape(feed: FeedSettings) -> Shape:

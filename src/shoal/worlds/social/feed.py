@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.seeds import derive, hashes
+from shoal.seeds import extend, hashes
+from shoal.worlds.social.delays import Delays
 from shoal.worlds.social.follows import Follows
 from shoal.worlds.social.posts import Posts
 from shoal.worlds.social.recommend import WINDOW_ROUNDS, Pools, Ranking, Rows, Weights, best, candidates
@@ -38,13 +39,16 @@ class Shape:
 class Feed:
     """Chooses posts for many agents at once."""
 
-    def __init__(self, posts: Posts, follows: Follows, ranking: Ranking, pools: Pools, seed: int, world: str) -> None:
+    def __init__(
+        self, posts: Posts, follows: Follows, ranking: Ranking, pools: Pools, delays: Delays, key: int
+    ) -> None:
         self._posts = posts
         self._follows = follows
         self._ranking = ranking
         self._pools = pools
-        self._seed = seed
-        self._world = world
+        self._delays = delays
+        #: Where the paths of all draws for feeds begin.
+        self._key = key
         self._people = len(follows.followers)
         self._newest = np.full((self._people, _NEWEST_PER_AUTHOR), -1, np.int32)
         self._first_row_of_round: list[int] = []
@@ -157,7 +161,7 @@ class Feed:
         if not interests.shape[1] or not len(self._pools.topics):
             return hot
         known = np.maximum((interests >= 0).sum(axis=1), 1)
-        key = derive(self._seed, self._world, picture.round, "interests")
+        key = extend(self._key, picture.round, "interests")
         parts = [hot]
         for n in range(_INTERESTS_PER_ROUND):
             pick = (hashes(key, agents, n) % known.astype(np.uint64)).astype(np.int64)
@@ -170,14 +174,14 @@ class Feed:
         recent = np.arange(picture.first, self._posts.count, dtype=np.int64)
         recent = recent[self._posts.root[recent] == recent]
         ids = self._posts.post_id[recent]
-        lots = hashes(derive(self._seed, self._world, picture.round, "random"), ids)
+        lots = hashes(extend(self._key, picture.round, "random"), ids)
         pool = recent[np.argsort(lots, kind="stable")[:64]]
         rows = self._others(agents, np.broadcast_to(pool, (len(agents), len(pool))))
-        key = derive(self._seed, self._world, picture.round, "random", "agent")
+        key = extend(self._key, picture.round, "random", "agent")
         scores = (hashes(key, agents[:, None], self._posts.post_id[np.maximum(rows, 0)]) >> np.uint64(34)).astype(
             np.int64
         )
-        return _at_least(best(candidates(scores, self._unmuted(picture, agents, rows)), count), count)
+        return _at_least(best(candidates(scores, self._visible(picture, agents, rows)), count), count)
 
     def _others(self, agents: Agents, rows: Rows) -> Rows:
         """Without what the agent wrote itself."""
@@ -186,7 +190,7 @@ class Feed:
 
     def _rank(self, picture: Picture, agents: Agents, rows: Rows, count: int) -> Rows:
         """The best of these rows: first roughly, by what is the same for everybody, then by what it is to each."""
-        rows = self._unmuted(picture, agents, rows)
+        rows = self._visible(picture, agents, rows)
         general = self._general(picture, rows)
         shortlist = best(candidates(general, rows), max(_SHORTLIST, count))
         scores = self._general(picture, shortlist) + self._ranking.personal(
@@ -199,6 +203,10 @@ class Feed:
         if not len(picture.general):
             return np.zeros(rows.shape, np.int64)
         return np.where(rows >= picture.first, picture.general[np.maximum(rows - picture.first, 0)], 0)
+
+    def _visible(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
+        """Without what each agent has not come across yet, and what people wrote whom it has muted."""
+        return self._delays.without_unseen(self._posts, picture.round, agents, self._unmuted(picture, agents, rows))
 
     def _unmuted(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
         if not len(picture.muted):

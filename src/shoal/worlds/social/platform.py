@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.seeds import derive
 from shoal.types import (
     MAX_ACTIONS_PER_TURN,
     Action,
     Decision,
     Event,
-    Graph,
+    Happening,
     Notice,
-    Population,
     Timeline,
     Writes,
 )
-from shoal.worlds.clock import Activity, Clock, TimeSettings
+from shoal.worlds.base import Rejected
+from shoal.worlds.clock import Activity, Muted
+from shoal.worlds.given import Given
 from shoal.worlds.social import tables
 from shoal.worlds.social.custom import Custom, custom_of
+from shoal.worlds.social.delays import Delays
 from shoal.worlds.social.feed import Feed
 from shoal.worlds.social.follows import Follows
 from shoal.worlds.social.posts import Posts
 from shoal.worlds.social.recommend import Pools, Ranking
 from shoal.worlds.social.rules import RULES
-from shoal.worlds.social.settings import SocialEvent, SocialSettings
+from shoal.worlds.social.settings import SocialSettings
 from shoal.worlds.social.show import Window
-from shoal.worlds.social.state import Done, FeedParts, Rejected, State, Turn, trace
+from shoal.worlds.social.state import Done, FeedParts, State, Turn, trace
 from shoal.worlds.social.views import Answer, SocialObservation
-from shoal.worlds.social.words import Reader
 
 _CHUNK = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """What a world starts from."""
-
-    population: Population
-    graph: Graph
-    time: Timeline[TimeSettings]
-    seed: int
-    reader: Reader
-    events: Sequence[SocialEvent] = ()
 
 
 class Platform:
@@ -55,13 +45,14 @@ class Platform:
 
     schema = tables.SCHEMA
     indexes = tables.INDEXES
+    over = False
 
     def __init__(self, name: str, settings: Timeline[SocialSettings], given: Given) -> None:
         self.name = name
         self.visibility = settings.first.visibility
         self._settings = settings
         self._custom: Timeline[Custom] = settings.map(custom_of)
-        self._clock = Clock(given.time.first)
+        self._clock = given.clock
         self._given = given
         self._activity = given.time.map(lambda time: Activity(time, self._clock, given.population, given.seed, name))
         self._state = _new_state(name, given, self._custom.first, given.time.first.minutes_per_round)
@@ -69,13 +60,16 @@ class Platform:
         self._window: tuple[tuple[int, int], Window] | None = None
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
+        self._muted = Muted()
+        self._news: list[tuple[int, Happening]] = []
+        self._posted: Counter[int] = Counter()
         self._stamp = ""
         self._created_at: int | str = 0
         self._allowed = settings.first.actions
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """One group of everybody who is awake."""
-        awake = self._activity.at(round).awake(round)
+        awake = self._muted.without(round, self._activity.at(round).awake(round))
         new = awake[self._last_turn[awake] != round]
         self._previous_turn[new] = self._last_turn[new]
         self._last_turn[new] = round
@@ -84,7 +78,7 @@ class Platform:
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[SocialObservation]:
         everyone = np.asarray(agents, np.int64)
         state, window = self._state, self._window_at(round)
-        news = self._news(round, everyone)
+        news = self._untold(round, everyone)
         followers, following = state.follows.followers[everyone].tolist(), state.follows.followings[everyone].tolist()
         products = tuple(state.sales.items())
         time = self._clock.stamp(round)
@@ -118,7 +112,7 @@ class Platform:
             self._window = (moment, Window(self._state, round, custom.shape, custom.weights))
         return self._window[1]
 
-    def begin(self, round: int) -> Sequence[Event | Notice]:
+    def begin(self, round: int) -> None:
         state = self._state
         state.version += 1
         self._stamp = self._clock.stamp(round)
@@ -129,9 +123,21 @@ class Platform:
         state.comments_shown = custom.shape.comments
         state.feed.open_round()
         state.find_trend(round)
+        self._posted.clear()
         if round == 0:
             self._sign_up()
-        return [self._happen(round, event) for event in self._events(round)]
+
+    def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
+        match happening.kind:
+            case "post":
+                return [self._post(round, happening)]
+            case "broadcast":
+                self._news.append((round, happening))
+            case "mute":
+                self._muted.add(round, happening)
+            case "change":
+                self._change(happening)
+        return [happening.notice(round, self._clock.stamp(round))]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         turn = Turn(self._state, round, agent, self._created_at)
@@ -187,25 +193,38 @@ class Platform:
         number = f"{self.name}-{turn.round}-{agent}-{n}"
         return Event(turn.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
 
-    def _happen(self, round: int, event: SocialEvent) -> Event | Notice:
-        if event.agent is None:
-            return Notice("broadcast", round, event.content, event.to, self._stamp)
-        turn = Turn(self._state, round, event.agent, self._created_at, event=event.number)
-        done = RULES["CREATE_POST"][1](self._state, turn, {"content": event.content})
+    def _post(self, round: int, happening: Happening) -> Event:
+        """A post in somebody's name. There is room for as many in a round as for the agent's own actions."""
+        agent = happening.agent or 0
+        number = self._posted[agent]
+        self._posted[agent] += 1
+        turn = Turn(self._state, round, agent, self._created_at, event=number)
+        args, named = {"content": happening.content}, f"event{number}"
+        if number >= MAX_ACTIONS_PER_TURN:
+            refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
+            return self._event(turn, named, "CREATE_POST", args, False, refusal)
+        done = RULES["CREATE_POST"][1](self._state, turn, args)
         trace(self._state, turn, "create_post", done.trace)
-        return self._event(turn, f"event{event.number}", "CREATE_POST", done.args, True, None)
+        return self._event(turn, named, "CREATE_POST", done.args, True, None)
 
-    def _events(self, round: int) -> list[SocialEvent]:
-        return [event for event in self._given.events if event.round == round]
+    def _change(self, happening: Happening) -> None:
+        """How active people are, and how far their words carry, is the world's business; the rest is their mind's."""
+        agents = happening.to or range(len(self._given.population))
+        activity, influence = happening.args.get("activity"), happening.args.get("influence")
+        if activity is not None:
+            for version in self._activity.versions():
+                version.change(agents, activity)
+        if isinstance(influence, (int, float)):
+            self._state.ranking.change_influence(agents, influence)
 
-    def _news(self, round: int, agents: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
+    def _untold(self, round: int, agents: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
         """What was broadcast to each agent since its last turn."""
         news: dict[int, tuple[str, ...]] = {}
-        for event in self._given.events:
-            if event.agent is None and event.round <= round:
-                missed = agents[self._previous_turn[agents] < event.round].tolist()
-                for agent in missed if not event.to else set(missed).intersection(event.to):
-                    news[agent] = (*news.get(agent, ()), event.content)
+        for since, told in self._news:
+            if since <= round:
+                missed = agents[self._previous_turn[agents] < since].tolist()
+                for agent in missed if not told.to else set(missed).intersection(told.to):
+                    news[agent] = (*news.get(agent, ()), told.content)
         return news
 
     def _date(self, round: int) -> str:
@@ -244,8 +263,10 @@ def _new_state(name: str, given: Given, custom: Custom, minutes_per_round: int) 
     """All parts of an empty platform, joined."""
     posts, follows = Posts(), Follows(given.graph)
     ranking = Ranking(posts, given.population, minutes_per_round)
-    pools = Pools(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes)
-    feed = Feed(posts, follows, ranking, pools, given.seed, name)
+    habits = given.population.habits
+    pools = Pools(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes, habits)
+    delays = Delays(given.population, minutes_per_round, given.seed, name)
+    feed = Feed(posts, follows, ranking, pools, delays, derive(given.seed, name))
     return State(
         given.population, given.graph, FeedParts(posts, follows, ranking, pools, feed), given.reader, minutes_per_round
     )

@@ -12,12 +12,13 @@ change while nobody touches it (the age is in it as the time of writing, as Redd
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.types import Population
+from shoal.types import Habits, Population
 from shoal.worlds.social.posts import Posts
 
 Rows = NDArray[np.int64]
@@ -30,6 +31,8 @@ _ROW_MASK = (1 << _ROW_BITS) - 1
 #: Posts older than this many rounds are not shown unless they are in a pool.
 WINDOW_ROUNDS = 48
 _MOST_ENGAGEMENT = 4095
+#: Nobody's posts are colder than if they had this influence.
+_LEAST_INFLUENCE = 0.01
 POOL_SIZE = 16
 HOT_POOL_SIZE = 48
 
@@ -56,6 +59,16 @@ class Ranking:
         half_life_rounds = max(6 * 60 / minutes_per_round, 2.0)
         self._recency = np.array([round(FULL * 0.5 ** (age / half_life_rounds)) for age in range(WINDOW_ROUNDS + 1)])
         self._popularity = np.minimum(_logarithm_table(FULL), FULL)
+        #: How much an author's posts count, in thousandths; None: everybody's the same.
+        self._influence: NDArray[np.int64] | None = None
+        if population.habits.influence is not None:
+            self._influence = np.rint(population.habits.influence.astype(np.float64) * FULL).astype(np.int64)
+
+    def change_influence(self, agents: Sequence[int], influence: float) -> None:
+        """From now on what these agents write counts this much."""
+        if self._influence is None:
+            self._influence = np.full(len(self.leaning), FULL, np.int64)
+        self._influence[list(agents)] = round(influence * FULL)
 
     def general(self, weights: Weights, first_row: int, now: int) -> Scores:
         """The part of the score that is the same for everybody, of all posts from a row on."""
@@ -64,7 +77,8 @@ class Ranking:
         age = np.minimum(now - self._posts.round[rows], WINDOW_ROUNDS)
         popularity = self._popularity[np.clip(self._posts.engagement(rated), 0, _MOST_ENGAGEMENT)]
         popularity = np.where(self._posts.shares[rated] >= weights.viral_threshold, FULL, popularity)
-        return np.asarray(weights.recency * self._recency[age] + weights.popularity * popularity, np.int64)
+        scores = np.asarray(weights.recency * self._recency[age] + weights.popularity * popularity, np.int64)
+        return scores if self._influence is None else scores * self._influence[self._posts.author[rows]] // FULL
 
     def personal(self, weights: Weights, agents: NDArray[np.int64], rows: Rows) -> Scores:
         """What a post means to each agent, for one line of rows per agent."""
@@ -104,8 +118,11 @@ class Pools:
     have cooled down that one of the others might belong among those shown, it is filled anew from all posts.
     """
 
-    def __init__(self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int) -> None:
+    def __init__(
+        self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int, habits: Habits | None = None
+    ) -> None:
         self._posts = posts
+        self._lead = _lead(habits)
         self._heat_of_engagement = _logarithm_table(FULL * FULL, of=10.0)
         self._heat_per_round = max(1, FULL * FULL * minutes_per_round // decade_minutes)
         self._kept = np.full((topics, 2 * POOL_SIZE), -1, np.int64)
@@ -120,7 +137,8 @@ class Pools:
         """The hot score: tenfold engagement is worth as much as being written `decade_minutes` later."""
         engagement = self._posts.engagement(rows)
         size = self._heat_of_engagement[np.minimum(np.abs(engagement), _MOST_ENGAGEMENT)]
-        return np.asarray(np.sign(engagement) * size + self._posts.round[rows].astype(np.int64) * self._heat_per_round)
+        heat = np.asarray(np.sign(engagement) * size + self._posts.round[rows].astype(np.int64) * self._heat_per_round)
+        return heat if self._lead is None else heat + self._lead[self._posts.author[rows]]
 
     def update(self, touched: Rows) -> None:
         """Take in the posts that were written or reacted to; only originals and quotes are recommended."""
@@ -159,6 +177,15 @@ class Pools:
     def _everything(self, topic: int | None) -> Rows:
         rows = self._recommendable(np.arange(self._posts.count))
         return rows if topic is None else rows[(self._posts.topics[rows] == topic).any(axis=1)]
+
+
+def _lead(habits: Habits | None) -> NDArray[np.int64] | None:
+    """What the influence that people start with is worth as heat: tenfold influence as much as tenfold engagement."""
+    if habits is None or habits.influence is None:
+        return None
+    known, places = np.unique(habits.influence, return_inverse=True)
+    heat = [round(FULL * FULL * math.log(max(influence, _LEAST_INFLUENCE), 11)) for influence in known.tolist()]
+    return np.array(heat, np.int64)[places]
 
 
 def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:

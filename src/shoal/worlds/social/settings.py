@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -45,17 +44,3 @@ class SocialSettings(BaseModel):
     actions: tuple[str, ...] | None = Field(
         default=None, description="The only actions allowed; default: all of the platform."
     )
-
-
-@dataclass(frozen=True, slots=True)
-class SocialEvent:
-    """Something that is made to happen: a post in somebody's name, or a message to everybody."""
-
-    round: int
-    content: str
-    #: Who posts; None for a broadcast.
-    agent: int | None = None
-    #: Who receives a broadcast; empty means everybody.
-    to: tuple[int, ...] = ()
-    #: Counts the posts made in one agent's name in one round; it is part of the post's number.
-    number: int = 0

@@ -16,7 +16,7 @@ from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.recommend import Pools, Ranking
 from shoal.worlds.social.search import Directory
 from shoal.worlds.social.views import Answer
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 
 #: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
@@ -25,10 +25,6 @@ _TREND_DAYS = 7
 _NOTHING: dict[int, int] = {}
 
 _encode = msgspec.json.Encoder().encode
-
-
-class Rejected(Exception):
-    """The rules do not allow this; the text says why."""
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):

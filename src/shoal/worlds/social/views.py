@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import msgspec
 
 from shoal.types import Observation
@@ -86,3 +88,19 @@ class SocialObservation(Observation, frozen=True, kw_only=True):
     groups: tuple[GroupView, ...] = ()
     #: Products on sale and how many were sold.
     products: tuple[tuple[str, int], ...] = ()
+
+    def sources(self) -> Iterator[tuple[int, object]]:
+        """What people wrote, said or passed on; how many liked it is nobody's in particular."""
+        answers = self.answers
+        posts = [*self.followed, *self.recommended, *(post for answer in answers for post in answer.posts)]
+        for post in posts:
+            yield post.author_id, ("post", post.post_id, post.content, post.quote)
+            for reply in post.replies:
+                yield reply.author_id, ("comment", reply.comment_id, reply.content)
+        yield from _said(message for group in self.groups for message in group.messages)
+        yield from _said(message for answer in answers for message in answer.messages)
+
+
+def _said(messages: Iterable[MessageView]) -> Iterator[tuple[int, object]]:
+    for message in messages:
+        yield message.author_id, ("message", message.content)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
-from shoal.worlds.social.state import Done, Group, Rejected, State, Turn
+from shoal.worlds.social.state import Done, Group, State, Turn
 from shoal.worlds.social.views import Answer, MessageView
 
 #: Messages of a group that are kept for members to see; the database keeps all.

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
+from shoal.worlds.base import Rejected
 from shoal.worlds.social.search import find_posts
 from shoal.worlds.social.show import show_posts, without_muted
-from shoal.worlds.social.state import Done, Rejected, State, Turn
+from shoal.worlds.social.state import Done, State, Turn
 from shoal.worlds.social.views import Answer, PostView
 
 _POSTS_FOUND = 5

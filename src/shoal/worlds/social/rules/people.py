@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
-from shoal.worlds.social.state import Done, Rejected, State, Turn
+from shoal.worlds.social.state import Done, State, Turn
 
 
 def follow(state: State, turn: Turn, args: dict[str, Any]) -> Done:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
 from shoal.worlds.social.rules.writing import about_post, find_post
-from shoal.worlds.social.state import Done, Ratings, Rejected, State, Turn
+from shoal.worlds.social.state import Done, Ratings, State, Turn
 
 
 def like_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:

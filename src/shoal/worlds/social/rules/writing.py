@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
-from shoal.worlds.social.state import Done, Rejected, State, Turn
+from shoal.worlds.social.state import Done, State, Turn
 
 
 def find_post(state: State, post_id: int) -> int:
