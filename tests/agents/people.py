@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from shoal.agents.heuristic import HeuristicMind, Manner
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Persona, Timeline
+from shoal.types import Action, Decision, Habits, Persona, Timeline
 from shoal.worlds.social.views import CommentView, GroupView, PostView, SocialObservation
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 
 TOPICS = ("gardening", "machine learning", "football", "city politics", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -29,6 +29,7 @@ class People:
     stances: NDArray[np.float32]
     interests: NDArray[np.int16]
     topics: Sequence[str] = TOPICS
+    habits: Habits = field(default_factory=Habits)
     names: Sequence[str] = field(init=False)
     activity: NDArray[np.float32] = field(init=False)
     active_hours: NDArray[np.uint32] = field(init=False)

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
+import numpy as np
 import pytest
 
 from shoal.agents.heuristic import HeuristicMind, Manner
 from shoal.agents.phrases import NEWS_OPENERS
 from shoal.agents.settings import HeuristicSettings
-from shoal.types import Action, Decision, Timeline
+from shoal.types import USUAL_HABITS, Action, Decision, Timeline
 from shoal.worlds.social.views import GroupView, SocialObservation
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 from tests.agents.people import (
     AGAINST,
     FOR,
@@ -347,3 +348,192 @@ def test_interests_beyond_the_sixty_third_topic_count_too() -> None:
         if action.kind == "LIKE_POST"
     )
     assert liked[1] > 1.5 * liked[2]
+
+
+# Habits of some people
+
+
+def paced(**columns: float) -> HeuristicMind:
+    """A mind for 40 people; the first 20 have these habits."""
+    population = crowd(40)
+    population.stances[:] = 0.0
+    for name, value in columns.items():
+        column = np.full(40, USUAL_HABITS[name], np.float32)
+        column[:20] = value
+        setattr(population.habits, name, column)
+    return mind_of(population)
+
+
+def by_group(mind: HeuristicMind, rounds: int = 30) -> tuple[list[Action], list[Action]]:
+    """What the first 20 do, and what the others do."""
+    history = live(mind, 40, rounds, Feed())
+    some, others = (actions_of(pair for pair in history if (pair[0].agent < 20) is first) for first in (True, False))
+    return some, others
+
+
+def mean_slant(actions: list[Action]) -> float:
+    reader = Reader(TOPICS, SUBJECT)
+    slants = [reader.slant(text) for action in actions if (text := text_of(action))]
+    return sum(slants) / len(slants)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25, 1.0, 2.5])
+def test_posts_per_hour_are_written_on_average(rate: float) -> None:
+    some, others = by_group(paced(posts_per_hour=rate))
+    written = sum(action.kind == "CREATE_POST" for action in some) / (20 * 30)
+    assert written == pytest.approx(rate, abs=0.1)
+    assert any(action.kind == "CREATE_POST" for action in others)
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25, 1.0, 2.5])
+def test_comments_per_hour_are_written_on_average(rate: float) -> None:
+    some, _ = by_group(paced(comments_per_hour=rate))
+    assert sum(action.kind == "CREATE_COMMENT" for action in some) / (20 * 30) == pytest.approx(rate, abs=0.1)
+
+
+def test_nobody_comments_twice_on_a_post_in_a_turn() -> None:
+    for _, decision in live(paced(comments_per_hour=6), 20, 10, Feed()):
+        commented = [action.args["post_id"] for action in decision.actions if action.kind == "CREATE_COMMENT"]
+        assert len(commented) == len(set(commented))
+
+
+def test_those_who_write_at_a_rate_react_besides() -> None:
+    some, others = by_group(paced(posts_per_hour=1, comments_per_hour=1))
+    likes = [sum(action.kind == "LIKE_POST" for action in group) for group in (some, others)]
+    assert likes[0] > 0.8 * likes[1]
+
+
+def test_what_others_do_does_not_depend_on_somebodys_habits() -> None:
+    _, others = by_group(paced(posts_per_hour=2, comments_per_hour=2, sentiment=1))
+    assert others == by_group(paced())[1]
+
+
+def test_a_rate_of_nothing_keeps_somebody_silent_about_news() -> None:
+    mind = paced(posts_per_hour=0)
+    news = (f"The dean decided about {SUBJECT}.",)
+    kinds = {a.kind for agent in range(20) for a in mind.decide(look(agent, announcements=news)).actions}
+    assert "CREATE_POST" not in kinds
+
+
+def test_sentiment_colours_what_is_written() -> None:
+    bright, usual = by_group(paced(sentiment=0.9))
+    gloomy, _ = by_group(paced(sentiment=-0.9))
+    assert mean_slant(gloomy) + 0.1 < mean_slant(usual) < mean_slant(bright) - 0.1
+
+
+def test_influence_multiplies_persuasion() -> None:
+    def moved(influence: float) -> float:
+        mind = paced(influence=influence)
+        mind.absorb(look(30, posts=[post(1, "I welcome the campus curfew.", author_id=3)]), Decision())
+        return mind.stance(30)
+
+    assert moved(3) == pytest.approx(3 * moved(1))
+    assert moved(0) == 0
+    assert moved(100) == pytest.approx(Reader(TOPICS, SUBJECT).slant("I welcome the campus curfew."))
+
+
+def test_influence_weighs_opinions_that_are_averaged() -> None:
+    def moved(influence: float) -> float:
+        population = people(0.0, 0.0, 0.0)
+        population.habits.influence = np.array([influence, 1.0, 1.0], np.float32)
+        mind = mind_of(population, influence_rule="average")
+        posts = [post(1, "I welcome the campus curfew.", 0), post(2, "I doubt the campus curfew.", 1)]
+        mind.absorb(look(2, posts=posts), Decision())
+        return mind.stance(2)
+
+    assert moved(1) == pytest.approx(0)
+    assert moved(2) == pytest.approx(Reader(TOPICS, SUBJECT).slant("I welcome the campus curfew.") / 4)
+
+
+@pytest.mark.parametrize(("attention", "counted"), [(1, 1), (2, 2), (5, 4)])
+def test_attention_is_how_many_opinions_count_in_a_turn(attention: int, counted: int) -> None:
+    mind = mind_of(people(0.5), attention=attention, persuasion=0.1)
+    mind.absorb(look(posts=[post(number, FOR) for number in range(4)]), Decision())
+    slant = Reader(TOPICS, SUBJECT).slant(FOR)
+    assert mind.stance(0) == pytest.approx(slant + (0.5 - slant) * 0.9**counted)
+
+
+# Interventions
+
+
+def test_a_changed_stance_is_the_opinion_from_then_on() -> None:
+    mind = mind_of(people(0.5, 0.5))
+    mind.change(0, {"stance": -0.8})
+    assert mind.opinions() == pytest.approx([-0.8, 0.5])
+    mind.change(1, {"stance": 7})
+    assert mind.stance(1) == 1.0
+
+
+def test_a_changed_habit_is_that_of_one_agent() -> None:
+    mind = mind_of(crowd(40))
+    before = mind.memory(3)
+    mind.change(2, {"posts_per_hour": 0, "sentiment": 1.0, "influence": 2.0, "comments_per_hour": 0})
+    assert mind.memory(3) == before
+    assert mind.memory(2) != mind_of(crowd(40)).memory(2)
+    kinds = {a.kind for round in range(1, 60) for a in mind.decide(Feed().look(2, round)).actions}
+    assert not kinds & {"CREATE_POST", "CREATE_COMMENT"}
+
+
+def test_traits_that_a_mind_has_no_use_for_are_ignored() -> None:
+    mind = mind_of(people(0.5))
+    before = mind.memory(0)
+    mind.change(0, {"shoe size": 43, "stance": "unknown", "sentiment": True})
+    assert mind.memory(0) == before
+
+
+# Explanations
+
+
+def test_an_explanation_says_what_the_agent_brings_and_how_it_will_be_moved() -> None:
+    mind = mind_of(people(0.4))
+    seen = look(posts=[post(1, FOR)])
+    told = mind.explain(seen)
+    assert told["before"]["stance"] == pytest.approx(0.4)
+    assert told["before"]["voiced as"] == "mildly for"
+    mind.absorb(seen, Decision())
+    assert told["after reading"]["stance"] == pytest.approx(mind.stance(0), abs=1e-4)
+    assert told["after reading"]["topic on its mind"] > told["before"]["topic on its mind"]
+
+
+def test_an_explanation_says_what_each_post_is_worth() -> None:
+    mind = mind_of(people(0.7))
+    told = mind.explain(look(posts=[post(1, FOR), post(2, AGAINST)], reacted=(2,)))
+    mine, other = told["posts in sight"]
+    assert (mine["attitude"], other["attitude"]) == ("drawn", "provoked")
+    assert mine["appeal"] > other["appeal"]
+    assert other["reacted before"]
+    assert set(told["reactions"]) == {"drawn", "provoked"}
+
+
+def test_the_chances_of_an_explanation_are_those_of_decisions() -> None:
+    mind = mind_of(people(0.7))
+    posts = [post(1, FOR), post(2, "Nothing much going on over here.")]
+    told = mind.explain(look(posts=posts))
+    chances = told["chances"]
+    first = [mind.decide(look(0, round, posts)).actions[0] for round in range(1, 4000)]
+    own = sum(action.kind == "CREATE_POST" for action in first) / len(first)
+    assert own == pytest.approx(chances["a post of its own"], abs=0.02)
+    liked = sum(action == Action("LIKE_POST", {"post_id": 1}) for action in first) / len(first)
+    picked, like = told["posts in sight"][0]["chance to be picked"], told["reactions"]["drawn"]["LIKE_POST"]
+    assert liked > 0.9 * chances["a look at the feed"] * picked * like
+    total = sum(each["chance to be picked"] for each in told["posts in sight"])
+    assert total + chances["picking nothing in the feed"] == pytest.approx(1, abs=0.001)
+    assert all(sum(table.values()) == pytest.approx(1, abs=0.001) for table in told["reactions"].values())
+
+
+def test_an_explanation_decides_nothing_and_changes_nothing() -> None:
+    explained, plain = mind_of(crowd(20)), mind_of(crowd(20))
+    seen = Feed().look(3, 1)
+    before = explained.memory(3)
+    assert explained.explain(seen) == explained.explain(seen)
+    assert explained.memory(3) == before
+    assert explained.decide(seen) == plain.decide(seen)
+
+
+def test_an_explanation_speaks_of_habits_and_news() -> None:
+    told = paced(posts_per_hour=0.5, sentiment=0.4).explain(look(0, announcements=("News.",)))
+    assert told["before"]["sentiment"] == pytest.approx(0.4)
+    assert told["chances"]["posts in a turn, on average"] == 0.5
+    assert told["chances"]["a post of its own"] == 0
+    assert "talking about news that concerns it" in told["chances"]
+    assert told["posts in sight"] == []

@@ -61,3 +61,11 @@ def test_without_spread_all_decisions_take_the_same_time() -> None:
 
 def test_it_counts_as_outside() -> None:
     assert Unhurried.outside
+
+
+def test_changes_opinions_and_explanations_are_those_of_the_mind_within() -> None:
+    inner = mind_of(people(0.2))
+    mind = Unhurried(inner, QUICK, seed=1)
+    mind.change(0, {"stance": -0.5})
+    assert mind.opinions() == inner.opinions() == [-0.5]
+    assert mind.explain(look()) == inner.explain(look())

@@ -12,7 +12,7 @@ import pytest
 from shoal.agents import phrases
 from shoal.agents.reading import Readings
 from shoal.agents.voice import Family, Voice, address, label
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 from tests.agents.people import SUBJECT, TOPICS, Feed, crowd, live, mind_of, people, text_of
 
 READER = Reader(TOPICS, SUBJECT)

@@ -6,22 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from shoal.seeds import Draws
-from shoal.types import Action, Event, Notice, Timeline
-from shoal.worlds.clock import TimeSettings
-from shoal.worlds.social.platform import Given, Platform
+from shoal.types import Action, Event, Happening, Notice, Timeline
+from shoal.worlds.clock import Clock, TimeSettings
+from shoal.worlds.given import Given
+from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.rules import ACTIONS
-from shoal.worlds.social.settings import SocialEvent, SocialSettings
-from shoal.worlds.social.words import Reader
+from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.words import Reader
 from tests.worlds.stage import SUBJECT, crowd, graph
 
 PEOPLE = 8
 FOLLOWS = [(agent, (agent + step) % PEOPLE) for agent in range(PEOPLE) for step in (1, 3)]
 EVENTS = (
-    SocialEvent(0, "I love my garden.", agent=0),
-    SocialEvent(0, "Football and the campus curfew.", agent=0, number=1),
-    SocialEvent(3, "Breaking news.", to=(1, 2)),
-    SocialEvent(4, "I doubt it.", agent=5),
-    SocialEvent(5, "News for all."),
+    (0, Happening("post", "I love my garden.", agent=0)),
+    (0, Happening("post", "Football and the campus curfew.", agent=0)),
+    (3, Happening("broadcast", "Breaking news.", to=(1, 2))),
+    (4, Happening("post", "I doubt it.", agent=5)),
+    (5, Happening("broadcast", "News for all.")),
 )
 TEXTS = ("I love gardening.", "I doubt the campus curfew.", "Football!", "Ünïcödé 今天 \0 '; --", "", " ", "x" * 500)
 
@@ -33,7 +34,7 @@ def social_world(kind: str, visibility: int) -> Platform:
     settings = SocialSettings.model_validate({"kind": kind, "visibility": visibility, "products": ("tea", "lamp")})
     time = TimeSettings(daily_rhythm=False)
     given = Given(
-        people, graph(PEOPLE, FOLLOWS), Timeline(time), seed=7, reader=Reader(people.topics, SUBJECT), events=EVENTS
+        people, graph(PEOPLE, FOLLOWS), Timeline(time), Clock(time), seed=7, reader=Reader(people.topics, SUBJECT)
     )
     return Platform(kind, Timeline(settings), given)
 

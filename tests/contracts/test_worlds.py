@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import msgspec
 import pytest
@@ -17,8 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.seeds import Draws, derive
-from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Notice, Observation, World
-from tests.contracts.social import Bystander, SocialActions, social_world
+from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Observation, World
+from shoal.worlds.room.settings import Hearing
+from tests.contracts.dialogue import DIALOGUE_EVENTS, DIALOGUE_IMPOSSIBLE, DialogueActions, dialogue_world
+from tests.contracts.own import OWN_EVENTS, OWN_IMPOSSIBLE, OwnActions, own_world
+from tests.contracts.room import IMPOSSIBLE, ROOM_EVENTS, RoomActions, room_world
+from tests.contracts.social import EVENTS, Bystander, SocialActions, social_world
 
 ROUNDS = 12
 
@@ -46,6 +50,10 @@ class Case:
     possible: Action
     #: Things that cannot be done: unknown, without what they need, or with something of the wrong kind.
     impossible: Sequence[Action]
+    #: What is made to happen, and when.
+    events: Sequence[tuple[int, Happening]] = ()
+    #: Whether whose turn it is depends on what has happened, as in a conversation that can end.
+    turns_follow_history: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -73,11 +81,48 @@ def social(name: str, visibility: int = 1) -> Case:
             Action("FOLLOW", {"followee_id": 10**30}),
             Action("PURCHASE_PRODUCT", {"product_name": "tea", "purchase_num": 10**30}),
         ),
+        events=EVENTS,
     )
 
 
+def room(turns: str, hearing: str = "everyone") -> Case:
+    return Case(
+        name=f"room, {turns}, {hearing}",
+        build=lambda: room_world(turns, hearing),
+        people=8,
+        actions=RoomActions,
+        possible=Action("TALK", {"content": "Hello."}),
+        impossible=IMPOSSIBLE,
+        events=ROOM_EVENTS,
+    )
+
+
+def dialogue(score: bool) -> Case:
+    return Case(
+        name=f"dialogue, {'with' if score else 'without'} scores",
+        build=lambda: dialogue_world(score),
+        people=8,
+        actions=DialogueActions,
+        possible=Action("THINK", {"content": "Hello."}),
+        impossible=DIALOGUE_IMPOSSIBLE,
+        events=DIALOGUE_EVENTS,
+        turns_follow_history=True,
+    )
+
+
+OWN = Case(
+    name="own",
+    build=own_world,
+    people=8,
+    actions=OwnActions,
+    possible=Action("SAY", {"content": "Hello."}),
+    impossible=OWN_IMPOSSIBLE,
+    events=OWN_EVENTS,
+)
 SOCIAL = [social("twitter"), social("reddit"), social("twitter", visibility=3)]
-WORLDS = [*SOCIAL]
+ROOMS = [room("sequential"), *(room("parallel", hearing) for hearing in get_args(Hearing))]
+DIALOGUES = [dialogue(score=True), dialogue(score=False)]
+WORLDS = [*SOCIAL, *ROOMS, *DIALOGUES, OWN]
 
 every_world = pytest.mark.parametrize("case", WORLDS, ids=str)
 
@@ -102,27 +147,31 @@ class History:
 def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[World, History]:
     """Lead a new world through random turns, as the engine would; everybody looks so many times before acting."""
     world, history, actions = case.build(), History(), case.actions()
-    history.events += world.begin(0)
-    history.commit(world)
-    for round in range(1, rounds + 1):
-        groups = world.turns(round)
-        begun = False
-        for group in groups:
+    for round in range(rounds + 1):
+        history.events += happen(case, world, round, posts=False)
+        groups = world.turns(round) if round else []
+        if groups:
             for _ in range(looks):
+                history.looks = list(world.observe(round, groups[0]))
+        world.begin(round)
+        history.events += happen(case, world, round, posts=True)
+        for n, group in enumerate(groups):
+            for _ in range(looks if n else 0):
                 history.looks = list(world.observe(round, group))
-            if not begun:
-                history.events += world.begin(round)
-                begun = True
             for agent in group:
                 decision = _decision(actions, Draws(derive(seed, round, agent)))
                 history.asked += len(decision.actions) or 1
                 events = world.apply(round, agent, decision)
                 actions.learn(events)
                 history.events += events
-        if not begun:
-            history.events += world.begin(round)
         history.commit(world)
     return world, history
+
+
+def happen(case: Case, world: World, round: int, posts: bool) -> list[Event | Notice]:
+    """What is made to happen in the round: posts after its beginning, everything else before anybody looks."""
+    due = [event for when, event in case.events if when == round and (event.kind == "post") is posts]
+    return [event for happening in due for event in world.happen(round, happening)]
 
 
 def _decision(actions: Actions, draws: Draws) -> Decision:
@@ -203,8 +252,44 @@ def test_turns_are_the_same_each_time_and_everybody_is_in_them_at_most_once(case
         assert set(agents) <= set(range(case.people))
         assert all(type(agent) is int for agent in agents)
         assert all(groups)
-        if round > ROUNDS:
+        if round > ROUNDS and not case.turns_follow_history:
             assert other.turns(round) == groups
+
+
+@every_world
+def test_whoever_is_muted_takes_no_turns_for_a_while(case: Case) -> None:
+    world = begun(case)
+    world.happen(2, Happening("mute", to=(0, 1, 2), args={"rounds": 3}))
+    for round in (2, 3, 4):
+        assert {0, 1, 2}.isdisjoint(agent for group in world.turns(round) for agent in group)
+        world.begin(round)
+    later = {agent for round in range(5, 15) for group in world.turns(round) for agent in group}
+    assert {0, 1, 2} & later
+
+
+# What is made to happen
+
+
+@every_world
+def test_what_is_made_to_happen_is_told_in_the_stream(case: Case) -> None:
+    world = begun(case)
+    told: dict[str, dict[str, Any]] = {"broadcast": {}, "mute": {"rounds": 1}, "change": {"stance": 0.5, "activity": 1}}
+    for kind, args in told.items():
+        (notice,) = world.happen(2, Happening(kind, "Why.", to=(1,), args=args))
+        assert isinstance(notice, Notice)
+        assert (notice.event_type, notice.round, notice.content) == (kind, 2, "Why.")
+        assert (notice.to, notice.timestamp) == ((1,), world.timestamp(2))
+
+
+@every_world
+def test_a_broadcast_is_seen_in_its_round_by_those_it_is_for(case: Case) -> None:
+    world, untouched = begun(case), begun(case)
+    for one in (world, untouched):
+        one.turns(2)
+    world.happen(2, Happening("broadcast", "A word to two of you.", to=(0, 1)))
+    seen = [b"A word to two of you." in msgspec.json.encode(look) for look in world.observe(2, range(case.people))]
+    assert seen == [True, True] + [False] * (case.people - 2)
+    assert world.observe(2, range(2, case.people)) == untouched.observe(2, range(2, case.people))
 
 
 # Acting
@@ -385,7 +470,7 @@ def test_random_histories_try_everything_with_and_without_success(case: Case) ->
 @pytest.mark.parametrize("case", SOCIAL, ids=str)
 def test_joining_leaving_and_joining_in_one_round_leaves_one_member(case: Case) -> None:
     world, history = case.build(), History()
-    history.events += world.begin(0)
+    world.begin(0)
     history.commit(world)
     world.turns(1)
     world.begin(1)

@@ -9,24 +9,26 @@ back, and with low confidence camps form.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Collection, Mapping
-from itertools import accumulate
-from typing import cast
+from collections.abc import Collection, Mapping, Sequence
+from itertools import accumulate, pairwise
+from math import isnan
+from typing import Any, cast
 
 import numpy as np
 
 from shoal.agents import turn as turns
+from shoal.agents.opinion import persuaded, weighed
 from shoal.agents.reading import Reading, Readings
 from shoal.agents.settings import HeuristicSettings
 from shoal.agents.turn import Reaction, Turn
 from shoal.agents.voice import Voice
 from shoal.seeds import Draws, derive, extend
-from shoal.types import Action, Decision, Mind, Observation, Population, Timeline
+from shoal.types import USUAL_HABITS, Action, Decision, Habits, Mind, Observation, Population, Timeline
 from shoal.worlds.social.views import PostView, SocialObservation
-from shoal.worlds.social.words import Reader
+from shoal.worlds.words import Reader
 
-#: Posts about the subject that persuade in one turn; the others are skimmed.
-ATTENTION_POSTS = 3
+#: So many posts about the subject in a turn and it is all that is on an agent's mind.
+ENGROSSED_POSTS = 3
 #: How much of what is on an agent's mind is left a turn later.
 LINGERING = 0.75
 #: Opinions at least this far away provoke, if they are beyond the agent's confidence too.
@@ -91,14 +93,27 @@ UNDOING = frozenset(undo for _, undo in UNDO.values())
 NOTHING_TO_UNDO = -1
 _NOTHING = Decision((Action("DO_NOTHING"),))
 
+#: How explanations speak of attitudes and leanings.
+ATTITUDES = {1: "drawn", 0: "neither", -1: "provoked"}
+VOICED = {-2: "firmly against", -1: "mildly against", 0: "undecided", 1: "mildly for", 2: "firmly for"}
+
 
 class Manner:
     """How agents go about it: what the scenario sets, and what the platform offers (None: everything)."""
 
-    def __init__(self, settings: HeuristicSettings, actions: Collection[str] | None = None) -> None:
+    def __init__(
+        self, settings: HeuristicSettings, actions: Collection[str] | None = None, minutes_per_round: int = 60
+    ) -> None:
         self.settings = settings
         self._allowed = None if actions is None else frozenset(actions)
         self.tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
+        #: The same for those who comment at a rate of their own.
+        self.other_tables = {
+            attitude: self._table({kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"})
+            for attitude, chances in REACTION_CHANCES.items()
+        }
+        #: What a rate per hour is multiplied by to get that of a turn.
+        self.hours_per_turn = minutes_per_round / 60 * settings.talkativeness
         self.original_chance = min(ORIGINAL_CHANCE * settings.talkativeness, 0.9) if self.may("CREATE_POST") else 0.0
 
     def may(self, kind: str) -> bool:
@@ -133,25 +148,40 @@ class HeuristicMind(Mind):
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
         self._undo = [NOTHING_TO_UNDO] * len(population)
+        #: Habits that somebody has, by name; nothing where nobody has any.
+        self._habits = _columns(population.habits)
 
     def memory(self, agent: int) -> object:
         """What the agent remembers: all that its decisions depend on besides what it sees."""
-        return (self._stances[agent], self._heats[agent], self._written[agent], self._undo[agent])
+        own = (self._stances[agent], self._heats[agent], self._written[agent], self._undo[agent])
+        return (*own, *self._habits_of(agent).items())
+
+    def _habits_of(self, agent: int) -> dict[str, float]:
+        """Only what is not as it is with everybody."""
+        habits = {name: column[agent] for name, column in self._habits.items()}
+        return {name: value for name, value in habits.items() if not isnan(value) and value != USUAL_HABITS[name]}
 
     def stance(self, agent: int) -> float:
         return self._stances[agent]
 
     def decide(self, observation: Observation) -> Decision:
         seen = cast(SocialObservation, observation)
+        turn = self._turn(seen)
+        if seen.announcements and turn.posts is None:
+            turn.do(self._talk_of_news(turn))
+        if not turn.actions:
+            self._write_due(turn)
+            self._act(turn)
+        return Decision(tuple(turn.actions)) if turn.actions else _NOTHING
+
+    def _turn(self, seen: SocialObservation) -> Turn:
         agent = seen.agent
         self._enter(seen.round)
         draws = Draws(extend(self._key, agent, "decide"))
         turn = Turn(seen, draws, self._voice, self._stances[agent], self._heats[agent], self._written[agent])
-        if seen.announcements:
-            turn.do(self._talk_of_news(turn))
-        if not turn.actions:
-            self._act(turn)
-        return Decision(tuple(turn.actions)) if turn.actions else _NOTHING
+        if self._habits:
+            self._take_habits(turn)
+        return turn
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         if decision.failure is not None:
@@ -162,6 +192,94 @@ class HeuristicMind(Mind):
         for action in decision.actions:
             self._recall(seen.agent, action)
 
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        """Numbers for the stance and for habits are taken over; a mind has no use for other traits."""
+        for name, value in traits.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                continue
+            if name == "stance":
+                self._stances[agent] = min(max(float(value), -1.0), 1.0)
+            elif name in USUAL_HABITS:
+                usual = [USUAL_HABITS[name]] * len(self._stances)
+                self._habits.setdefault(name, usual)[agent] = float(value)
+
+    def opinions(self) -> Sequence[float]:
+        return self._stances
+
+    def explain(self, observation: Observation) -> Mapping[str, Any]:
+        """What the agent brings along, what each post in sight is worth to it, and the chances of what it may do."""
+        seen = cast(SocialObservation, observation)
+        turn = self._turn(seen)
+        posts, bounds = self._appeals(turn)
+        attitudes = {self._attitude(turn, self._readings.post(post)) for post in posts}
+        stance, heat = self._moved(seen)
+        return {
+            "mind": "heuristic",
+            "before": {
+                "stance": _rounded(turn.stance),
+                "voiced as": VOICED[turn.lean],
+                "topic on its mind": _rounded(turn.heat),
+                "texts written": turn.written,
+                **self._habits_of(turn.agent),
+            },
+            "posts in sight": [
+                self._worth(turn, post, appeal, appeal / (bounds[-1] + BOREDOM))
+                for post, appeal in zip(posts, _steps(bounds), strict=True)
+            ],
+            "chances": self._chances(turn, bounds),
+            "reactions": {ATTITUDES[attitude]: self._reactions(turn, attitude) for attitude in sorted(attitudes)},
+            "after reading": {"stance": _rounded(stance), "topic on its mind": _rounded(heat)},
+        }
+
+    def _worth(self, turn: Turn, post: PostView, appeal: float, chance: float) -> dict[str, Any]:
+        """What a post is to the agent."""
+        reading = self._readings.post(post)
+        return {
+            "post": post.post_id,
+            "by": post.author,
+            "about": reading.about,
+            "leans": _rounded(post.slant),
+            "reacted before": post.post_id in turn.observation.reacted,
+            "attitude": ATTITUDES[self._attitude(turn, reading)],
+            "appeal": _rounded(appeal),
+            "chance to be picked": _rounded(chance),
+        }
+
+    def _chances(self, turn: Turn, bounds: Sequence[float]) -> dict[str, float]:
+        """What a turn is spent on; posts and comments at a rate of one's own come on top of it."""
+        original = min(self._original_chance(turn) * (1.0 + 0.6 * turn.heat), 1.0 - SUNDRY_CHANCE)
+        chances = {
+            "something else, such as a search": SUNDRY_CHANCE,
+            "a post of its own": original,
+            "a look at the feed": 1.0 - SUNDRY_CHANCE - original,
+            "picking nothing in the feed": BOREDOM / (bounds[-1] + BOREDOM) if bounds else 1.0,
+        }
+        if turn.observation.announcements:
+            chances["talking about news that concerns it"] = NEWS_CHANCE
+        if turn.posts is not None:
+            chances["posts in a turn, on average"] = min(turn.posts, turns.MOST_DUE)
+        if turn.comments is not None:
+            chances["comments in a turn, on average"] = min(turn.comments, turns.MOST_DUE)
+        return {what: _rounded(chance) for what, chance in chances.items()}
+
+    def _reactions(self, turn: Turn, attitude: int) -> dict[str, float]:
+        """What the agent does about a post that it has picked, with chances."""
+        kinds = {reaction: kind for kind, reaction in turns.REACTIONS.items()}
+        bounds, reactions = self._tables(turn)[attitude]
+        return {
+            kinds[reaction]: _rounded(step / bounds[-1])
+            for reaction, step in zip(reactions, _steps(bounds), strict=True)
+        }
+
+    def _take_habits(self, turn: Turn) -> None:
+        agent, hours = turn.agent, self._manner.hours_per_turn
+        if "sentiment" in self._habits:
+            turn.colour(self._habits["sentiment"][agent])
+        if "posts_per_hour" in self._habits and not isnan(rate := self._habits["posts_per_hour"][agent]):
+            turn.posts = rate * hours
+        if "comments_per_hour" in self._habits and not isnan(rate := self._habits["comments_per_hour"][agent]):
+            turn.comments = rate * hours
+
     def _enter(self, round: int) -> None:
         """What everybody's decisions of a round have in common: the manner, and the first part of the draws' path."""
         if round != self._round:
@@ -170,25 +288,32 @@ class HeuristicMind(Mind):
             self._key = derive(self._seed, self._world, round)
 
     def _form_opinion(self, seen: SocialObservation) -> None:
+        self._stances[seen.agent], self._heats[seen.agent] = self._moved(seen)
+
+    def _moved(self, seen: SocialObservation) -> tuple[float, float]:
+        """Stance and how much the subject is on the agent's mind, after what it reads."""
         agent = seen.agent
         themes = self._readings.themes
-        confidence = self._manner.settings.confidence
-        persuasion = self._manner.settings.persuasion
-        stance = self._stances[agent]
+        settings = self._manner.settings
         count = 0
+        heard: list[float] = []
+        authors: list[int] = []
         for post in seen.followed + seen.recommended:
             _, contested, _ = themes.get(post.topics) or self._readings.theme(post.topics)
             if contested and post.author_id != agent:
                 count += 1
-                slant = post.slant
-                if slant and -confidence <= slant - stance <= confidence:
-                    stance += persuasion * (slant - stance)
-                if count == ATTENTION_POSTS:
+                if post.slant:
+                    heard.append(post.slant)
+                    authors.append(post.author_id)
+                if count == settings.attention:
                     break
         if seen.announcements:
             count += sum(self._readings.text(text).contested for text in seen.announcements)
-        self._stances[agent] = stance
-        self._heats[agent] = LINGERING * self._heats[agent] + (1 - LINGERING) * min(count / ATTENTION_POSTS, 1.0)
+        heat = LINGERING * self._heats[agent] + (1 - LINGERING) * min(count / ENGROSSED_POSTS, 1.0)
+        influences = self._habits.get("influence")
+        if influences is None:
+            return persuaded(self._stances[agent], heard, settings), heat
+        return weighed(self._stances[agent], heard, [influences[author] for author in authors], settings), heat
 
     def _recall(self, agent: int, action: Action) -> None:
         kind = action.kind
@@ -199,12 +324,29 @@ class HeuristicMind(Mind):
         elif kind in UNDOING:
             self._undo[agent] = NOTHING_TO_UNDO
 
+    def _write_due(self, turn: Turn) -> None:
+        """What those write who have a rate of their own, besides whatever else they do in the turn."""
+        if turn.posts is not None and self._may("CREATE_POST"):
+            for _ in range(turn.due(turn.posts)):
+                turn.do(self._talk_of_news(turn) or self._write_post(turn))
+        if turn.comments is not None and self._may("CREATE_COMMENT"):
+            posts, bounds = self._appeals(turn)
+            for _ in range(min(turn.due(turn.comments), len(posts))):
+                place = bisect(bounds, turn.draws.random() * bounds[-1])
+                turn.do(turns.comment(turn, posts[place], self._readings.post(posts[place])))
+                appeal = bounds[place] - (bounds[place - 1] if place else 0.0)
+                bounds = bounds[:place] + [bound - appeal for bound in bounds[place + 1 :]]
+                del posts[place]
+
+    def _original_chance(self, turn: Turn) -> float:
+        return self._manner.original_chance if turn.posts is None else 0.0
+
     def _act(self, turn: Turn) -> None:
         chance = turn.draws.random()
         if chance < SUNDRY_CHANCE:
             turn.do(self._do_sundry(turn))
             return
-        original = self._manner.original_chance * (1.0 + 0.6 * turn.heat)
+        original = self._original_chance(turn) * (1.0 + 0.6 * turn.heat)
         if chance < SUNDRY_CHANCE + original:
             turn.do(self._write_post(turn))
             return
@@ -214,7 +356,7 @@ class HeuristicMind(Mind):
         posts, bounds = self._appeals(turn)
         first = self._pick(turn, posts, bounds)
         if first is None:
-            if not posts and turn.draws.chance(2 * self._manner.original_chance):
+            if not posts and turn.draws.chance(2 * self._original_chance(turn)):
                 turn.do(self._write_post(turn))
             return
         if not turn.do(self._react(turn, first)):
@@ -270,13 +412,16 @@ class HeuristicMind(Mind):
     def _react(self, turn: Turn, post: PostView) -> Action | None:
         reading = self._readings.post(post)
         attitude = self._attitude(turn, reading)
-        bounds, reactions = self._manner.tables[attitude]
+        bounds, reactions = self._tables(turn)[attitude]
         if not reactions:
             return None
         action = reactions[bisect(bounds, turn.draws.random() * bounds[-1])](turn, post, reading)
         if action is None and attitude >= 0 and self._may("LIKE_POST"):
             return turns.like(turn, post, reading)
         return None if action is None or action.kind == "DO_NOTHING" else action
+
+    def _tables(self, turn: Turn) -> Mapping[int, tuple[list[float], list[Reaction]]]:
+        return self._manner.tables if turn.comments is None else self._manner.other_tables
 
     def _go_on(self, turn: Turn, first: PostView, other: PostView | None) -> None:
         """A second thought: something about another post, or one more thing about the same."""
@@ -351,6 +496,21 @@ class HeuristicMind(Mind):
 
     def _may(self, kind: str) -> bool:
         return self._manner.may(kind)
+
+
+def _steps(bounds: Sequence[float]) -> list[float]:
+    """The terms of running sums."""
+    return [bound - before for before, bound in pairwise((0.0, *bounds))]
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4)
+
+
+def _columns(habits: Habits) -> dict[str, list[float]]:
+    """Those that somebody has."""
+    columns = {name: getattr(habits, name) for name in USUAL_HABITS}
+    return {name: column.tolist() for name, column in columns.items() if column is not None}
 
 
 def _masks(population: Population) -> list[int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from shoal.agents.voice import label
 from shoal.worlds.social.views import PostView
-from shoal.worlds.social.words import Reader, content_words, is_cue
+from shoal.worlds.words import Reader, content_words, is_cue
 
 MIN_KEY_WORD_CHARS = 5
 #: What to call something that has no word one could pick up.

@@ -26,8 +26,18 @@ class HeuristicSettings(BaseModel):
     persuasion: float = Field(
         default=0.08, ge=0, le=1, description="How far one agreeable post pulls the agent's opinion."
     )
+    influence_rule: Literal["pull", "average"] = Field(
+        default="pull",
+        description="pull: each opinion pulls by `persuasion`, one after another; average: all of them count alike.",
+    )
+    attention: int = Field(
+        default=3, ge=1, le=1_000_000, description="Opinions that count in one turn; in a room, the latest."
+    )
     talkativeness: float = Field(
-        default=1.0, ge=0, le=10, description="Multiplies the chance to write rather than react."
+        default=1.0, ge=0, le=10, description="Multiplies the chance to write or speak rather than react."
+    )
+    outspoken: bool = Field(
+        default=False, description="Everybody in a room says what they think of the topic, in every turn."
     )
     latency: Latency | None = Field(
         default=None,

@@ -16,12 +16,19 @@ from shoal.worlds.social.views import CommentView, GroupView, PostView, SocialOb
 UNDECIDED, FIRM = 0.15, 0.55
 #: Actions after which the agent has written one more text.
 TEXTS = frozenset({"CREATE_POST", "CREATE_COMMENT", "QUOTE_POST", "SEND_TO_GROUP"})
+#: How far the brightest or the gloomiest sentiment shifts the stance that is voiced.
+COLOUR = 0.5
+#: Posts, and comments, that somebody writes in one turn at most, however long the turn and high the rate.
+MOST_DUE = 6
 
 
 class Turn:
     """What an agent has in front of it while it makes up its mind, and what it has decided so far."""
 
-    __slots__ = ("actions", "agent", "draws", "heat", "lean", "observation", "stance", "voice", "written")
+    __slots__ = (
+        "actions", "agent", "comments", "draws", "heat", "lean", "mood", "observation", "posts", "stance", "voice",
+        "written",
+    )  # fmt: skip
 
     def __init__(
         self, observation: SocialObservation, draws: Draws, voice: Voice, stance: float, heat: float, written: int
@@ -34,7 +41,23 @@ class Turn:
         self.heat = heat
         self.written = written
         self.lean = leaning(stance)
+        self.mood = 0.0
+        #: How many posts and comments the agent's own rates make it write on average; None: it has none.
+        self.posts: float | None = None
+        self.comments: float | None = None
         self.actions: list[Action] = []
+
+    def colour(self, mood: float) -> None:
+        """Let the agent sound brighter (1) or gloomier (-1) than what it thinks."""
+        self.mood = mood
+        self.lean = leaning(self.stance + COLOUR * mood)
+
+    def due(self, average: float | None) -> int:
+        """A whole number that is this on average."""
+        if average is None:
+            return 0
+        whole = int(average)
+        return min(whole + self.draws.chance(average - whole), MOST_DUE)
 
     def do(self, action: Action | None) -> bool:
         """Add the action, unless there is none or the agent just decided on it."""
@@ -151,6 +174,8 @@ def _lean_on(turn: Turn, reading: Reading) -> int:
     """People voice their stance where it is at issue; elsewhere they are friendly or just curious."""
     if reading.contested:
         return turn.lean
+    if turn.mood and turn.draws.chance(abs(turn.mood)):
+        return 1 if turn.mood > 0 else -1
     return 1 if reading.slant > 0 and turn.draws.chance(0.6) else 0
 
 

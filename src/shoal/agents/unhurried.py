@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Mapping, Sequence
 from math import cos, exp, log, pi, sqrt
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from shoal.agents.settings import Latency
 from shoal.seeds import Draws, derive
@@ -39,6 +40,15 @@ class Unhurried(Mind):
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self.inner.absorb(observation, decision)
+
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        self.inner.change(agent, traits)
+
+    def opinions(self) -> Sequence[float]:
+        return self.inner.opinions()
+
+    def explain(self, observation: Observation) -> Mapping[str, Any]:
+        return self.inner.explain(observation)
 
     def seconds(self, observation: Observation) -> float:
         """How long this decision takes."""

@@ -11,7 +11,7 @@ from math import prod
 from shoal.agents import phrases
 from shoal.agents.phrases import Phrases
 from shoal.seeds import derive
-from shoal.worlds.social.words import is_cue
+from shoal.worlds.words import is_cue
 
 _MASK = (1 << 64) - 1
 _SPREAD = 0x9E3779B97F4A7C15
@@ -102,9 +102,13 @@ class Voice:
     def _write(self, family: Family, agent: int, nth: int) -> str:
         own = (self._key + agent * _SPREAD) & _MASK
         own ^= own >> 29
-        size = family.size
-        turn, place = divmod(nth, size)
-        return family.text(turn * size + (own + place * _STRIDES[own & 15]) % size)
+        return family.text(walk(own, nth, family.size))
+
+
+def walk(own: int, nth: int, size: int) -> int:
+    """The number of somebody's n-th text in a family of this size: a new one until all are used up."""
+    turn, place = divmod(nth, size)
+    return turn * size + (own + place * _STRIDES[own & 15]) % size
 
 
 _TONES = {1: phrases.AGREEING_OPENERS, 0: phrases.OPEN_OPENERS, -1: phrases.DISAGREEING_OPENERS}
@@ -131,13 +135,14 @@ def label(subject: str) -> str:
     words = subject.replace("_", " ").split()
     text = " ".join(words)
     if text.endswith("?"):
-        return f"the question “{_shortened(text)}”"
+        return f"the question “{shortened(text)}”"
     if len(words) > _MAX_LABEL_WORDS or not _SENTENCE_WORDS.isdisjoint(text.lower().split()):
-        return f"the claim “{_shortened(text.rstrip('.!'))}”"
+        return f"the claim “{shortened(text.rstrip('.!'))}”"
     return text
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """A text that can be quoted in a sentence."""
     if len(text) <= _MAX_QUOTED_CHARS:
         return text
     return text[:_MAX_QUOTED_CHARS].rsplit(" ", 1)[0].rstrip(",;:") + " …"

@@ -1,0 +1,1 @@
+"""Conversations of two, many of them side by side."""

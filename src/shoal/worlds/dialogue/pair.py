@@ -1,0 +1,149 @@
+"""One conversation: whose turn it is, what was said last, and when a scene is over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+
+import numpy as np
+
+from shoal.seeds import derive, hashes
+from shoal.types import Population
+from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings, Who
+from shoal.worlds.dialogue.views import LineView
+
+#: Lines of the scene that the two have in mind, so that a turn costs the same however long they talk.
+LINES_IN_MIND = 20
+
+
+class Phase(Enum):
+    TALKING = "talking"
+    RATING = "rating"
+    OVER = "over"
+
+
+class Pair:
+    """Two agents and how far they have come."""
+
+    __slots__ = ("agents", "heard", "left", "lines", "number", "phase", "rated", "scene", "silence", "slants", "taken",
+                 "turned", "words")  # fmt: skip
+
+    def __init__(self, number: int, first: int, second: int) -> None:
+        self.number = number
+        self.agents = (first, second)
+        self.phase = Phase.TALKING
+        self.begin(1)
+
+    def begin(self, scene: int) -> None:
+        """Start a scene, counted from 1, with nothing said."""
+        self.scene = scene
+        self.phase = Phase.TALKING
+        self.taken = 0
+        self.silence = 0
+        self.lines: tuple[LineView, ...] = ()
+        #: Which way each of the two leaned when it last did.
+        self.slants: list[float | None] = [None, None]
+        #: What has happened in the middle of the scene.
+        self.turned: str | None = None
+        #: Who has been asked for a score, and who gave one.
+        self.rated: set[int] = set()
+        self.heard: set[int] = set()
+        #: What was said in the turn under way, and whether the speaker has left.
+        self.words: list[str] = []
+        self.left = False
+
+    @property
+    def speaker(self) -> int:
+        """Whose turn it is: they alternate, and so does who begins a scene."""
+        return self.agents[(self.scene - 1 + self.taken) % 2]
+
+    def partner(self, agent: int) -> int:
+        first, second = self.agents
+        return second if agent == first else first
+
+    def acting(self) -> Sequence[int]:
+        """Who is to act next."""
+        if self.phase is Phase.TALKING:
+            return (self.speaker,)
+        if self.phase is Phase.RATING:
+            return [agent for agent in self.agents if agent not in self.rated]
+        return ()
+
+    def say(self, line: LineView, outright: bool) -> None:
+        self.lines = (*self.lines[1 - LINES_IN_MIND :], line)
+        self.words.append(line.content)
+        # Small talk does not take back what somebody thinks.
+        if outright or line.slant:
+            self.slants[self.agents.index(line.speaker_id)] = line.slant
+
+    def agreement(self) -> float | None:
+        """1 where both lean alike, 0 where they could not lean further apart; None until both have leaned."""
+        one, other = self.slants
+        return None if one is None or other is None else 1 - abs(one - other) / 2
+
+    def pass_turn(self) -> None:
+        """The turn is over, whether or not there were words."""
+        self.taken += 1
+        self.silence = 0 if self.words else self.silence + 1
+        self.words = []
+
+
+class Ending:
+    """Says when a scene is over."""
+
+    def __init__(self, stop: StopSettings) -> None:
+        words = [r"\s+".join(map(re.escape, said.split())) for said in stop.said if said.strip()]
+        self._said = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE) if words else None
+        self._silence = stop.silence
+        self._distance = stop.agreement
+
+    def reached(self, pair: Pair, turns: int) -> str | None:
+        """Why the scene is over after the turn under way, or None where it goes on."""
+        if pair.left:
+            return "left"
+        if self._said is not None and any(map(self._said.search, pair.words)):
+            return "said"
+        if pair.words and self._agree(pair):
+            return "agreement"
+        if self._silence is not None and not pair.words and pair.silence + 1 >= self._silence:
+            return "silence"
+        return "turns" if pair.taken + 1 >= turns else None
+
+    def _agree(self, pair: Pair) -> bool:
+        one, other = pair.slants
+        if self._distance is None or one is None or other is None:
+            return False
+        return one * other > 0 and abs(one - other) <= self._distance
+
+
+def half(turns: int) -> int:
+    """Turns after which the turning point comes."""
+    return (turns + 1) // 2
+
+
+def scene_at(settings: DialogueSettings, scene: int) -> SceneSettings:
+    """A scene that a fork took away goes on as the last one that is left."""
+    return settings.scenes[min(scene, len(settings.scenes)) - 1]
+
+
+def pairs_of(settings: DialogueSettings, population: Population, seed: int, world: str) -> list[Pair]:
+    """Who talks to whom. An odd one out talks to nobody."""
+    return [
+        Pair(number, first, second) for number, (first, second) in enumerate(_pairs(settings, population, seed, world))
+    ]
+
+
+def _pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> Sequence[tuple[int, int]]:
+    if isinstance(settings.pairs, tuple):
+        numbers = {name: agent for agent, name in reversed(list(enumerate(population.names)))}
+        return [(_number(first, numbers), _number(second, numbers)) for first, second in settings.pairs]
+    order = list(range(len(population)))
+    if settings.pairs == "random":
+        lots = hashes(derive(seed, world, "pairs"), np.arange(len(order))).tolist()
+        order.sort(key=lots.__getitem__)
+    return list(zip(order[::2], order[1::2], strict=False))
+
+
+def _number(who: Who, numbers: dict[str, int]) -> int:
+    return who if isinstance(who, int) else numbers[who]

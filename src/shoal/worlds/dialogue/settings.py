@@ -1,0 +1,54 @@
+"""What a scenario may say about conversations of two."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Who = str | int
+
+
+class SceneSettings(BaseModel):
+    """One scene of every conversation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    setting: str = Field(default="", description="Where and when it takes place, told to both.")
+    turning_point: str | None = Field(default=None, description="Something that happens in the middle of it.")
+    turns: int | None = Field(
+        default=None, ge=1, le=10_000, description="Turns at most; default: as the dialogue says."
+    )
+
+
+class StopSettings(BaseModel):
+    """When a scene ends before its turns are over."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    said: tuple[str, ...] = Field(default=(), description="When somebody says one of these words.")
+    silence: int | None = Field(default=None, ge=1, description="After so many turns in a row without a word.")
+    agreement: float | None = Field(
+        default=None, ge=0, le=2, description="When what both said last leans the same way, within this distance."
+    )
+
+
+class DialogueSettings(BaseModel):
+    """Conversations of two, side by side."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["dialogue"] = Field(default="dialogue", description="Conversations of two.")
+    pairs: Literal["listed", "random"] | tuple[tuple[Who, Who], ...] = Field(
+        default="listed", description="Who talks to whom: neighbours in the list, drawn by lot, or pairs of names."
+    )
+    turns: int = Field(default=20, ge=1, le=10_000, description="Turns of a scene, at most; the two take them in turn.")
+    scenes: tuple[SceneSettings, ...] = Field(
+        default=(SceneSettings(),), min_length=1, description="Scenes, one after another."
+    )
+    stop: StopSettings = Field(default=StopSettings(), description="When a scene ends early.")
+    score: bool = Field(default=True, description="Whether both say after each scene how it went.")
+
+    def rounds(self) -> int:
+        """The rounds that the longest conversation takes."""
+        return sum((scene.turns or self.turns) + self.score for scene in self.scenes)

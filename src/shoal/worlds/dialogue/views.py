@@ -1,0 +1,47 @@
+"""What the two in a conversation get to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from shoal.types import Observation
+
+
+class LineView(msgspec.Struct, frozen=True, gc=False):
+    """Something one of the two said."""
+
+    speaker_id: int
+    speaker: str
+    content: str
+    topics: tuple[str, ...] = ()
+    #: Which way it leans, -1 to 1: as the speaker says outright, or else read from the words.
+    slant: float = 0.0
+
+
+class DialogueObservation(Observation, frozen=True, kw_only=True):
+    """A moment in a conversation."""
+
+    partner_id: int
+    partner: str
+    #: What the partner's profile says.
+    partner_bio: str
+    #: Scenes and turns are counted from 1.
+    scene: int
+    setting: str
+    #: What has happened in the middle of this scene; None before that.
+    turning_point: str | None
+    turn: int
+    turns: int
+    #: The last lines of this scene, oldest first.
+    lines: tuple[LineView, ...] = ()
+    #: News since the agent's last turn.
+    announcements: tuple[str, ...] = ()
+    #: Whether the scene is over and the agent is asked to RATE it.
+    rating: bool = False
+
+    def sources(self) -> Iterator[tuple[int, object]]:
+        """Who said which line."""
+        for line in self.lines:
+            yield line.speaker_id, line.content

@@ -1,0 +1,143 @@
+"""A person among agents."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shoal.agents.human import Cast, HumanMind
+from shoal.agents.scripted import ScriptedMind
+from shoal.agents.settings import Latency
+from shoal.agents.talker import DialogueMind
+from shoal.agents.unhurried import Unhurried
+from shoal.engine.deliberation import Deliberation, Limits
+from shoal.engine.engine import Engine
+from shoal.journal import Journal
+from shoal.types import Action, Decision, Observation
+from tests.agents.test_talker import NEAR, look, mind_of, people
+from tests.engine.harness import VERSIONS, Ledger
+from tests.worlds.salon import dialogue
+
+
+class Person:
+    """Says the same in every turn, and remembers what was asked."""
+
+    def __init__(self, words: str = "As a human, I see it differently.") -> None:
+        self.seen: list[Observation] = []
+        self._words = words
+
+    async def answer(self, observation: Observation) -> Decision:
+        self.seen.append(observation)
+        return Decision((Action("SAY", {"content": self._words}),))
+
+
+def cast(person: Person, default: DialogueMind | None = None) -> Cast:
+    """The second of two is played."""
+    return Cast(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
+
+
+async def run(mind: Cast, journal: Path, limits: Limits | None = None, stop: asyncio.Event | None = None) -> list[str]:
+    """A conversation of six turns and a score; returns what was committed."""
+    ledger = Ledger()
+    async with Journal.open(journal) as lines:
+        asking = Deliberation(mind, lines, limits or Limits(), VERSIONS)
+        world = dialogue(people(*NEAR), turns=6)
+        await Engine(world, asking, ledger, seed=7).run(10, stop or asyncio.Event())
+    return ledger.digests
+
+
+def test_only_the_played_are_asked_outside_and_may_take_their_time() -> None:
+    mind = cast(Person())
+    assert mind.outside
+    assert [mind.asks(0), mind.asks(1)] == [False, True]
+    assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
+
+
+def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
+    default = Unhurried(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
+    mind = Cast(default, HumanMind(Person().answer), [1])
+    assert [mind.asks(0), mind.asks(1)] == [True, True]
+    assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
+    assert mind.request(look()) == default.request(look())
+
+
+def test_the_others_decide_remember_and_explain_as_ever() -> None:
+    alone, default = mind_of(people(*NEAR)), mind_of(people(*NEAR))
+    mind = cast(Person(), default)
+    seen = look()
+    assert mind.decide(seen) == alone.decide(seen)
+    for one in (mind, alone):
+        one.absorb(seen, Decision((Action("SAY", {"content": "Hm."}),)))
+    assert mind.memory(0) == alone.memory(0)
+    assert mind.explain(seen) == alone.explain(seen)
+    assert mind.opinions() == alone.opinions()
+    mind.change(0, {"stance": -1.0})
+    assert mind.opinions()[0] == default.opinions()[0] == -1.0
+
+
+async def test_nobody_looks_into_the_head_of_a_person() -> None:
+    default = mind_of(people(*NEAR))
+    mind = Cast(default, HumanMind(Person("Hello.").answer), [0])
+    seen = look()
+    before = default.memory(0)
+    decision = await mind.decide(seen)  # type: ignore[misc]
+    assert decision == Decision((Action("SAY", {"content": "Hello."}),))
+    mind.absorb(seen, decision)
+    assert default.memory(0) == before
+    assert mind.memory(0) is None
+    assert mind.explain(seen) == {"played_by": "a person"}
+    assert mind.request(seen) == seen
+
+
+def test_a_mind_that_remembers_nothing_is_no_obstacle() -> None:
+    assert Cast(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
+
+
+async def test_a_person_takes_the_turns_of_one_agent(tmp_path: Path) -> None:
+    person = Person()
+    digests = await run(cast(person), tmp_path / "journal.jsonl")
+    assert [(seen.round, seen.agent) for seen in person.seen] == [(2, 1), (4, 1), (6, 1), (7, 1)]
+    assert len(digests) == 8
+
+
+async def test_what_a_person_decided_is_never_asked_again(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    digests = await run(cast(Person()), journal)
+    again = Person("Something else.")
+    assert await run(cast(again), journal) == digests
+    assert again.seen == []
+
+
+async def test_after_an_interruption_the_person_goes_on_where_they_were(tmp_path: Path) -> None:
+    whole = await run(cast(Person()), tmp_path / "whole.jsonl")
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines(keepends=True)
+    journal = tmp_path / "journal.jsonl"
+    journal.write_text("".join(lines[:-2]))
+    person = Person()
+    assert await run(cast(person), journal) == whole
+    assert [seen.round for seen in person.seen] == [6, 7]
+
+
+async def test_no_deadline_cuts_a_person_short(tmp_path: Path) -> None:
+    class Slow(Person):
+        async def answer(self, observation: Observation) -> Decision:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return await super().answer(observation)
+
+    person = Slow()
+    await run(cast(person), tmp_path / "journal.jsonl", Limits(deadline_seconds=0.0))
+    assert "timeout" not in (tmp_path / "journal.jsonl").read_text()
+    assert len(person.seen) == 4
+
+
+@pytest.mark.parametrize("error", [ValueError("no idea"), OSError("gone")])
+async def test_an_answer_that_fails_is_an_outcome_and_no_crash(tmp_path: Path, error: Exception) -> None:
+    class Clumsy(Person):
+        async def answer(self, observation: Observation) -> Decision:
+            raise error
+
+    assert len(await run(cast(Clumsy()), tmp_path / "journal.jsonl")) == 8
+    assert str(error) in (tmp_path / "journal.jsonl").read_text()
