@@ -30,6 +30,10 @@ class Labels(Sequence[str | None]):
         """People in the slice get the words that the picks point to."""
         self.codes[where] = np.array([self.number(word) for word in words], dtype=np.int32)[picks]
 
+    def put_each(self, where: slice, words: Sequence[str | None]) -> None:
+        """Each person in the slice gets the word at their place."""
+        self.codes[where] = [-1 if word is None else self.number(word) for word in words]
+
     def put_one(self, person: int, word: str | None) -> None:
         if word is not None:
             self.codes[person] = self.number(word)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
-from shoal.scenario.fields import Model, Number, Who
-from shoal.scenario.problems import expected, hint, one_of, wrong
+from shoal.errors import ScenarioInvalid
+from shoal.scenario.entries import located
+from shoal.scenario.fields import Model, Number, Text, Who
+from shoal.scenario.problems import Problem, expected, hint, one_of, refuse, wrong
+from shoal.scenario.sources.edges import Edges, read
 
 GraphKind = Literal["scale-free", "small-world", "homophilous", "none"]
 GRAPHS: tuple[str, ...] = get_args(GraphKind)
 
 
+class EdgeColumns(Model):
+    """Which columns of a file of edges say who follows whom."""
+
+    source: Text = Field(alias="from", description="The column with who follows.")
+    target: Text = Field(alias="to", description="The column with whom they follow.")
+
+
 class FollowSettings(Model):
     """How the follow graph is made."""
 
-    graph: GraphKind = Field(default="scale-free", description="scale-free, small-world, homophilous or none.")
+    graph: GraphKind = Field(
+        default="scale-free", description="scale-free, small-world, homophilous or none; none where there is a file."
+    )
     mean_degree: Annotated[Number, Field(ge=0, le=10_000)] = Field(
         default=8.0, description="How many others a person follows on average."
     )
@@ -30,6 +43,37 @@ class FollowSettings(Model):
     edges: tuple[tuple[Who, Who], ...] = Field(
         default=(), description="[follower, followed] by name or number, in addition to the graph."
     )
+    file: Text | None = Field(
+        default=None, description="Edges in a file, CSV, TSV, text, JSONL or GraphML, in addition to the graph."
+    )
+    columns: EdgeColumns | None = Field(
+        default=None, description="The file's columns; default: those with usual names, else the first two."
+    )
+    by: Text | None = Field(
+        default=None, description="Trait in which the file's ends are found; default: names, usernames, numbers."
+    )
+
+    _from_file: Edges | None = PrivateAttr(default=None)
+
+    @field_validator("file")
+    @classmethod
+    def _located(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else located(value, info)
+
+    @model_validator(mode="after")
+    def _read(self) -> FollowSettings:
+        if self.file is None:
+            return self
+        columns = None if self.columns is None else (self.columns.source, self.columns.target)
+        try:
+            self._from_file = read(Path(self.file), columns)
+        except ScenarioInvalid as error:
+            raise refuse(*(Problem(("file",), text) for text in error.problems)) from error
+        return self
+
+    @property
+    def from_file(self) -> Edges | None:
+        return self._from_file
 
 
 def _settings(value: object) -> object:
@@ -39,6 +83,8 @@ def _settings(value: object) -> object:
         return {"graph": value}
     if not isinstance(value, (Mapping, FollowSettings)):
         raise wrong(expected(f"{one_of(GRAPHS)}, or a mapping of settings", value))
+    if isinstance(value, Mapping) and value.get("file") is not None and "graph" not in value:
+        return {**value, "graph": "none"}
     return value
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.scenario.entries import Person, listed
 from shoal.scenario.follows import FollowSettings
+from shoal.scenario.links import links
 from shoal.scenario.models import Scenario
 from shoal.scenario.people import People
 from shoal.seeds import derive, hashes, uniforms
@@ -197,13 +198,15 @@ def _compressed(count: int, chunks: Iterator[Ints]) -> Graph:
 
 
 def _listed_edges(scenario: Scenario, count: int) -> Ints:
-    """Edges written by hand, as row * count + target."""
+    """Edges written by hand or in files, as row * count + target."""
     numbers = listed(scenario.population)
     edges = [(_number(source, numbers), _number(target, numbers)) for source, target in scenario.follows.edges]
     for entry in scenario.population:
         if isinstance(entry, Person):
             edges += [(numbers[entry.name], numbers[name]) for name in entry.follows]
-    return _unique(np.array([source * count + target for source, target in edges], dtype=np.int64))
+    by_hand = np.array([source * count + target for source, target in edges], dtype=np.int64)
+    in_files = links(scenario.population, scenario.follows)
+    return _unique(np.concatenate([by_hand, in_files.sources * count + in_files.targets]))
 
 
 def _number(who: str | int, numbers: dict[str, int]) -> int:

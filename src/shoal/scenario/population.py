@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.scenario import habits
 from shoal.scenario.columns import Column, Labels
 from shoal.scenario.distributions import GENDERS, Distribution, Interests, Normal
 from shoal.scenario.draws import Floats, picks, quantiles, subsets
-from shoal.scenario.entries import Group, Person, size
+from shoal.scenario.entries import File, Group, Person, Population, headcount, own, placed, size
 from shoal.scenario.models import Scenario
 from shoal.scenario.names import names
 from shoal.scenario.people import People
+from shoal.scenario.sources.roster import Roster
 from shoal.seeds import derive, uniforms
 
 __all__ = ["People", "sample"]
@@ -58,17 +61,20 @@ class _Sampler:
         if self._topic is not None:
             self._words.number(self._topic)
         listed: dict[int, Person] = {}
-        start = 0
-        for number, entry in enumerate(self._entries):
+        rosters: dict[int, Roster] = {}
+        for number, (start, entry) in enumerate(placed(self._entries)):
+            where = slice(start, start + headcount(entry))
             if isinstance(entry, Person):
                 listed[start] = entry
                 self._fill_person(number, entry, start)
+            elif isinstance(entry, Group):
+                self._fill_group(number, entry, where)
             else:
-                self._fill_group(number, entry, slice(start, start + entry.count))
-            start += entry.count if isinstance(entry, Group) else 1
-        people.names = self._names(listed)
+                rosters[start] = entry.roster
+                self._fill_file(number, entry, where)
+        people.names = self._names()
         people.topics = self._words.words
-        people.enlist(listed)
+        people.enlist(listed, rosters, own(self._entries, "username"))
         return people
 
     def _key(self, entry: int, *purpose: str) -> int:
@@ -124,7 +130,9 @@ class _Sampler:
         starts = np.floor(self._uniforms(entry, count, "hours") * _SPREAD).astype(np.int64)
         return np.array(days, dtype=np.uint32)[starts]
 
-    def _fill_interests(self, entry: int, where: slice, choice: Interests, keen_share: float = TOPIC_SHARE) -> None:
+    def _fill_interests(
+        self, entry: int, where: slice, choice: Interests, keen_share: float | Floats = TOPIC_SHARE
+    ) -> None:
         words, count = list(choice.among), where.stop - where.start
         low, high = choice.pick
         sizes = low + np.floor(self._uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
@@ -156,6 +164,7 @@ class _Sampler:
         people.professions.put_one(number, person.profession)
         people.stances[number], people.activity[number] = person.stance, person.activity
         people.active_hours[number] = self._hours(entry, 1, person.active_hours)[0]
+        habits.fill(people.habits, len(people), number, {field: [getattr(person, field)] for field in habits.USUAL})
         self._fill_own_interests(entry, person, number)
         for name, value in person.traits.items():
             _put_trait(people.traits.get(name), number, value)
@@ -165,41 +174,111 @@ class _Sampler:
         if person.interests is None:
             self._fill_interests(entry, slice(number, number + 1), _EVERYDAY, 1.0 if person.stance else TOPIC_SHARE)
             return
-        words = list(person.interests)
-        if self._topic is not None and person.stance and self._topic not in words:
-            words.insert(0, self._topic)
-        self._people.interests[number, : len(words)] = [self._words.number(word) for word in words]
+        row = self._people.interests[number]
+        row[:] = self._codes(person.interests, bool(person.stance), len(row))
 
-    def _names(self, listed: Mapping[int, Person]) -> list[str]:
+    def _names(self) -> list[str]:
         result = names(self._seed, 0, self._people.genders)
-        taken = {person.name for person in listed.values()}
+        given = own(self._entries, "name")
+        taken = set(given.values())
         if taken:
             result = [name if name not in taken else _junior(name, taken) for name in result]
-        for number, person in listed.items():
-            result[number] = person.name
+        for number, name in given.items():
+            result[number] = name
         return result
 
+    def _fill_file(self, entry: int, file: File, where: slice) -> None:
+        people, roster = self._people, file.roster
+        if file.group is not None:
+            people.groups.put(where, [file.group], np.zeros(roster.count, dtype=np.int64))
+        people.ages[where] = _numbers(roster.column("age"), -1)
+        people.genders[where] = [-1 if word is None else GENDERS.index(word) for word in roster.column("gender")]
+        people.countries.put_each(where, roster.column("country"))
+        people.professions.put_each(where, roster.column("profession"))
+        people.stances[where] = _numbers(roster.column("stance"), _usual("stance"))
+        people.activity[where] = _numbers(roster.column("activity"), _usual("activity"))
+        hours = self._hours(entry, roster.count, None)
+        stated = [(row, value) for row, value in enumerate(roster.column("active_hours")) if value is not None]
+        hours[[row for row, _ in stated]] = [_mask(value) for _, value in stated]
+        people.active_hours[where] = hours
+        habits.fill(people.habits, len(people), where.start, {field: roster.column(field) for field in habits.USUAL})
+        self._fill_file_interests(entry, roster, where)
+        for name, values in roster.traits.items():
+            _put_traits(people.traits[name], where, values)
 
-def _width(entries: tuple[Person | Group, ...], topic: str | None) -> int:
+    def _fill_file_interests(self, entry: int, roster: Roster, where: slice) -> None:
+        """As for people written by hand: who has an opinion cares about the topic."""
+        stances, given = self._people.stances[where], roster.column("interests")
+        rows = self._people.interests[where]
+        stated = [row for row, words in enumerate(given) if words is not None]
+        if len(stated) < roster.count:
+            self._fill_interests(entry, where, _EVERYDAY, np.where(stances != 0, 1.0, TOPIC_SHARE))
+        known: dict[tuple[tuple[str, ...], bool], list[int]] = {}
+        codes = []
+        for row, keen in zip(stated, (stances[stated] != 0).tolist(), strict=True):
+            if (given[row], keen) not in known:
+                known[given[row], keen] = self._codes(given[row], keen, rows.shape[1])
+            codes.append(known[given[row], keen])
+        if codes:
+            rows[stated] = codes
+
+    def _codes(self, interests: Sequence[str], keen: bool, width: int) -> list[int]:
+        words = list(interests)
+        if self._topic is not None and keen and self._topic not in words:
+            words.insert(0, self._topic)
+        return [*(self._words.number(word) for word in words), *[-1] * (width - len(words))]
+
+
+def _width(entries: Population, topic: str | None) -> int:
     """The most interests that anybody can have."""
     widths = [1]
     for entry in entries:
         if isinstance(entry, Person) and entry.interests is not None:
             widths.append(len(entry.interests))
+        elif isinstance(entry, File):
+            given = entry.roster.column("interests")
+            widths.append(max(_EVERYDAY.pick[1] if words is None else len(words) for words in given))
         else:
             choice = entry.interests if isinstance(entry, Group) and entry.interests is not None else _EVERYDAY
             widths.append(min(choice.pick[1], len(choice.among)))
     return max(widths) + (topic is not None)
 
 
-def _trait_columns(entries: tuple[Person | Group, ...], count: int) -> dict[str, Column]:
+def _trait_columns(entries: Population, count: int) -> dict[str, Column]:
     """A column of numbers for a trait that is a number wherever it is stated, a column of texts for any other."""
     numeric: dict[str, bool] = {}
     for entry in entries:
-        for name, value in entry.traits.items():
-            is_text = isinstance(value, (str, dict, list, bool)) or value is None
+        if isinstance(entry, File):
+            texts = {name: _has_texts(values) for name, values in entry.roster.traits.items()}
+        else:
+            texts = {name: _is_text(value) for name, value in entry.traits.items()}
+        for name, is_text in texts.items():
             numeric[name] = numeric.get(name, True) and not is_text
     return {name: np.full(count, np.nan) if is_number else Labels(count) for name, is_number in numeric.items()}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, (str, dict, list, bool)) or value is None
+
+
+def _has_texts(values: Sequence[object]) -> bool:
+    return any(_is_text(value) for value in values if value is not None)
+
+
+def _put_traits(column: Column, where: slice, values: Sequence[Any]) -> None:
+    if isinstance(column, Labels):
+        column.put_each(where, [None if value is None else str(value) for value in values])
+    else:
+        column[where] = _numbers(values, np.nan)
+
+
+def _numbers(values: Sequence[float | None], otherwise: float) -> list[float]:
+    return [otherwise if value is None else value for value in values]
+
+
+def _usual(field: str) -> float:
+    """What somebody has who does not say."""
+    return float(Person.model_fields[field].default)
 
 
 def _put_trait(column: Column | None, number: int, value: object) -> None:

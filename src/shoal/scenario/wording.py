@@ -1,0 +1,74 @@
+"""What pydantic finds wrong with one value, in our words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic_core import ErrorDetails
+
+from shoal.scenario.problems import expected, hint, one_of
+
+#: What was expected, by the type of pydantic's error.
+_EXPECTED: Mapping[str, str] = {
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "int_parsing_size": "a smaller whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping of settings",
+    "model_attributes_type": "a mapping of settings",
+    "datetime_type": "a date and time such as 2026-01-01T08:00",
+    "datetime_parsing": "a date and time such as 2026-01-01T08:00",
+    "datetime_from_date_parsing": "a date and time such as 2026-01-01T08:00",
+    "datetime_object_invalid": "a date and time such as 2026-01-01T08:00",
+}
+_LIMITS: Mapping[str, tuple[str, str]] = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def worded(details: ErrorDetails) -> str:
+    """One line about one mistake that pydantic found."""
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    if kind in _EXPECTED:
+        return expected(_EXPECTED[kind], value)
+    if kind in _LIMITS:
+        word, key = _LIMITS[kind]
+        limit = context[key]
+        return f"must be {word} {int(limit) if limit == int(limit) else limit:,}, found {value}"
+    speak = _SPECIAL.get(kind)
+    return speak(context, value) if speak else details["msg"]
+
+
+def _literal(context: Mapping[str, Any], value: Any) -> str:
+    words = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
+    return expected(one_of(words), value) + hint(value, words)
+
+
+def _too_long(context: Mapping[str, Any], value: Any) -> str:
+    what = " characters" if isinstance(value, str) else ""
+    return f"at most {context['max_length']}{what} are possible, found {context['actual_length']}"
+
+
+_SPECIAL: Mapping[str, Callable[[Mapping[str, Any], Any], str]] = {
+    "literal_error": _literal,
+    "too_long": _too_long,
+    "too_short": lambda context, value: "must not be empty",
+    "string_too_long": lambda context, value: f"at most {context['max_length']} characters are possible",
+    "string_too_short": lambda context, value: "must not be empty",
+    "shoal_world": lambda context, value: expected("a mapping of settings such as {kind: room}", value),
+    "shoal_mind": lambda context, value: expected("heuristic, scripted, or a mapping of settings", value),
+}
