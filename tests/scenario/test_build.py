@@ -13,14 +13,20 @@ from shoal.scenario.build import build
 from shoal.scenario.files import validate
 from shoal.scenario.inject import load_events
 from shoal.types import Event, Notice, Timeline
+from shoal.worlds.room.views import RoomObservation
 
 PEOPLE: dict[str, Any] = {"population": [{"name": name} for name in ("Ada", "Ben", "Cid")], "rounds": 9}
 
 
 def begun(scenario: dict[str, Any], round: int, world: str = "twitter") -> list[Event | Notice]:
     """What is made to happen up to a round."""
-    built = build(Timeline(validate(scenario))).worlds[world]
-    return [event for n in range(round + 1) for event in built.begin(n)]
+    built = build(Timeline(validate(scenario)))
+    happened: list[Event | Notice] = []
+    for n in range(round + 1):
+        due = built.agendas[world].due(n)
+        built.worlds[world].begin(n)
+        happened += [event for happening in due for event in built.worlds[world].happen(n, happening)]
+    return happened
 
 
 def test_posts_are_made_by_whom_the_event_names() -> None:
@@ -88,3 +94,16 @@ def test_a_wrong_injection_is_answered_with_its_place(tmp_path: Path, text: str,
     file.write_text(text)
     with pytest.raises(ScenarioInvalid, match=expected.replace("?", r"\?")):
         load_events(file, validate(PEOPLE), 4)
+
+
+def test_relationships_that_people_bring_along_hold_in_a_room() -> None:
+    people = [
+        {"name": "Ada", "traits": {"relationships": [["Ben", "your neighbour"], ["Somebody else", "an aunt"]]}},
+        {"name": "Ben", "traits": {"relationships": "none worth mentioning"}},
+    ]
+    room = build(Timeline(validate({"population": people, "worlds": ["room"], "rounds": 2}))).worlds["room"]
+    looks = [look for look in room.observe(1, [0, 1]) if isinstance(look, RoomObservation)]
+    assert [[(tie.agent, tie.relation) for tie in look.relations] for look in looks] == [
+        [("Ben", "your neighbour")],
+        [("Ada", "your neighbour")],
+    ]

@@ -168,7 +168,7 @@ def test_values_can_be_changed_by_their_path() -> None:
     assert (changed.time.minutes_per_round, group.count, group.activity) == (30, 50, Beta(beta=(1, 9)))
     assert isinstance(group.age, Normal)
     assert group.age.normal == (60, 15)
-    assert (list(changed.worlds), changed.worlds["twitter"].visibility) == (["twitter", "reddit"], 2)
+    assert (list(changed.worlds), vars(changed.worlds["twitter"])["visibility"]) == (["twitter", "reddit"], 2)
     assert (changed.follows.graph, changed.topic, changed.events[0].world) == ("small-world", "no", None)
     assert scenario.time.minutes_per_round == 60
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from shoal.scenario.entries import size
 from shoal.scenario.files import load, parse
 from shoal.scenario.graphs import follow_graph
 from shoal.scenario.population import sample
@@ -30,11 +31,16 @@ def test_the_starter_explains_itself() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_load_and_give_people_and_a_graph(path: Path) -> None:
+def test_examples_load_and_give_people(path: Path) -> None:
     scenario = load(path)
+    assert len(set(sample(scenario).names)) == size(scenario.population)
+
+
+@pytest.mark.parametrize("name", ["rumour", "debate"])
+def test_on_platforms_people_follow_one_another(name: str) -> None:
+    scenario = load(next(path for path in EXAMPLES if path.stem == name))
     people = sample(scenario)
-    assert len(people) >= 100
-    assert follow_graph(scenario, people).edges > len(people)
+    assert follow_graph(scenario, people).edges > len(people) >= 100
 
 
 def test_the_rumour_is_two_hundred_people_for_a_day() -> None:

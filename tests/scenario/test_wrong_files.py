@@ -43,7 +43,7 @@ WRONG = [
     ),
     (
         "population: {}",
-        "1:13: population: expected a person with a `name` or a group with a `count`, found an empty mapping",
+        "1:13: population: expected a person (`name`), a group (`count`) or a `file` of people, found an empty mapping",
     ),
     (
         "population: 200",
@@ -51,7 +51,7 @@ WRONG = [
     ),
     (
         "population:\n- 200\n- {count: 3}",
-        "2:3: population.0: expected a person with a `name` or a group with a `count`, found 200",
+        "2:3: population.0: expected a person (`name`), a group (`count`) or a `file` of people, found 200",
     ),
     (
         "population:\n- {name: Bo, count: 3}",
@@ -59,7 +59,7 @@ WRONG = [
     ),
     (
         "population:\n- {age: 3}",
-        "2:3: population.0: expected a person with a `name` or a group with a `count`, found neither",
+        "2:3: population.0: expected a person (`name`), a group (`count`) or a `file` of people, found none of them",
     ),
     (
         "population: {count: 5, age: old}",
@@ -247,8 +247,8 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nworlds: {square: {visibility: 2}}",
-        "2:18: worlds.square: missing field 'kind'; a world that is not called twitter or reddit must "
-        "say which of them it is",
+        "2:18: worlds.square: missing field 'kind'; a world that is not called twitter, reddit, room or "
+        "dialogue must say which of them it is",
     ),
     (
         "population: {count: 5}\nworlds: {Square: {kind: twitter}}",
@@ -269,7 +269,8 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nworlds: {twitter: {kind: redit}}",
-        "2:26: worlds.twitter.kind: expected twitter or reddit, found 'redit'; did you mean 'reddit'?",
+        "2:26: worlds.twitter.kind: unknown kind of world 'redit', expected twitter, reddit, room or "
+        "dialogue; did you mean 'reddit'?",
     ),
     (
         "population: {count: 5}\nworlds: {twitter: {actions: [LIKE_POSTS]}}",
@@ -326,7 +327,8 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nevents: [{round: 2}]",
-        "2:10: events.0: an event needs a `post` or a `broadcast`, found neither",
+        "2:10: events.0: an event needs one of post, broadcast, hear, see, think, goal, location, change, "
+        "mute, stop or skip, found none of them",
     ),
     (
         "population: {count: 5}\nevents: [{post: hi, round: 25}]",
@@ -521,7 +523,7 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nevents: [{post: a, broadcast: b}]",
-        "2:10: events.0: an event is a `post` or a `broadcast`, not both",
+        "2:10: events.0: an event is one thing, found post and broadcast; write them as two events",
     ),
     (
         "population: {count: 5}\ntime: {agents_per_hour_min: 9, agents_per_hour_max: 3}",

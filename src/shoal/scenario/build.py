@@ -4,30 +4,53 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter
 
 from shoal.agents.heuristic import HeuristicMind, Manner
+from shoal.agents.human import Answer, Cast, HumanMind
+from shoal.agents.roommate import RoomMind
 from shoal.agents.scripted import ScriptedMind
-from shoal.agents.settings import Latency, ScriptedSettings
+from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings
+from shoal.agents.talker import DialogueMind
 from shoal.agents.unhurried import Unhurried
+from shoal.engine.agenda import Agenda, Rule
 from shoal.engine.deliberation import Limits
-from shoal.errors import ScenarioInvalid
+from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.journal import digest
+from shoal.scenario import custom
+from shoal.scenario.crosscheck import knows
 from shoal.scenario.entries import MOST_FOLLOWED, RANDOM
-from shoal.scenario.events import BroadcastEvent, Event, PostEvent
+from shoal.scenario.events import (
+    BroadcastEvent,
+    ChangeEvent,
+    DeclaredEvent,
+    Event,
+    MuteEvent,
+    PostEvent,
+    SkipEvent,
+    StimulusEvent,
+    StopEvent,
+)
 from shoal.scenario.graphs import follow_graph
-from shoal.scenario.models import Scenario
+from shoal.scenario.interventions import Intervention
+from shoal.scenario.models import OwnMindSettings, OwnWorldSettings, Scenario
 from shoal.scenario.population import People, sample
 from shoal.seeds import derive
-from shoal.types import MAX_ACTIONS_PER_TURN, Graph, Mind, Timeline, World
-from shoal.worlds.social.platform import Given, Platform
-from shoal.worlds.social.settings import SocialEvent
-from shoal.worlds.social.words import Reader
+from shoal.types import MAX_ACTIONS_PER_TURN, Decision, Graph, Happening, Mind, Observation, Timeline, World
+from shoal.worlds.clock import Clock
+from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.given import Given
+from shoal.worlds.room.room import Room
+from shoal.worlds.room.settings import RoomSettings
+from shoal.worlds.social.platform import Platform
+from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.words import Reader
 
-DeclaredEvent = PostEvent | BroadcastEvent
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(Event)
 
 
@@ -41,20 +64,52 @@ class Simulation:
     people: People
     worlds: Mapping[str, World]
     minds: Mapping[str, Mind]
+    agendas: Mapping[str, Agenda]
 
 
-def build(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Simulation:
-    """People, worlds and minds, as the scenario declares them and as forks have changed it since."""
+def build(
+    history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = (), answer: Answer | None = None
+) -> Simulation:
+    """People, worlds and minds, as the scenario declares them and as forks have changed it since.
+
+    Where a person plays somebody, `answer` asks that person; what is in the journal already is never asked.
+    """
     scenario, latest = history.first, history.at(history_end(history))
     people = sample(scenario)
-    graph = follow_graph(scenario, people)
     events = [*_scheduled(history), *(_Placed("inject", n, event) for n, event in enumerate(injected))]
-    reader = Reader(people.topics, scenario.topic)
-    given = Given(people, graph, history.map(lambda version: version.time), scenario.seed, reader)
-    worlds = {name: _world(name, history, given, events) for name in scenario.worlds}
-    minds = {name: _mind(name, history, people, reader) for name in scenario.worlds}
-    limits = Limits(latest.max_workers, latest.deadline_seconds)
-    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds)
+    time = history.map(lambda version: version.time)
+    given = Given(
+        population=people,
+        graph=follow_graph(scenario, people),
+        time=time,
+        clock=clock_of(history, injected),
+        seed=scenario.seed,
+        reader=Reader(people.topics, scenario.topic),
+    )
+    worlds = {name: _world(name, history, given) for name in scenario.worlds}
+    minds = {name: _mind(name, history, given, worlds[name]) for name in scenario.worlds}
+    if scenario.play:
+        minds = {name: _played(mind, scenario, given, answer) for name, mind in minds.items()}
+    agendas = {name: _agenda(name, history, given, events) for name in scenario.worlds}
+    limits = Limits(latest.max_workers, latest.deadline_seconds, latest.metrics)
+    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas)
+
+
+def clock_of(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
+    """Simulated time, with what is skipped."""
+    events = [*(placed.event for placed in _scheduled(history)), *injected]
+    return Clock(history.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
+
+
+def check_classes(scenario: Scenario) -> None:
+    """Find every class of the user's own that a scenario names; ScenarioInvalid where one cannot be found."""
+    for name, world in scenario.worlds.items():
+        if isinstance(world, OwnWorldSettings):
+            custom.world(world.kind, f"worlds.{name}.kind")
+            if world.mind is not None:
+                custom.mind(world.mind, f"worlds.{name}.mind")
+    if isinstance(scenario.mind, OwnMindSettings):
+        custom.mind(scenario.mind.kind, "mind.kind")
 
 
 def declared(event: Mapping[str, Any]) -> DeclaredEvent:
@@ -65,6 +120,92 @@ def declared(event: Mapping[str, Any]) -> DeclaredEvent:
 def history_end(history: Timeline[Scenario]) -> int:
     """The round from which on nothing about the scenario changes any more."""
     return max((since for since, _ in history.changes), default=0)
+
+
+# Worlds and minds
+
+
+def _world(name: str, history: Timeline[Scenario], given: Given) -> World:
+    settings: Timeline[Any] = history.map(lambda version: version.worlds[name])
+    match settings.first:
+        case SocialSettings():
+            return Platform(name, settings, given)
+        case RoomSettings():
+            return Room(name, settings, given)
+        case DialogueSettings():
+            return Dialogue(name, settings, given)
+        case OwnWorldSettings(kind=kind, settings=own):
+            field = f"worlds.{name}.kind"
+            world: World = custom.made(custom.world(kind, field), field, name, given, own)
+            return world
+    raise AssertionError(settings.first)
+
+
+def _mind(name: str, history: Timeline[Scenario], given: Given, world: World) -> Mind:
+    settings = history.first.mind
+    match settings:
+        case ScriptedSettings():
+            mind: Mind = ScriptedMind.from_turns(settings, given.population.names, name)
+        case OwnMindSettings(kind=kind, settings=own):
+            mind = _own_mind(kind, "mind.kind", given, own)
+        case HeuristicSettings():
+            mind = _heuristic(name, history, given, world)
+    return _unhurried(mind, settings.latency, given.seed)
+
+
+def _heuristic(name: str, history: Timeline[Scenario], given: Given, world: World) -> Mind:
+    """The offline mind that suits the world."""
+    manners = history.map(lambda version: _manner(version, name))
+    settings = manners.map(lambda manner: manner.settings)
+    match history.first.worlds[name]:
+        case SocialSettings():
+            return HeuristicMind(given.population, manners, given.seed, name, given.reader)
+        case RoomSettings():
+            return RoomMind(given.population, manners, given.seed, name, given.reader)
+        case DialogueSettings():
+            return DialogueMind(given.population, settings, given.seed, name, given.reader)
+        case OwnWorldSettings(mind=kind):
+            return _own_worlds_mind(name, kind, given, world)
+
+
+def _own_worlds_mind(name: str, kind: str | None, given: Given, world: World) -> Mind:
+    if kind is not None:
+        return _own_mind(kind, f"worlds.{name}.mind", given, {})
+    usual = getattr(world, "mind", None)
+    if isinstance(usual, type) and issubclass(usual, Mind):
+        mind: Mind = custom.made(usual, f"worlds.{name}.kind", given, {})
+        return mind
+    raise ScenarioInvalid(
+        [f"worlds.{name}: the heuristic mind knows only Shoal's own worlds; name a class with `mind: module:Class`"]
+    )
+
+
+def _own_mind(kind: str, field: str, given: Given, settings: Mapping[str, Any]) -> Mind:
+    mind: Mind = custom.made(custom.mind(kind, field), field, given, settings)
+    return mind
+
+
+def _manner(scenario: Scenario, world: str) -> Manner:
+    assert isinstance(scenario.mind, HeuristicSettings)
+    actions = getattr(scenario.worlds[world], "actions", None)
+    return Manner(scenario.mind, actions, scenario.time.minutes_per_round)
+
+
+def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
+    return mind if latency is None else Unhurried(mind, latency, seed)
+
+
+def _played(mind: Mind, scenario: Scenario, given: Given, answer: Answer | None) -> Mind:
+    names = list(given.population.names)
+    agents = [who if isinstance(who, int) else names.index(who) for who in scenario.play]
+    return Cast(mind, HumanMind(answer or _nobody), agents)
+
+
+async def _nobody(observation: Observation) -> Decision:
+    raise RunRefused(f"{observation.name} is played by a person; go on from a terminal with `shoal resume`")
+
+
+# What is made to happen
 
 
 class _Placed(NamedTuple):
@@ -86,62 +227,113 @@ def _scheduled(history: Timeline[Scenario]) -> list[_Placed]:
     ]
 
 
-def _world(name: str, history: Timeline[Scenario], given: Given, events: Sequence[_Placed]) -> Platform:
-    mine = [placed for placed in events if placed.event.world in (None, name)]
-    resolved = _resolved(mine, name, given)
-    return Platform(name, history.map(lambda version: version.worlds[name]), replace(given, events=resolved))
+def _agenda(name: str, history: Timeline[Scenario], given: Given, events: Sequence[_Placed]) -> Agenda:
+    known = history.first.worlds[name]
+    mine = [placed for placed in events if placed.event.world in (None, name) and knows(known, placed.event)]
+    casting = _Casting(name, given)
+    scheduled = [
+        (placed.event.round, happening)
+        for placed in mine
+        if (happening := casting.happening(placed, placed.event.round)) is not None
+    ]
+    return Agenda(scheduled, _rules(name, history, casting))
 
 
-def _resolved(events: Sequence[_Placed], world: str, given: Given) -> list[SocialEvent]:
-    """Events with names turned into numbers."""
-    numbers = {name: agent for agent, name in enumerate(given.population.names)} if events else {}
-    posted: Counter[tuple[int, int]] = Counter()
-    resolved = []
-    for source, place, event in events:
-        if isinstance(event, BroadcastEvent):
-            to = tuple(who if isinstance(who, int) else numbers[who] for who in event.to)
-            resolved.append(SocialEvent(event.round, event.broadcast, to=to))
-        else:
-            author = _author(event.by, derive(given.seed, world, source, place), numbers, given.graph)
-            author = _with_room(author, event, posted, len(numbers))
-            resolved.append(SocialEvent(event.round, event.post, author, number=posted[author, event.round]))
-            posted[author, event.round] += 1
-    return resolved
+def _rules(name: str, history: Timeline[Scenario], casting: _Casting) -> list[Rule]:
+    """The interventions of each version of the scenario, in force while it is."""
+    sinces = [0, *(since for since, _ in history.changes)]
+    rules = []
+    for since, until, version in zip(sinces, [*sinces[1:], None], history.versions(), strict=True):
+        for place, intervention in enumerate(version.interventions):
+            if intervention.world in (None, name):
+                rules.append(_rule(intervention, place, (since, until), casting, version.worlds[name]))
+    return rules
 
 
-def _author(by: str | int, lot: int, numbers: Mapping[str, int], graph: Graph) -> int:
-    if isinstance(by, int):
-        return by
-    if by in numbers:
-        return numbers[by]
-    if by == MOST_FOLLOWED and graph.edges:
-        return int(np.argmax(np.bincount(graph.targets)))
-    return lot % len(numbers)
+def _rule(
+    intervention: Intervention, place: int, force: tuple[int, int | None], casting: _Casting, world: object
+) -> Rule:
+    condition = intervention.condition
+    happenings = [
+        casting.happening(_Placed(f"intervention {place}", n, event), None)
+        for n, event in enumerate(intervention.do)
+        if knows(world, event)
+    ]
+    return Rule(
+        key=digest(intervention.model_dump(mode="json")),
+        name=intervention.name or intervention.when,
+        condition=condition.holds,
+        happenings=tuple(happening for happening in happenings if happening is not None),
+        times=intervention.times,
+        pause=intervention.pause,
+        since=force[0],
+        until=force[1],
+        words=condition.asked.get("total_said", ()),
+    )
 
 
-def _with_room(author: int, event: PostEvent, posted: Counter[tuple[int, int]], people: int) -> int:
-    """Whoever posts has a limited number of events in a round; where anybody may post, the next one does."""
-    for candidate in range(author, author + (people if event.by == RANDOM else 1)):
-        if posted[candidate % people, event.round] < MAX_ACTIONS_PER_TURN:
-            return candidate % people
-    raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {event.round}"])
+class _Casting:
+    """Turns declared events into happenings in one world: names become numbers, and lots are drawn."""
 
+    def __init__(self, world: str, given: Given) -> None:
+        self._world = world
+        self._given = given
+        self._numbers: dict[str, int] = {}
+        self._posted: Counter[tuple[int, int]] = Counter()
 
-def _mind(world: str, history: Timeline[Scenario], people: People, reader: Reader) -> Mind:
-    scenario = history.first
-    settings = history.map(lambda version: version.mind)
-    if isinstance(settings.first, ScriptedSettings):
-        mind: Mind = ScriptedMind.from_turns(settings.first, people.names, world)
-    else:
-        manners = history.map(lambda version: _manner(version, world))
-        mind = HeuristicMind(people, manners, scenario.seed, world, reader)
-    return _unhurried(mind, settings.first.latency, scenario.seed)
+    def happening(self, placed: _Placed, round: int | None) -> Happening | None:
+        """The happening of a round, or of whichever round a condition comes true in."""
+        event = placed.event
+        match event:
+            case PostEvent():
+                return Happening("post", event.post, self._author(placed, event, round))
+            case BroadcastEvent():
+                return Happening("broadcast", event.broadcast, to=self._all(event.to))
+            case StimulusEvent():
+                source = None if event.by is None else self._all([event.by])[0]
+                return Happening(event.kind, event.content, source, to=self._all(event.to))
+            case ChangeEvent():
+                told = ", ".join(f"{trait} = {value}" for trait, value in event.change.items())
+                return Happening("change", told, to=self._all(event.to), args=event.change)
+            case MuteEvent():
+                told = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
+                return Happening("mute", told, to=self._all(event.mute), args={"rounds": event.rounds})
+            case StopEvent():
+                return Happening("stop", event.stop)
+            case SkipEvent():
+                return Happening("skip", f"{event.skip} minutes", args={"minutes": event.skip})
+        raise AssertionError(event)
 
+    def _all(self, people: Sequence[str | int]) -> tuple[int, ...]:
+        return tuple(who if isinstance(who, int) else self._number(who) for who in people)
 
-def _manner(scenario: Scenario, world: str) -> Manner:
-    assert not isinstance(scenario.mind, ScriptedSettings)
-    return Manner(scenario.mind, scenario.worlds[world].actions)
+    def _number(self, name: str) -> int:
+        if not self._numbers:
+            self._numbers = {name: agent for agent, name in enumerate(self._given.population.names)}
+        return self._numbers[name]
 
+    def _author(self, placed: _Placed, event: PostEvent, round: int | None) -> int:
+        lot = derive(self._given.seed, self._world, placed.source, placed.place)
+        author = self._chosen(event.by, lot, self._given.graph)
+        if round is None:
+            return author
+        author = self._with_room(author, event, round)
+        self._posted[author, round] += 1
+        return author
 
-def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
-    return mind if latency is None else Unhurried(mind, latency, seed)
+    def _chosen(self, by: str | int, lot: int, graph: Graph) -> int:
+        if isinstance(by, int):
+            return by
+        if by == MOST_FOLLOWED and graph.edges:
+            return int(np.argmax(np.bincount(graph.targets)))
+        if by in (RANDOM, MOST_FOLLOWED):
+            return lot % len(self._given.population)
+        return self._number(by)
+
+    def _with_room(self, author: int, event: PostEvent, round: int) -> int:
+        """Whoever posts has a limited number of events in a round; where anybody may post, the next one does."""
+        people = len(self._given.population)
+        for candidate in range(author, author + (people if event.by == RANDOM else 1)):
+            if self._posted[candidate % people, round] < MAX_ACTIONS_PER_TURN:
+                return candidate % people
+        raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {round}"])

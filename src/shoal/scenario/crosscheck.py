@@ -9,20 +9,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Protocol
 
-from shoal.agents.settings import HeuristicSettings, ScriptedSettings, ScriptedTurn
-from shoal.scenario.entries import MAX_PEOPLE, MOST_FOLLOWED, RANDOM, Group, Person, listed, size
-from shoal.scenario.events import BroadcastEvent, PostEvent
+from shoal.agents.settings import ScriptedSettings, ScriptedTurn
+from shoal.scenario.conditions import OPINIONS
+from shoal.scenario.entries import MAX_PEOPLE, MOST_FOLLOWED, RANDOM, File, Person, Population, listed, size
+from shoal.scenario.events import (
+    STIMULI,
+    BroadcastEvent,
+    ChangeEvent,
+    DeclaredEvent,
+    MuteEvent,
+    PostEvent,
+    SkipEvent,
+    StimulusEvent,
+    kind_of,
+)
 from shoal.scenario.follows import FollowSettings
+from shoal.scenario.interventions import Intervention
 from shoal.scenario.problems import Path, Problem, hint
 from shoal.types import MAX_ACTIONS_PER_TURN
+from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.clock import TimeSettings
+from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.room.room import Room
+from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.social.rules import ACTIONS
 from shoal.worlds.social.settings import SocialSettings
 
-Entries = tuple[Person | Group, ...]
-Events = Sequence[PostEvent | BroadcastEvent]
-Mind = HeuristicSettings | ScriptedSettings
+Entries = Population
+Events = Sequence[DeclaredEvent]
+Interventions = Sequence[Intervention]
 _Mention = tuple[Path, str | int]
 
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
@@ -39,7 +57,9 @@ def people(entries: Entries, topic: str | None) -> Iterator[Problem]:
     yield from _repeated(entries, "username")
     words = {topic} if topic else set()
     for entry in entries:
-        if entry.interests is not None:
+        if isinstance(entry, File):
+            words.update(*(given for given in entry.roster.column("interests") if given is not None))
+        elif entry.interests is not None:
             words |= set(entry.interests if isinstance(entry, Person) else entry.interests.among)
     if len(words) > MAX_TOPICS:
         yield Problem(("population",), f"{len(words):,} different interests; at most {MAX_TOPICS:,} are possible")
@@ -56,34 +76,112 @@ def _repeated(entries: Entries, field: str) -> Iterator[Problem]:
             yield Problem(("population", index, field), f"{value!r} is already the {field} of population.{first}")
 
 
-def references(entries: Entries, follows: FollowSettings, events: Events, mind: Mind) -> Iterator[Problem]:
+class Declared(Protocol):
+    """The parts of a scenario that speak of people."""
+
+    @property
+    def population(self) -> Entries: ...
+    @property
+    def follows(self) -> FollowSettings: ...
+    @property
+    def events(self) -> Events: ...
+    @property
+    def interventions(self) -> Interventions: ...
+    @property
+    def mind(self) -> object: ...
+    @property
+    def worlds(self) -> Mapping[str, object]: ...
+    @property
+    def play(self) -> Sequence[str | int]: ...
+
+
+def references(declared: Declared) -> Iterator[Problem]:
     """People who are spoken of but do not exist, and people who would follow themselves."""
+    entries = declared.population
     names, total = listed(entries), size(entries)
-    for path, who in _mentions(entries, follows, events, mind):
+    for path, who in _mentions(declared):
         if text := _unknown(who, names, total):
             yield Problem(path, text, _NUMBERS if isinstance(who, int) else _NAMES)
     for index, entry in enumerate(entries):
         if isinstance(entry, Person) and entry.name in entry.follows:
             place = entry.follows.index(entry.name)
             yield Problem(("population", index, "follows", place), f"{entry.name!r} cannot follow themselves")
-    yield from _bad_edges(follows, names)
+    yield from _bad_edges(declared.follows, names)
+    yield from _bad_pairs(declared.worlds, names)
+    yield from _bad_relations(declared.worlds, names)
 
 
-def _mentions(entries: Entries, follows: FollowSettings, events: Events, mind: Mind) -> Iterator[_Mention]:
-    for index, entry in enumerate(entries):
+def _mentions(declared: Declared) -> Iterator[_Mention]:
+    for index, entry in enumerate(declared.population):
         if isinstance(entry, Person):
             yield from ((("population", index, "follows", place), who) for place, who in enumerate(entry.follows))
-    for index, edge in enumerate(follows.edges):
+    for index, edge in enumerate(declared.follows.edges):
         yield from ((("follows", "edges", index, end), who) for end, who in enumerate(edge))
-    for index, event in enumerate(events):
-        if isinstance(event, BroadcastEvent):
-            yield from ((("events", index, "to", place), who) for place, who in enumerate(event.to))
-        elif event.by not in (RANDOM, MOST_FOLLOWED):
-            yield ("events", index, "by"), event.by
-    yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _turns(mind))
+    for path, event in _all_events(declared.events, declared.interventions):
+        yield from _mentioned_by(path, event)
+    for index, intervention in enumerate(declared.interventions):
+        asked = intervention.condition.asked
+        yield from ((("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ())))
+    for name, world in declared.worlds.items():
+        yield from _mentioned_in(("worlds", name), world)
+    yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _turns(declared.mind))
+    yield from ((("play", index), who) for index, who in enumerate(declared.play))
 
 
-def _turns(mind: Mind) -> Iterable[tuple[int, ScriptedTurn]]:
+def _all_events(events: Events, interventions: Interventions) -> Iterator[tuple[Path, DeclaredEvent]]:
+    yield from ((("events", index), event) for index, event in enumerate(events))
+    for index, intervention in enumerate(interventions):
+        yield from ((("interventions", index, "do", place), event) for place, event in enumerate(intervention.do))
+
+
+def _mentioned_by(path: Path, event: DeclaredEvent) -> Iterator[_Mention]:
+    if isinstance(event, PostEvent):
+        if event.by not in (RANDOM, MOST_FOLLOWED):
+            yield (*path, "by"), event.by
+    elif isinstance(event, MuteEvent):
+        yield from (((*path, "mute", place), who) for place, who in enumerate(event.mute))
+    elif isinstance(event, BroadcastEvent | StimulusEvent | ChangeEvent):
+        if isinstance(event, StimulusEvent) and event.by is not None:
+            yield (*path, "by"), event.by
+        yield from (((*path, "to", place), who) for place, who in enumerate(event.to))
+
+
+def _mentioned_in(path: Path, world: object) -> Iterator[_Mention]:
+    if isinstance(world, RoomSettings):
+        for index, relation in enumerate(world.relations):
+            place = (*path, "relations", index, "between")
+            yield from (((*place, end), who) for end, who in enumerate(relation.between))
+    elif isinstance(world, DialogueSettings) and not isinstance(world.pairs, str):
+        for index, pair in enumerate(world.pairs):
+            yield from (((*path, "pairs", index, end), who) for end, who in enumerate(pair))
+
+
+def _bad_pairs(worlds: Mapping[str, object], names: Mapping[str, int]) -> Iterator[Problem]:
+    """Nobody can be in two conversations at once."""
+    for name, world in worlds.items():
+        if not isinstance(world, DialogueSettings) or isinstance(world.pairs, str):
+            continue
+        seen: dict[str | int, int] = {}
+        for index, pair in enumerate(world.pairs):
+            for end, who in enumerate(pair):
+                first = seen.setdefault(_number(who, names), index)
+                path = ("worlds", name, "pairs", index, end)
+                if first != index:
+                    yield Problem(path, f"{who!r} is already in pair {first}; nobody can be in two", _NAMES | _NUMBERS)
+            if _number(pair[0], names) == _number(pair[1], names):
+                yield Problem(("worlds", name, "pairs", index), f"{pair[0]!r} cannot talk to themselves", _NAMES)
+
+
+def _bad_relations(worlds: Mapping[str, object], names: Mapping[str, int]) -> Iterator[Problem]:
+    for name, world in worlds.items():
+        for index, relation in enumerate(world.relations if isinstance(world, RoomSettings) else ()):
+            first, second = relation.between
+            if _number(first, names) == _number(second, names):
+                path = ("worlds", name, "relations", index, "between")
+                yield Problem(path, f"{first!r} cannot be related to themselves", _NAMES | _NUMBERS)
+
+
+def _turns(mind: object) -> Iterable[tuple[int, ScriptedTurn]]:
     return enumerate(mind.turns) if isinstance(mind, ScriptedSettings) else ()
 
 
@@ -111,10 +209,13 @@ def _number(who: str | int, names: Mapping[str, int]) -> str | int:
     return names.get(who, who) if isinstance(who, str) else who
 
 
-def worlds(known: Mapping[str, SocialSettings], events: Events, mind: Mind) -> Iterator[Problem]:
+def worlds(
+    known: Mapping[str, object], events: Events, interventions: Interventions, mind: object
+) -> Iterator[Problem]:
     """Worlds that are spoken of but do not exist."""
     mentions: list[tuple[Path, str | None]] = []
     mentions += [(("events", index, "world"), event.world) for index, event in enumerate(events)]
+    mentions += [(("interventions", index, "world"), rule.world) for index, rule in enumerate(interventions)]
     mentions += [(("mind", "turns", index, "world"), turn.world) for index, turn in _turns(mind)]
     for path, world in mentions:
         if world is not None and world not in known:
@@ -122,41 +223,100 @@ def worlds(known: Mapping[str, SocialSettings], events: Events, mind: Mind) -> I
             yield Problem(path, f"unknown world {world!r}{near}", _WORLDS)
 
 
-def actions(known_worlds: Mapping[str, SocialSettings], mind: Mind) -> Iterator[Problem]:
+def knows(world: object, event: DeclaredEvent) -> bool:
+    """Whether such a thing can happen in a world of this kind. Worlds of one's own are told everything."""
+    kind = kind_of(event)
+    if isinstance(world, SocialSettings):
+        return kind not in STIMULI
+    if isinstance(world, RoomSettings):
+        return kind != "post"
+    return not isinstance(world, DialogueSettings) or (kind != "post" and kind not in STIMULI)
+
+
+def occasions(known: Mapping[str, object], events: Events, interventions: Interventions) -> Iterator[Problem]:
+    """Things that cannot happen where they are meant to."""
+    scopes = [rule.world for rule in interventions]
+    for path, event in _all_events(events, interventions):
+        if isinstance(event, SkipEvent):
+            continue
+        scope = scopes[int(path[1])] if path[0] == "interventions" else event.world
+        meant = [settings for name, settings in known.items() if scope in (None, name)]
+        if meant and not any(knows(settings, event) for settings in meant):
+            where = f"in {scope!r}" if scope else "in any of its worlds"
+            yield Problem((*path, kind_of(event)), f"{kind_of(event)!r} cannot happen {where}", _WORLDS)
+    for index, rule in enumerate(interventions):
+        meant = [settings for name, settings in known.items() if rule.world in (None, name)]
+        path = ("interventions", index, "when")
+        if rule.condition.facts & OPINIONS and any(getattr(settings, "visibility", 1) > 1 for settings in meant):
+            yield Problem(path, "opinions are only known where visibility is 1: with more, rounds overlap", _WORLDS)
+        yield from (Problem(path, text, _WORLDS) for text in _never_done(rule, meant))
+
+
+def _never_done(rule: Intervention, meant: Sequence[object]) -> Iterator[str]:
+    """What a condition asks about that nobody can do anywhere it looks."""
+    known = [_actions_of(settings) for settings in meant]
+    possible = {kind for each in known for kind in each or ()}
+    if not meant or None in known:
+        return
+    asked = rule.condition.asked
+    for kind in (*asked.get("count", ()), *asked.get("total", ())):
+        if kind not in possible:
+            yield f"unknown action {kind!r}{hint(kind, sorted(possible))}"
+
+
+def actions(known_worlds: Mapping[str, object], mind: object) -> Iterator[Problem]:
     """Actions that nobody can take, or that lack an argument."""
     for name, world in known_worlds.items():
-        for index, action in enumerate(world.actions or ()):
-            if action not in ACTIONS:
-                yield Problem(("worlds", name, "actions", index), f"unknown action {action!r}{hint(action, ACTIONS)}")
+        possible = _actions_of(world)
+        for index, action in enumerate(getattr(world, "actions", None) or ()):
+            if possible is not None and action not in possible:
+                yield Problem(("worlds", name, "actions", index), f"unknown action {action!r}{hint(action, possible)}")
     for index, turn in _turns(mind):
-        path = ("mind", "turns", index)
-        if turn.action not in ACTIONS:
-            yield Problem((*path, "action"), f"unknown action {turn.action!r}{hint(turn.action, ACTIONS)}")
-            continue
-        for argument in ACTIONS[turn.action]:
-            if argument not in turn.args:
-                near = hint(argument, turn.args).replace("did you mean", "is it")
-                place = (*path, "args") if turn.args else path
-                yield Problem(place, f"{turn.action} needs {argument!r} among its args{near}")
+        meant = [_actions_of(world) for name, world in known_worlds.items() if turn.world in (None, name)]
+        possible = {kind: args for known in meant for kind, args in (known or {}).items()}
+        if None not in meant:
+            yield from _bad_turn(("mind", "turns", index), turn, possible)
 
 
-def rounds(last: int, time: TimeSettings, events: Events, mind: Mind) -> Iterator[Problem]:
+def _actions_of(world: object) -> Mapping[str, Iterable[str]] | None:
+    """Kind of action -> what it needs; None where that is not known."""
+    if isinstance(world, SocialSettings):
+        return ACTIONS
+    if isinstance(world, RoomSettings):
+        return {**Room.actions, DO_NOTHING: ()}
+    return {**Dialogue.actions, DO_NOTHING: ()} if isinstance(world, DialogueSettings) else None
+
+
+def _bad_turn(path: Path, turn: ScriptedTurn, possible: Mapping[str, Iterable[str]]) -> Iterator[Problem]:
+    if turn.action not in possible:
+        yield Problem((*path, "action"), f"unknown action {turn.action!r}{hint(turn.action, possible)}", _WORLDS)
+        return
+    for argument in possible[turn.action]:
+        if argument not in turn.args:
+            near = hint(argument, turn.args).replace("did you mean", "is it")
+            place = (*path, "args") if turn.args else path
+            yield Problem(place, f"{turn.action} needs {argument!r} among its args{near}", _WORLDS)
+
+
+def rounds(last: int, time: TimeSettings, events: Events, mind: object) -> Iterator[Problem]:
     """Things that would happen after the end, or after the end of the calendar."""
     due: list[tuple[Path, int]] = [(("events", index, "round"), event.round) for index, event in enumerate(events)]
     due += [(("mind", "turns", index, "round"), turn.round) for index, turn in _turns(mind)]
     for path, round in due:
         if round > last:
             yield Problem(path, f"round {round} never comes: the run has {last} rounds", _ROUNDS)
+    skipped = sum(event.skip for event in events if isinstance(event, SkipEvent))
     try:
-        time.start + timedelta(days=1, minutes=time.minutes_per_round * last)
+        time.start + timedelta(days=1, minutes=time.minutes_per_round * last + skipped)
     except OverflowError:
-        yield Problem(("rounds",), f"{last} rounds of {time.minutes_per_round} minutes end after the year 9999")
+        skips = f" and {skipped} minutes skipped" if skipped else ""
+        yield Problem(("rounds",), f"{last} rounds of {time.minutes_per_round} minutes{skips} end after the year 9999")
     low, high = time.agents_per_hour_min, time.agents_per_hour_max
     if low is not None and high is not None and low > high:
         yield Problem(("time", "agents_per_hour_min"), f"the minimum ({low}) is above agents_per_hour_max ({high})")
 
 
-def quotas(entries: Entries, known: Mapping[str, SocialSettings], events: Events) -> Iterator[Problem]:
+def quotas(entries: Entries, known: Mapping[str, object], events: Events) -> Iterator[Problem]:
     """More posts by one author in one round than a world can number."""
     names = listed(entries)
     counts: Counter[tuple[str, int, str | int]] = Counter()

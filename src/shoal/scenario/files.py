@@ -11,23 +11,29 @@ from shoal.scenario import document, report
 from shoal.scenario.document import Document, Position
 from shoal.scenario.models import Scenario
 from shoal.scenario.problems import Problem, expected, hint, show
+from shoal.scenario.sources import mirofish
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
 def load(path: Path) -> Scenario:
-    """The scenario in a YAML or JSON file; ScenarioInvalid holds everything that is wrong with it."""
-    return parse(text_of(path), str(path))
+    """The scenario in a YAML or JSON file, or in a directory that MiroFish has prepared.
+
+    ScenarioInvalid holds everything that is wrong with it.
+    """
+    if mirofish.is_mirofish(path):
+        return validate(mirofish.bring(path).scenario, str(path), path)
+    return parse(text_of(path), str(path), path.parent)
 
 
-def parse(text: str, name: str) -> Scenario:
-    """The scenario in a text. `name` is what problems are reported under."""
+def parse(text: str, name: str, folder: Path | None = None) -> Scenario:
+    """The scenario in a text. `name` is what problems are reported under; its files are looked for in the folder."""
     found = document.read(text, name)
     if found.value is None:
         raise ScenarioInvalid([f"{name}: nothing in it; the shortest scenario is `population: {{count: 200}}`"])
     if not isinstance(found.value, dict):
         raise ScenarioInvalid([f"{name}:1:1: {expected('a mapping such as population: {count: 200}', found.value)}"])
-    scenario, problems = report.check(found.value)
+    scenario, problems = report.check(found.value, folder)
     unread = [position for position, _ in found.problems]
     placed = [(position_of(problem, found), problem) for problem in problems]
     # A place that cannot even be read is not judged a second time.
@@ -38,9 +44,9 @@ def parse(text: str, name: str) -> Scenario:
     return scenario
 
 
-def validate(value: Any, name: str = "scenario") -> Scenario:
+def validate(value: Any, name: str = "scenario", folder: Path | None = None) -> Scenario:
     """The scenario in plain values, such as a stored simulation_config.json or the body of a request."""
-    scenario, problems = report.check(value)
+    scenario, problems = report.check(value, folder)
     if scenario is None:
         raise ScenarioInvalid([f"{name}: {said(problem)}" for problem in problems])
     return scenario
@@ -48,6 +54,10 @@ def validate(value: Any, name: str = "scenario") -> Scenario:
 
 def text_of(path: Path) -> str:
     """The text of a scenario file, or ScenarioInvalid with why it cannot be read."""
+    if mirofish.is_own(path):
+        raise ScenarioInvalid(
+            [f"{path}: a run, not a scenario; go on with it by `shoal resume {path}`, or branch it by `shoal fork`"]
+        )
     if path.is_dir():
         raise ScenarioInvalid([f"{path}: a directory; a scenario is a YAML or JSON file"])
     if path.suffix.lower() not in SUFFIXES:

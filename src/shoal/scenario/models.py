@@ -7,24 +7,40 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
-from shoal.agents.settings import HeuristicSettings, ScriptedSettings
+from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings
 from shoal.scenario import crosscheck
+from shoal.scenario.custom import is_own
 from shoal.scenario.entries import Entries
-from shoal.scenario.events import BroadcastEvent, Event, PostEvent
-from shoal.scenario.fields import Model, Number, Text, Whole
+from shoal.scenario.events import Event
+from shoal.scenario.fields import Model, Number, Text, Who, Whole
 from shoal.scenario.follows import Follows, FollowSettings
+from shoal.scenario.interventions import Intervention
+from shoal.scenario.links import links
 from shoal.scenario.problems import Problem, expected, hint, one_of, refuse, show, wrong
 from shoal.worlds.clock import TimeSettings
+from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.social.settings import SocialSettings
 
-__all__ = ["BroadcastEvent", "FollowSettings", "PostEvent", "Scenario"]
+__all__ = ["FollowSettings", "Scenario"]
 
 PLATFORMS = ("twitter", "reddit")
+KINDS = (*PLATFORMS, "room", "dialogue")
 MINDS = ("heuristic", "scripted")
 #: Folders that a run directory has already; a world's folder stands beside them.
-RESERVED_WORLDS = ("ipc_commands", "ipc_responses")
+RESERVED_WORLDS = ("ipc_commands", "ipc_responses", "inputs")
 MAX_ROUNDS = 1_000_000
 
 
@@ -74,7 +90,7 @@ def _listed_worlds(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
     for index, name in enumerate(names):
         if name in names[:index]:
             problems.append(Problem((index,), f"world {name!r} is listed twice"))
-        elif name not in PLATFORMS:
+        elif name not in KINDS:
             problems.append(Problem((index,), _unlisted(name)))
     if problems:
         raise refuse(*problems)
@@ -83,8 +99,8 @@ def _listed_worlds(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
 
 def _unlisted(name: object) -> str:
     if not isinstance(name, str):
-        return expected(one_of(PLATFORMS), name)
-    near = hint(name, PLATFORMS)
+        return expected(one_of(KINDS), name)
+    near = hint(name, KINDS)
     return f"unknown world {name!r}{near or '; to name it yourself, write ' + f'{{{name}: {{kind: twitter}}}}'}"
 
 
@@ -102,37 +118,83 @@ def _bad_world_name(name: object) -> str | None:
 def _with_kind(name: str, settings: object) -> object:
     if settings is None:
         settings = {}
-    if not isinstance(settings, Mapping) or "kind" in settings or name not in PLATFORMS:
+    if not isinstance(settings, Mapping) or "kind" in settings or name not in KINDS:
         return settings
     return {"kind": name, **settings}
 
 
-World = Annotated[SocialSettings, _plausible(SocialSettings)]
+class OwnWorldSettings(Model):
+    """A world of the user's own making."""
+
+    kind: Text = Field(description="Where its class is, as module:Class.")
+    settings: dict[str, Any] = Field(default_factory=dict, description="What the class is given.")
+    mind: Text | None = Field(default=None, description="Where the class of its mind is; default: as the class says.")
+
+
+def _world_kind(value: object) -> str | None:
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    if is_own(kind):
+        return "<own>"
+    return "<social>" if kind in PLATFORMS else f"<{kind}>"
+
+
+def _known_kind(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    if "kind" not in value:
+        text = f"missing field 'kind'; a world that is not called {one_of(KINDS)} must say which of them it is"
+        raise wrong(text)
+    kind = value["kind"]
+    if kind not in KINDS and not is_own(kind):
+        near = hint(kind, KINDS) or "; a world of your own is named as module:Class"
+        raise wrong(f"unknown kind of world {show(kind)}, expected {one_of(KINDS)}{near}", "kind")
+    return value
+
+
+World = Annotated[
+    Annotated[SocialSettings, _plausible(SocialSettings), Tag("<social>")]
+    | Annotated[RoomSettings, _plausible(RoomSettings), Tag("<room>")]
+    | Annotated[DialogueSettings, _plausible(DialogueSettings), Tag("<dialogue>")]
+    | Annotated[OwnWorldSettings, Tag("<own>")],
+    Discriminator(
+        _world_kind, custom_error_type="shoal_world", custom_error_message="a mapping of settings such as {kind: room}"
+    ),
+    BeforeValidator(_known_kind),
+]
 Worlds = Annotated[dict[str, World], BeforeValidator(_worlds)]
+
+
+class OwnMindSettings(Model):
+    """A mind of the user's own making."""
+
+    kind: Text = Field(description="Where its class is, as module:Class.")
+    settings: dict[str, Any] = Field(default_factory=dict, description="What the class is given.")
+    latency: Latency | None = Field(default=None, description="Let decisions take time and be journaled.")
 
 
 def _mind(value: object) -> object:
     """A word is a mind with its usual settings; settings without a kind are those of the heuristic mind."""
     if isinstance(value, str):
-        if value not in MINDS:
+        if value not in MINDS and not is_own(value):
             raise wrong(f"unknown mind {value!r}, expected {one_of(MINDS)}{hint(value, MINDS)}")
         return {"kind": value}
     if not isinstance(value, Mapping):
         return value
     kind = value.get("kind", "heuristic")
-    if kind not in MINDS:
+    if kind not in MINDS and not is_own(kind):
         raise wrong(f"unknown mind {kind!r}, expected {one_of(MINDS)}{hint(kind, MINDS)}", "kind")
     return {"kind": kind, **value}
 
 
 def _mind_kind(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return f"<{kind}>"
+    return "<own>" if is_own(kind) else f"<{kind}>"
 
 
 Mind = Annotated[
     Annotated[HeuristicSettings, _plausible(HeuristicSettings), Tag("<heuristic>")]
-    | Annotated[ScriptedSettings, _plausible(ScriptedSettings), Tag("<scripted>")],
+    | Annotated[ScriptedSettings, _plausible(ScriptedSettings), Tag("<scripted>")]
+    | Annotated[OwnMindSettings, Tag("<own>")],
     Discriminator(
         _mind_kind,
         custom_error_type="shoal_mind",
@@ -140,6 +202,20 @@ Mind = Annotated[
     ),
     BeforeValidator(_mind),
 ]
+
+
+_DIALOGUE: TypeAdapter[DialogueSettings] = TypeAdapter(DialogueSettings)
+
+
+def _rounds_of_dialogues(worlds: object) -> int | None:
+    """The rounds that the longest conversation needs, where all worlds are conversations."""
+    try:
+        named = _worlds(worlds)
+        assert isinstance(named, Mapping)
+        settings = [_DIALOGUE.validate_python(world) for world in named.values()]
+    except (ValueError, AssertionError, PydanticCustomError):
+        return None
+    return min(max(dialogue.rounds() for dialogue in settings), MAX_ROUNDS)
 
 
 class Scenario(Model):
@@ -152,7 +228,7 @@ class Scenario(Model):
     time: Annotated[TimeSettings, _plausible(TimeSettings)] = Field(
         default=TimeSettings(), description="How simulated time passes."
     )
-    population: Entries = Field(description="A group, or a list of groups and people; their order numbers them from 0.")
+    population: Entries = Field(description="Groups, people and files of people; their order numbers them from 0.")
     follows: Follows = Field(default=FollowSettings(), description="Who follows whom when the run starts.")
     worlds: Worlds = Field(
         default={"twitter": SocialSettings(kind="twitter")},
@@ -160,10 +236,27 @@ class Scenario(Model):
     )
     mind: Mind = Field(default=HeuristicSettings(), description="What makes the decisions.")
     events: tuple[Event, ...] = Field(default=(), description="What is made to happen, and when.")
+    interventions: tuple[Intervention, ...] = Field(
+        default=(), description="What is made to happen when something has happened."
+    )
+    play: tuple[Who, ...] = Field(default=(), description="Names or numbers of those whose turns a person takes.")
     max_workers: Annotated[Whole, Field(ge=1)] = Field(default=64, description="Decisions made at once, at most.")
     deadline_seconds: Annotated[Number, Field(gt=0)] = Field(
         default=300.0, description="An agent that takes longer than this to decide does nothing that round."
     )
+    metrics: bool = Field(default=True, description="Whether steps and decisions are timed.")
+    notes: dict[str, Any] = Field(
+        default_factory=dict, description="Anything worth keeping with it; nothing that happens depends on it."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_conversations(cls, value: Any) -> Any:
+        """Conversations come to their end unless the number of rounds says otherwise."""
+        if not isinstance(value, Mapping) or "rounds" in value:
+            return value
+        needed = _rounds_of_dialogues(value.get("worlds"))
+        return value if needed is None else {**value, "rounds": needed}
 
     @field_validator("name")
     @classmethod
@@ -176,8 +269,10 @@ class Scenario(Model):
     def _consistent(self) -> Scenario:
         problems = [
             *crosscheck.people(self.population, self.topic),
-            *crosscheck.references(self.population, self.follows, self.events, self.mind),
-            *crosscheck.worlds(self.worlds, self.events, self.mind),
+            *links(self.population, self.follows).problems,
+            *crosscheck.references(self),
+            *crosscheck.worlds(self.worlds, self.events, self.interventions, self.mind),
+            *crosscheck.occasions(self.worlds, self.events, self.interventions),
             *crosscheck.actions(self.worlds, self.mind),
             *crosscheck.rounds(self.rounds, self.time, self.events, self.mind),
             *crosscheck.quotas(self.population, self.worlds, self.events),

@@ -2,60 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path as FilePath
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from shoal.scenario.entries import MAX_PEOPLE
+from shoal.scenario.events import STIMULI
 from shoal.scenario.models import Scenario
-from shoal.scenario.problems import OURS, Path, Problem, expected, hint, one_of
+from shoal.scenario.problems import OURS, Path, Problem, hint, one_of
+from shoal.scenario.wording import worded
 
-#: What was expected, by the type of pydantic's error.
-_EXPECTED: Mapping[str, str] = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "int_parsing_size": "a smaller whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
-    "string_type": "text",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "mapping_type": "a mapping",
-    "model_type": "a mapping of settings",
-    "model_attributes_type": "a mapping of settings",
-    "datetime_type": "a date and time such as 2026-01-01T08:00",
-    "datetime_parsing": "a date and time such as 2026-01-01T08:00",
-    "datetime_from_date_parsing": "a date and time such as 2026-01-01T08:00",
-    "datetime_object_invalid": "a date and time such as 2026-01-01T08:00",
-}
-_LIMITS: Mapping[str, tuple[str, str]] = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-    "less_than": ("less than", "lt"),
-}
-_MISSING, _EXTRA = "missing", "extra_forbidden"
+_MISSING, _EXTRA, _TOO_SHORT = "missing", "extra_forbidden", "too_short"
 _ROUNDS_OF_PRUNING = 8
 #: What takes the place of a wrong value that cannot be left out, so that what stands beside it can be looked at.
-_STAND_INS: Mapping[str | int, str | int] = {"post": "?", "broadcast": "?", "count": 1, "agent": 0, "action": "TREND"}
+_STAND_INS: Mapping[str | int, str | int] = {
+    **dict.fromkeys(("post", "broadcast", *STIMULI, "stop"), "?"),
+    "skip": 1,
+    "when": "round > 0",
+    "count": 1,
+    "agent": 0,
+    "action": "TREND",
+}
 
 
-def check(value: Any) -> tuple[Scenario | None, list[Problem]]:
-    """The scenario, or every problem with the value, each with its path in the value as it was given."""
+def check(value: Any, folder: FilePath | None = None) -> tuple[Scenario | None, list[Problem]]:
+    """The scenario, or every problem with the value, each with its path in the value as it was given.
+
+    Files that the value speaks of are looked for in the folder, or else in the current one.
+    """
     try:
-        return Scenario.model_validate(value), []
+        return Scenario.model_validate(value, context={"folder": folder}), []
     except ValidationError as error:
         found = _problems(error, value)
         if isinstance(value, dict) and not _consistency_was_checked(error):
-            found += _inconsistencies(value, error)
+            found += _inconsistencies(value, error, folder)
         return None, found
 
 
@@ -67,6 +51,9 @@ def _problems(error: ValidationError, value: Any) -> list[Problem]:
     certain: list[Problem] = []
     branches: dict[Path, list[Problem]] = {}
     for details in error.errors(include_url=False):
+        if details["type"] == _TOO_SHORT and details["input"]:
+            # There is something in it, only nothing that is right; that is said where it stands.
+            continue
         for problem in _translated(details, value):
             if details["type"] in (OURS, _MISSING, _EXTRA):
                 certain.append(problem)
@@ -107,7 +94,7 @@ def _translated(details: ErrorDetails, value: Any) -> Iterator[Problem]:
         field = str(details["loc"][-1])
         yield Problem(path, _extra(details["loc"], field), at_key=True)
     else:
-        yield Problem(path, _text(details))
+        yield Problem(path, worded(details))
 
 
 def _as_written(loc: Iterable[str | int], value: Any) -> Path:
@@ -171,43 +158,13 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from _models_in(argument)
 
 
-def _text(details: ErrorDetails) -> str:
-    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
-    if kind in _EXPECTED:
-        return expected(_EXPECTED[kind], value)
-    if kind in _LIMITS:
-        word, key = _LIMITS[kind]
-        limit = context[key]
-        return f"must be {word} {int(limit) if limit == int(limit) else limit:,}, found {value}"
-    speak = _SPECIAL.get(kind)
-    return speak(context, value) if speak else details["msg"]
-
-
-def _literal(context: Mapping[str, Any], value: Any) -> str:
-    words = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
-    return expected(one_of(words), value) + hint(value, words)
-
-
-def _too_long(context: Mapping[str, Any], value: Any) -> str:
-    return f"at most {context['max_length']} are possible, found {context['actual_length']}"
-
-
-_SPECIAL: Mapping[str, Callable[[Mapping[str, Any], Any], str]] = {
-    "literal_error": _literal,
-    "too_long": _too_long,
-    "string_too_long": lambda context, value: f"at most {context['max_length']} characters are possible",
-    "string_too_short": lambda context, value: "must not be empty",
-    "shoal_mind": lambda context, value: expected("heuristic, scripted, or a mapping of settings", value),
-}
-
-
-def _inconsistencies(value: Any, error: ValidationError) -> list[Problem]:
+def _inconsistencies(value: Any, error: ValidationError, folder: FilePath | None) -> list[Problem]:
     """What else is wrong between the parts that are right by themselves: leave out the rest, and look again."""
     pruned = _Pruned(value)
     for _ in range(_ROUNDS_OF_PRUNING):
         pruned.leave_out(error)
         try:
-            Scenario.model_validate(pruned.value)
+            Scenario.model_validate(pruned.value, context={"folder": folder})
             return []
         except ValidationError as again:
             error = again
@@ -259,9 +216,9 @@ class _Pruned:
     def _note_broken(self, path: Path) -> None:
         if path[0] in ("rounds", "worlds") and len(path) <= 2:
             self.broken.add(str(path[0]))
-        if path[0] == "population" and (len(path) <= 2 or path[-1] in ("name", "count")):
+        if path[0] == "population" and (len(path) <= 2 or path[-1] in ("name", "count", "file")):
             self.broken.add("numbers")
-        if path == ("population",) or (path[0] == "population" and path[-1] == "name"):
+        if path == ("population",) or (path[0] == "population" and path[-1] in ("name", "file")):
             self.broken.add("names")
 
 
