@@ -40,7 +40,7 @@ def branch(
     parent: Path, path: Path, at: int, sets: Sequence[str] = (), injected: Sequence[dict[str, Any]] = ()
 ) -> Outcome:
     directory = RunDirectory(parent)
-    changed = override(directory.config().history().at(at), sets)
+    changed = override(directory.history().at(at), sets)
     return go_on(fork(directory, path, at, changed, injected))
 
 

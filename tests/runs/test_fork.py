@@ -9,6 +9,7 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.runs.directory import RunDirectory
+from shoal.worlds.social.settings import SocialSettings
 from tests.engine.harness import village
 from tests.runs.harness import asked, branch, go_on, lines_of, repeat, start
 from tests.runs.test_worker import ASKING
@@ -131,9 +132,11 @@ def test_a_fork_of_a_fork_keeps_both_changes(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 2, ["worlds.twitter.feed.followed=1"])
     branch(tmp_path / "child", tmp_path / "grandchild", 4, ["worlds.reddit.feed.recommended=2"])
-    history = RunDirectory(tmp_path / "grandchild").config().history()
+    history = RunDirectory(tmp_path / "grandchild").history()
     assert [at for at, _ in history.changes] == [2, 4]
-    assert history.at(5).worlds["twitter"].feed.followed == 1
+    twitter = history.at(5).worlds["twitter"]
+    assert isinstance(twitter, SocialSettings)
+    assert twitter.feed.followed == 1
     assert asked(tmp_path / "grandchild") == {key for key in asked(tmp_path / "grandchild") if key.startswith("reddit")}
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bench.campaign import campaign
+import pytest
+
+from bench.campaign import CASES, campaign
 
 
-def test_a_run_killed_at_random_moments_comes_to_the_same_end(tmp_path: Path) -> None:
-    tally = campaign(tmp_path, kills=6, seed=11)
-    assert tally.kills == 6
+@pytest.mark.parametrize("name", CASES)
+def test_a_run_killed_at_random_moments_comes_to_the_same_end(name: str, tmp_path: Path) -> None:
+    tally = campaign(tmp_path, kills=3, seed=11, cases={name: CASES[name]})
+    assert tally.kills == 3
     assert tally.runs >= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,14 @@ from shoal.runs.state import wall_clock
 from shoal.scenario.models import Scenario
 from shoal.scenario.population import People
 from shoal.types import Timeline
+from shoal.worlds.social.custom import feed_of
+from shoal.worlds.social.settings import SocialSettings
 
 #: Raised when a directory written by this version could not be read by an older one.
-FORMAT = 1
+FORMAT = 2
 #: People are listed one by one in the file up to this many; they are always all in the databases.
 _LISTED_AGENTS = 10_000
+_SCENARIOS_KEPT = 256
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -44,31 +49,39 @@ class Config(msgspec.Struct, frozen=True):
         scenario = history.first.model_dump(mode="json")
         return cls(name, FORMAT, shoal.__version__, scenario, changes, parent, wall_clock())
 
-    def history(self) -> Timeline[Scenario]:
-        """The scenario, and how it changed where the run was forked."""
-        changes = tuple((change.at, Scenario.model_validate(change.scenario)) for change in self.changes)
-        return Timeline(Scenario.model_validate(self.scenario), changes)
+    def history(self, folder: Path) -> Timeline[Scenario]:
+        """The scenario, and how it changed where the run was forked. Files it speaks of are in the folder."""
+        changes = tuple((change.at, restored(change.scenario, folder)) for change in self.changes)
+        return Timeline(restored(self.scenario, folder), changes)
 
-    def to_json(self, people: People) -> dict[str, Any]:
+    def to_json(self, people: People, scenario: Scenario) -> dict[str, Any]:
         """The file's content."""
-        scenario = self.history().first
         content: dict[str, Any] = msgspec.to_builtins(self)
         content |= {
-            "project_id": None,
-            "graph_id": None,
-            "simulation_requirement": scenario.topic or scenario.name,
+            "simulation_requirement": scenario.notes.get("simulation_requirement", scenario.topic or scenario.name),
             "time_config": _time_config(scenario),
             "agents_count": len(people),
             "agent_configs": [_agent_config(people, agent) for agent in range(min(len(people), _LISTED_AGENTS))],
             "event_config": _event_config(scenario),
-            "llm_model": None,
-            "llm_base_url": None,
-            "generation_reasoning": "",
+            **{name: scenario.notes.get(name) for name in ("project_id", "graph_id", "llm_model", "llm_base_url")},
+            "generation_reasoning": scenario.notes.get("generation_reasoning", ""),
         }
         for platform in ("twitter", "reddit"):
-            world = scenario.worlds.get(platform)
-            content[f"{platform}_config"] = world and {"platform": platform, **world.feed.model_dump(exclude_none=True)}
+            content[f"{platform}_config"] = _platform_config(platform, scenario.worlds.get(platform))
         return content
+
+
+def restored(scenario: dict[str, Any], folder: Path) -> Scenario:
+    """A scenario as it was written down. One that speaks of no files is the same for ever, and is checked once."""
+    parts = (*scenario["population"], scenario.get("follows") or {})
+    if any(part.get("file") is not None for part in parts):
+        return Scenario.model_validate(scenario, context={"folder": folder})
+    return _lasting(msgspec.json.encode(scenario))
+
+
+@lru_cache(maxsize=_SCENARIOS_KEPT)
+def _lasting(text: bytes) -> Scenario:
+    return Scenario.model_validate(msgspec.json.decode(text))
 
 
 def read_config(path: Path) -> Config:
@@ -120,17 +133,49 @@ def _time_config(scenario: Scenario) -> dict[str, Any]:
     }
 
 
+def _platform_config(platform: str, world: object) -> dict[str, Any] | None:
+    if not isinstance(world, SocialSettings):
+        return None
+    feed = feed_of(world)
+    return {
+        "platform": platform,
+        "recency_weight": feed.recency,
+        "popularity_weight": feed.popularity,
+        "relevance_weight": feed.relevance,
+        "viral_threshold": feed.viral_threshold,
+        "echo_chamber_strength": feed.echo_chamber,
+    }
+
+
 def _agent_config(people: People, agent: int) -> dict[str, Any]:
     hours = int(people.active_hours[agent])
     stance = float(people.stances[agent])
+    person = people.listed.get(agent)
     return {
         "agent_id": agent,
         "entity_name": people.names[agent],
-        "entity_type": "person",
+        "entity_type": "person" if person is None else person.traits.get("entity_type", "person"),
         "activity_level": round(float(people.activity[agent]), 3),
         "active_hours": [hour for hour in range(24) if hours >> hour & 1],
         "stance": "supportive" if stance > 0.25 else "opposing" if stance < -0.25 else "neutral",
-        "sentiment_bias": round(stance, 3),
+        **_habits(people, agent),
+    }
+
+
+def _habits(people: People, agent: int) -> dict[str, Any]:
+    """What is known about how much somebody's words count, and how much and how fast they write."""
+    habits = people.habits
+    columns = {
+        "sentiment_bias": habits.sentiment,
+        "influence_weight": habits.influence,
+        "posts_per_hour": habits.posts_per_hour,
+        "comments_per_hour": habits.comments_per_hour,
+    }
+    known = {name: round(float(column[agent]), 3) for name, column in columns.items() if column is not None}
+    if habits.response_delay is not None:
+        known["response_delay_min"], known["response_delay_max"] = habits.response_delay[agent].tolist()
+    return {"sentiment_bias": 0.0, "influence_weight": 1.0} | {
+        name: value for name, value in known.items() if not isnan(value)
     }
 
 

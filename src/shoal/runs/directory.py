@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +13,17 @@ from typing import Any
 import msgspec
 
 from shoal.errors import RunLocked, RunRefused
-from shoal.journal import Line, write_lines
-from shoal.runs.config import Config, read_config
+from shoal.journal import Line, is_continuation, read_events, round_of, write_lines
+from shoal.runs import inputs
+from shoal.runs.config import Config, read_config, restored
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.scenario.population import People
+from shoal.scenario.build import clock_of, declared
+from shoal.scenario.events import DeclaredEvent
+from shoal.scenario.models import Scenario
+from shoal.scenario.population import sample
+from shoal.types import Timeline
+from shoal.worlds.clock import Clock
 
 CONFIG = "simulation_config.json"
 STATE = "run_state.json"
@@ -42,7 +48,9 @@ class RunDirectory:
         return self.path / name
 
     @classmethod
-    def create(cls, path: Path, config: Config, people: People, lines: list[Line]) -> RunDirectory:
+    def create(
+        cls, path: Path, config: Config, scenario: Scenario, lines: list[Line], copies: inputs.Names
+    ) -> RunDirectory:
         """A new run. The config comes last: a directory without one is not a run yet, and can be used again."""
         directory = cls(path)
         with storage_errors(path):
@@ -52,17 +60,23 @@ class RunDirectory:
                     f"{path} already holds a run.\n"
                     f"Continue it with `shoal resume {path}`, or choose another directory with --out."
                 )
-            leftovers = [file for file in path.iterdir() if file.name == JOURNAL or is_half_written(file, CONFIG)]
-            if len(leftovers) < len(list(path.iterdir())):
+            found = [file for file in path.iterdir() if not inputs.is_left_over(file)]
+            leftovers = [file for file in found if file.name == JOURNAL or is_half_written(file, CONFIG)]
+            if len(leftovers) < len(found):
                 raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
             for file in leftovers:
                 file.unlink()
         write_lines(path / JOURNAL, lines)
-        replace_json(path / CONFIG, config.to_json(people))
+        inputs.copy(copies, path)
+        replace_json(path / CONFIG, inputs.kept(config, copies).to_json(sample(scenario), scenario))
         return directory
 
     def config(self) -> Config:
         return read_config(self.path / CONFIG)
+
+    def history(self) -> Timeline[Scenario]:
+        """The scenario, how it changed where the run was forked, and how where it was made to go on."""
+        return continued(self.config().history(self.path), read_events(self.journal), self.path)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -106,23 +120,47 @@ class RunDirectory:
             return self.new_state()
 
     def new_state(self) -> RunState:
-        config = self.config()
-        history = config.history()
-        rounds = (history.changes[-1][1] if history.changes else history.first).rounds
-        hours = rounds * history.first.time.minutes_per_round / 60
+        history = self.history()
         worlds = {name: WorldState() for name in history.first.worlds}
-        return RunState(config.simulation_id, rounds, hours, worlds)
+        state = RunState(self.config().simulation_id, worlds)
+        state.plan(history)
+        return state
 
     def status(self) -> Status:
         """A run that says it is running while nobody works on it was interrupted."""
         status = self.state().runner_status
         return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
 
+    def is_over(self) -> bool:
+        """Whether there is nothing left to do; a run that was made to go on has something."""
+        state = self.state()
+        return state.runner_status is Status.COMPLETED and state.total_rounds == self.history().versions()[-1].rounds
+
+    def clock(self) -> Clock:
+        """Simulated time in the run."""
+        skips = (line for line in read_events(self.journal) if line.event is not None and "skip" in line.event)
+        return clock_of(self.history(), injected(skips))
+
     def write_state(self, state: RunState) -> None:
         replace_json(self.path / STATE, state.to_json())
 
     def write_env_status(self, content: dict[str, Any]) -> None:
         replace_json(self.path / ENV_STATUS, content)
+
+
+def continued(history: Timeline[Scenario], lines: Iterable[Line], folder: Path) -> Timeline[Scenario]:
+    """With what the journal says about the run being made to go on."""
+    changes = [
+        (round_of(line), restored(line.event["scenario"], folder))
+        for line in lines
+        if line.event is not None and is_continuation(line)
+    ]
+    return Timeline(history.first, (*history.changes, *changes))
+
+
+def injected(lines: Iterable[Line]) -> list[DeclaredEvent]:
+    """What was made to happen from outside, in the order in which it came."""
+    return [declared(line.event) for line in lines if line.event is not None and not is_continuation(line)]
 
 
 def runs_in(folder: Path) -> list[RunDirectory]:

@@ -8,7 +8,7 @@ ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
 KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
 ACTIVE = """
 SELECT user_id, name, actions FROM
-    (SELECT user_id, count(*) AS actions FROM trace WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh')
+    (SELECT user_id, count(*) AS actions FROM trace WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh', 'done')
      GROUP BY user_id ORDER BY actions DESC, user_id LIMIT ?)
 JOIN user USING (user_id) ORDER BY actions DESC, user_id
 """
@@ -41,4 +41,62 @@ LIKES_BY_CAMP = """
 SELECT liker.name, count(*), sum(liker.name = author.name) FROM "like"
 JOIN about USING (post_id) JOIN camp AS liker ON liker.user_id = "like".user_id
 JOIN camp AS author ON author.user_id = about.user_id GROUP BY liker.name
+"""
+
+# Rooms
+
+HAS_UTTERANCES = "SELECT 1 FROM sqlite_master WHERE name = 'utterance'"
+REMARKS = "SELECT count(*) FROM utterance"
+TALKERS = """
+SELECT user_id, name, count(*) AS remarks, avg(num_hearers) FROM utterance JOIN user USING (user_id)
+GROUP BY user_id ORDER BY remarks DESC, user_id LIMIT ?
+"""
+ADDRESSES = """
+SELECT speaker.name, target.name, count(*) AS remarks FROM utterance
+JOIN user AS speaker ON speaker.user_id = utterance.user_id JOIN user AS target ON target.user_id = target_id
+GROUP BY utterance.user_id, target_id ORDER BY remarks DESC, utterance.user_id, target_id LIMIT ?
+"""
+#: Relations of round 0 were declared, not formed.
+RELATIONS = "SELECT count(*) FROM relation WHERE created_at > 0"
+BONDS = """
+SELECT one.name, other.name, relation, relation.created_at FROM relation
+JOIN user AS one ON one.user_id = relation.user_id JOIN user AS other ON other.user_id = other_id
+WHERE relation.created_at > 0 ORDER BY relation.rowid DESC LIMIT ?
+"""
+ATTENTION = """
+SELECT content, count(*) AS people FROM
+    (SELECT user_id, max(rowid), json_extract(info, '$.content') AS content FROM trace WHERE action = 'attend'
+     GROUP BY user_id)
+GROUP BY content ORDER BY people DESC, content LIMIT ?
+"""
+LAST_REMARKS = """
+SELECT utterance.created_at, speaker.name, target.name, content FROM utterance
+JOIN user AS speaker ON speaker.user_id = utterance.user_id LEFT JOIN user AS target ON target.user_id = target_id
+ORDER BY utterance.rowid DESC LIMIT ?
+"""
+
+# Conversations of two
+
+HAS_PAIRS = "SELECT 1 FROM sqlite_master WHERE name = 'pair'"
+PAIRS = "SELECT count(*) FROM pair"
+FINISHED = """
+SELECT count(*) FROM (SELECT pair_id FROM scene GROUP BY pair_id HAVING count(ended_round) >= ?)
+"""
+ENDINGS = """
+SELECT ended_by, count(*) FROM scene WHERE ended_round IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1
+"""
+MEAN_SCENE = "SELECT avg(turns), avg(agreement) FROM scene WHERE ended_round IS NOT NULL"
+MEAN_SCORE = "SELECT avg(score) FROM score"
+#: Best first; of conversations rated alike the one that comes first.
+RATED_PAIRS = """
+SELECT pair_id, one.name, other.name, avg(score) AS mean,
+    (SELECT agreement FROM scene WHERE scene.pair_id = pair.pair_id AND agreement IS NOT NULL
+     ORDER BY scene DESC LIMIT 1)
+FROM score JOIN pair USING (pair_id) JOIN user AS one ON one.user_id = first_id
+JOIN user AS other ON other.user_id = second_id
+WHERE score IS NOT NULL GROUP BY pair_id ORDER BY mean DESC, pair_id
+"""
+LAST_LINES = """
+SELECT line.round, name, NULL, content FROM line JOIN user ON user.agent_id = line.agent_id
+WHERE pair_id = ? ORDER BY line_id DESC LIMIT ?
 """

@@ -8,7 +8,11 @@ from typing import Any
 
 import msgspec
 
+from shoal.engine.metrics import Metrics
 from shoal.engine.record import Record
+from shoal.scenario.build import clock_of
+from shoal.scenario.models import Scenario
+from shoal.types import Timeline
 
 
 class Status(StrEnum):
@@ -36,7 +40,8 @@ _SUCCESSORS = {
     # A worker that was killed leaves `running` behind; the next one takes it from there.
     Status.RUNNING: {Status.RUNNING, Status.STOPPED, Status.COMPLETED, Status.FAILED},
     Status.STOPPED: {Status.RUNNING},
-    Status.COMPLETED: set(),
+    # A run that is over may be made to go on.
+    Status.COMPLETED: {Status.RUNNING},
     Status.FAILED: {Status.RUNNING},
 }
 
@@ -48,18 +53,22 @@ class WorldState(msgspec.Struct):
     simulated_hours: float = 0.0
     running: bool = False
     completed: bool = False
+    #: Whether its history came to its own end, and not just to the last round.
+    ended: bool = False
     actions_count: int = 0
     rejected: int = 0
     digest: str = ""
+    #: The last round whose time is in the run's metrics: rounds that are only repeated are not measured again.
+    measured_round: int = -1
 
 
 class RunState(msgspec.Struct):
     """How far a run is."""
 
     simulation_id: str
-    total_rounds: int
-    total_simulation_hours: float
     worlds: dict[str, WorldState]
+    total_rounds: int = 0
+    total_simulation_hours: float = 0.0
     runner_status: Status = Status.IDLE
     calls: int = 0
     cost: float = 0.0
@@ -70,6 +79,12 @@ class RunState(msgspec.Struct):
     completed_at: str | None = None
     error: str | None = None
     process_pid: int | None = None
+    metrics: Metrics = msgspec.field(default_factory=Metrics)
+
+    def plan(self, history: Timeline[Scenario]) -> None:
+        """How far the run is to go."""
+        self.total_rounds = history.versions()[-1].rounds
+        self.total_simulation_hours = clock_of(history).hours_gone(self.total_rounds)
 
     def become(self, status: Status, error: str | None = None) -> None:
         self.runner_status = self.runner_status.to(status)
@@ -90,15 +105,21 @@ class RunState(msgspec.Struct):
         world.actions_count += record.tally.actions
         world.rejected += record.tally.rejected
         world.digest = record.digest
-        world.completed = record.round == self.total_rounds
+        world.ended = record.last
+        world.completed = record.last or record.round == self.total_rounds
         world.running = not world.completed
         self.calls += record.tally.calls
         self.errors += record.tally.errors
         self.timeouts += record.tally.timeouts
+        if record.step is not None and record.round > world.measured_round:
+            world.measured_round = record.round
+            self.metrics.take_in(record.step, record.tally.errors, record.tally.timeouts)
 
     def begin_again(self, calls: int) -> None:
-        """A run that is run again counts again from nothing; only what was asked outside stays counted."""
-        self.worlds = {name: WorldState(running=True) for name in self.worlds}
+        """A run that is run again counts again from nothing; what was asked outside and what was measured stays."""
+        self.worlds = {
+            name: WorldState(running=True, measured_round=world.measured_round) for name, world in self.worlds.items()
+        }
         self.calls = calls
         self.errors = self.timeouts = 0
 
@@ -110,6 +131,13 @@ class RunState(msgspec.Struct):
     def actions_count(self) -> int:
         return sum(world.actions_count for world in self.worlds.values())
 
+    @property
+    def progress_percent(self) -> float:
+        """A world that ended by itself is complete, however many rounds were planned."""
+        if self.worlds and all(world.completed for world in self.worlds.values()):
+            return 100.0
+        return round(100 * self.current_round / max(self.total_rounds, 1), 1)
+
     def to_json(self) -> dict[str, Any]:
         """Everything, with the figures under the names that MiroFish's clients read."""
         content: dict[str, Any] = msgspec.to_builtins(self)
@@ -117,10 +145,11 @@ class RunState(msgspec.Struct):
         content |= {
             "current_round": self.current_round,
             "simulated_hours": hours,
-            "progress_percent": round(100 * self.current_round / max(self.total_rounds, 1), 1),
+            "progress_percent": self.progress_percent,
             "total_actions_count": self.actions_count,
             "rounds_count": self.current_round,
             "resumable": self.runner_status.resumable,
+            "measured": self.metrics.shown() if self.metrics.steps else None,
         }
         for name in ("twitter", "reddit"):
             world = content["worlds"].get(name, msgspec.to_builtins(WorldState()))

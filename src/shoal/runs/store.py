@@ -63,7 +63,7 @@ class Store:
         """The history is complete: make it quick to ask, and say so in the stream."""
         with database_errors(self.path):
             self._database.executescript(self._world.indexes)
-        rounds = self._total_rounds
+        rounds = max(self._digests)
         name = self._world.name
         self._append(
             self._marker("simulation_end", rounds, platform=name, total_rounds=rounds, total_actions=total_actions)
@@ -140,9 +140,9 @@ class Store:
 class Witness:
     """The rounds that were committed, for comparing: the `Ledger` of a replay. Writes nothing."""
 
-    def __init__(self, directory: Path, world: World, versions: tuple[str, str]) -> None:
+    def __init__(self, directory: Path, world: str, versions: tuple[str, str]) -> None:
         self._versions = versions
-        self._digests = committed_digests(directory / f"{world.name}_simulation.db")
+        self._digests = committed_digests(directory / f"{world}_simulation.db")
         #: How many were committed.
         self.rounds = max(self._digests, default=0)
 

@@ -6,7 +6,8 @@ Each database is read in one transaction, so that the figures of a world agree w
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,15 +15,22 @@ from pathlib import Path
 
 import msgspec
 
+from shoal.engine.metrics import Metrics
 from shoal.errors import QueryFailed, StorageFailed
 from shoal.runs import queries
+from shoal.runs.conversations import Conversations, RoomTalk, conversations, room_talk
 from shoal.runs.directory import CONFIG, METRICS, RunDirectory
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.scenario.build import history_end
 from shoal.scenario.entries import size
 from shoal.scenario.models import Scenario
+from shoal.types import Notice, Timeline
 from shoal.worlds.clock import Clock
+from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.room.settings import RoomSettings
 
+#: How a line of the stream begins that tells of an intervention.
+_INTERVENTION = b'{"event_type":"intervention"'
 #: How many people and posts are named.
 _NAMED = 5
 
@@ -83,6 +91,14 @@ class Talk:
 
 
 @dataclass(frozen=True, slots=True)
+class Intervened:
+    """An intervention, and the rounds in which it happened."""
+
+    name: str
+    rounds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WorldSummary:
     """What happened in one world."""
 
@@ -98,6 +114,11 @@ class WorldSummary:
     active: tuple[ActivePerson, ...] = ()
     top_posts: tuple[TopPost, ...] = ()
     talk: Talk | None = None
+    room: RoomTalk | None = None
+    conversations: Conversations | None = None
+    interventions: tuple[Intervened, ...] = ()
+    #: Simulated time of the round in which most was done.
+    busiest_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +127,14 @@ class Measured:
 
     wall_seconds: float
     agent_steps: int
+    parallel_steps: int
+    sequential_steps: int
+    #: Time that decisions took, summed, over the time that the steps took; None where none was measured.
+    speedup: float | None
+    sequential_speedup: float | None
+    #: Decisions that were really made, and not found in a journal; and how long they took.
+    decisions: int
+    latency_ms: Mapping[str, float]
 
     @property
     def steps_per_second(self) -> float:
@@ -132,14 +161,16 @@ class Summary:
     cost: float
     errors: int
     timeouts: int
-    measured: Measured
+    mind: str
+    #: None where nothing was measured.
+    measured: Measured | None
     worlds: tuple[WorldSummary, ...]
 
 
 def summarize(directory: RunDirectory) -> Summary:
     """Read the whole summary; changes nothing."""
-    config, state = directory.config(), directory.state()
-    history = config.history()
+    config, state, clock = directory.config(), directory.state(), directory.clock()
+    history = directory.history()
     scenario = history.at(history_end(history))
     return Summary(
         run=str(directory.path),
@@ -153,28 +184,29 @@ def summarize(directory: RunDirectory) -> Summary:
         seed=scenario.seed,
         rounds=scenario.rounds,
         minutes_per_round=scenario.time.minutes_per_round,
-        start=Clock(scenario.time).stamp(0),
+        start=clock.stamp(0),
         calls=state.calls,
         cost=state.cost,
         errors=state.errors,
         timeouts=state.timeouts,
-        measured=_measured(directory.file(METRICS)),
-        worlds=tuple(_world(directory, name, scenario, state) for name in scenario.worlds),
+        mind=scenario.mind.kind,
+        measured=_measured(directory.file(METRICS), state.metrics),
+        worlds=tuple(_world(directory, name, history, state, clock) for name in scenario.worlds),
     )
 
 
 def committed_rounds(directory: RunDirectory) -> dict[str, int]:
     """World -> the last round of it that was committed."""
     found = {}
-    for name in directory.config().history().first.worlds:
-        with _reading(_database(directory, name)) as database:
+    for name in directory.history().first.worlds:
+        with reading(_database(directory, name)) as database:
             found[name] = max(database.execute(queries.LAST_ROUND).fetchone()[0] or 0, 0) if database else 0
     return found
 
 
 def ask(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
     """Column names and rows that a question in SQL has for an answer."""
-    with _reading(_database(directory, world)) as database:
+    with reading(_database(directory, world)) as database:
         if database is None:
             return [], []
         try:
@@ -189,7 +221,7 @@ def _database(directory: RunDirectory, world: str) -> Path:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
+def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
     """The database in one consistent state, or None where nothing was ever committed."""
     if not path.exists():
         yield None
@@ -205,45 +237,68 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection | None]:
         raise StorageFailed(f"cannot read {path}: {error}") from error
 
 
-def _world(directory: RunDirectory, name: str, scenario: Scenario, state: RunState) -> WorldSummary:
+def _world(
+    directory: RunDirectory, name: str, history: Timeline[Scenario], state: RunState, clock: Clock
+) -> WorldSummary:
+    scenario = history.at(history_end(history))
     counted = state.worlds.get(name, WorldState())
-    kind = scenario.worlds[name].kind
-    with _reading(_database(directory, name)) as database:
+    settings = scenario.worlds[name]
+    kind = settings.kind
+    with reading(_database(directory, name)) as database:
         if database is None:
             return WorldSummary(name, kind, 0, 0.0, "", 0, counted.rejected)
         rounds = database.execute(queries.ROUNDS).fetchall()
         last, digest, _ = rounds[-1] if rounds else (0, "", 0)
-        by_round = _Rounds(scenario, last)
+        by_round = _Rounds(clock, last)
+        actions_by_round = tuple(actions for _, _, actions in rounds)
         social = bool(database.execute(queries.HAS_POSTS).fetchone())
         return WorldSummary(
             name=name,
             kind=kind,
             round=last,
-            simulated_hours=last * scenario.time.minutes_per_round / 60,
+            simulated_hours=clock.hours_gone(last),
             digest=digest,
-            actions=sum(actions for _, _, actions in rounds),
+            actions=sum(actions_by_round),
             rejected=counted.rejected,
             kinds=tuple(Kind(*row) for row in database.execute(queries.KINDS)),
-            actions_by_round=tuple(actions for _, _, actions in rounds),
-            active=tuple(ActivePerson(*row) for row in database.execute(queries.ACTIVE, (_NAMED,))) if social else (),
+            actions_by_round=actions_by_round,
+            active=tuple(ActivePerson(*row) for row in database.execute(queries.ACTIVE, (_NAMED,))),
             top_posts=_top_posts(database, by_round) if social else (),
             talk=_talk(database, scenario, by_round, _camps_of(directory)) if social and scenario.topic else None,
+            room=room_talk(database) if isinstance(settings, RoomSettings) else None,
+            conversations=(
+                conversations(database, len(settings.scenes)) if isinstance(settings, DialogueSettings) else None
+            ),
+            interventions=_intervened(directory.file(f"{name}/actions.jsonl"), history),
+            busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
         )
+
+
+def _intervened(stream: Path, history: Timeline[Scenario]) -> tuple[Intervened, ...]:
+    """Which interventions happened when, from the stream, in the order in which they first did."""
+    if not any(version.interventions for version in history.versions()) or not stream.exists():
+        return ()
+    found: dict[str, list[int]] = {}
+    with stream.open("rb") as lines:
+        for line in lines:
+            if line.startswith(_INTERVENTION) and line.endswith(b"\n"):
+                notice = msgspec.json.decode(line, type=Notice)
+                found.setdefault(notice.content, []).append(notice.round)
+    return tuple(Intervened(name, tuple(rounds)) for name, rounds in found.items())
 
 
 class _Rounds:
     """Puts what the database dates into rounds: some platforms write the round, others the simulated date."""
 
-    def __init__(self, scenario: Scenario, last: int) -> None:
-        self._minutes = scenario.time.minutes_per_round
-        self._start = Clock(scenario.time).at(0)
+    def __init__(self, clock: Clock, last: int) -> None:
+        self._clock = clock
         self._last = last
 
     def number(self, created_at: int | str) -> int:
         if isinstance(created_at, int):
             return created_at
-        gone = datetime.fromisoformat(created_at).replace(tzinfo=UTC) - self._start
-        return 1 + round(gone.total_seconds() / 60) // self._minutes
+        date = datetime.fromisoformat(created_at).replace(tzinfo=UTC)
+        return max(bisect_right(range(1, self._last + 1), date, key=self._clock.at), 1)
 
     def spread(self, rows: Sequence[tuple[int | str, int]]) -> list[int]:
         """Counts by date as one count for each round, 0 to the last."""
@@ -323,15 +378,26 @@ class _Metric(msgspec.Struct):
     seconds: float
 
 
-def _measured(path: Path) -> Measured:
+def _measured(path: Path, metrics: Metrics) -> Measured | None:
     """Worlds run side by side: the run took as long as the one that took longest."""
+    if not metrics.steps:
+        return None
     seconds: dict[str, float] = {}
     steps = 0
     for line in _whole_lines(path):
         metric = msgspec.json.decode(line, type=_Metric)
         seconds[metric.world] = seconds.get(metric.world, 0.0) + metric.seconds
         steps += metric.acting
-    return Measured(max(seconds.values(), default=0.0), steps)
+    return Measured(
+        wall_seconds=max(seconds.values(), default=0.0),
+        agent_steps=steps,
+        parallel_steps=metrics.parallel_steps,
+        sequential_steps=metrics.sequential_steps,
+        speedup=metrics.speedup,
+        sequential_speedup=metrics.sequential_speedup,
+        decisions=metrics.decisions,
+        latency_ms=metrics.latencies.milliseconds(),
+    )
 
 
 def _whole_lines(path: Path) -> list[bytes]:

@@ -6,19 +6,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.errors import ScenarioInvalid
-from shoal.journal import Line, read
+from pydantic import BaseModel
+
+from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.journal import Line, add_line, is_continuation, read
+from shoal.runs import inputs
 from shoal.runs.config import Config
 from shoal.runs.directory import RunDirectory
+from shoal.runs.summary import committed_rounds
+from shoal.scenario.build import check_classes
 from shoal.scenario.models import Scenario
-from shoal.scenario.population import sample
 from shoal.types import Timeline
 
 
 def create(scenario: Scenario, path: Path) -> RunDirectory:
     """The directory of a new run, ready to be worked on."""
+    check_classes(scenario)
     config = Config.of(path.name, Timeline(scenario))
-    return RunDirectory.create(path, config, sample(scenario), [])
+    return RunDirectory.create(path, config, scenario, [], inputs.names(Timeline(scenario)))
 
 
 def fork(
@@ -28,11 +33,37 @@ def fork(
 
     The parent's replies come along: wherever the fork asks the same thing, it has the same answer for nothing.
     """
-    config = parent.config()
-    history = _forked(config.history(), at, changed)
-    lines = [*_inherited(parent, config.simulation_id, at), *_injections(injected)]
-    child = Config.of(path.name, history, parent=config.simulation_id)
-    return RunDirectory.create(path, child, sample(history.first), lines)
+    name = parent.config().simulation_id
+    history = _forked(parent.history(), at, changed)
+    lines = [*_inherited(parent, name, at), *_injections(injected)]
+    child = Config.of(path.name, history, parent=name)
+    return RunDirectory.create(path, child, history.first, lines, inputs.names(history))
+
+
+def extend(directory: RunDirectory, changed: Scenario) -> None:
+    """Let a run go on after its last committed round, with what has changed since; `work` on it then.
+
+    What a person decides while a run is under way comes from outside the function, so it goes into the journal.
+    """
+    with directory.locked():
+        at = max(committed_rounds(directory).values()) + 1
+        _check_can_go_on(directory, changed, at)
+        _check_changes(directory.history().at(at), changed, at)
+        before = sum(map(is_continuation, read(directory.journal)[0]))
+        event = {"scenario": inputs.portable(changed, directory.path)}
+        add_line(directory.journal, Line(f"*/{at}/continue/{before}", event=event))
+
+
+def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:
+    if changed.rounds < at:
+        rounds = f"{changed.rounds} round{'s' if changed.rounds > 1 else ''}"
+        raise RunRefused(f"{directory.path} has {at - 1} rounds already; {rounds} would not be going on")
+    state = directory.state()
+    if state.worlds and all(world.ended for world in state.worlds.values()):
+        raise RunRefused(
+            f"{directory.path} came to its own end in round {at - 1}: nothing can happen after that.\n"
+            f"Fork it before that round to let it end otherwise."
+        )
 
 
 def _forked(history: Timeline[Scenario], at: int, changed: Scenario) -> Timeline[Scenario]:
@@ -54,7 +85,7 @@ def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
         if old != new
     ]
     if problems:
-        raise ScenarioInvalid([f"--at {at}: {problem}" for problem in problems])
+        raise ScenarioInvalid([f"from round {at} on: {problem}" for problem in problems])
 
 
 def _fixed(scenario: Scenario) -> Iterator[tuple[str, Any]]:
@@ -65,13 +96,21 @@ def _fixed(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     yield "mind.kind", scenario.mind.kind
     yield "mind.latency", scenario.mind.latency
     yield "mind.turns", getattr(scenario.mind, "turns", None)
-    yield "worlds", [(name, world.kind, world.visibility, world.products) for name, world in scenario.worlds.items()]
+    yield "play", scenario.play
+    yield "worlds", [(name, *_lasting(world)) for name, world in scenario.worlds.items()]
+
+
+def _lasting(world: BaseModel) -> Iterator[Any]:
+    """What a world stays with for as long as it exists."""
+    for field in ("kind", "visibility", "products", "pairs", "settings", "mind"):
+        yield getattr(world, field, None)
 
 
 def _inherited(parent: RunDirectory, name: str, at: int) -> list[Line]:
     """The parent's replies, each as the parent had it last, and what was injected before the fork."""
     lines, _ = read(parent.journal)
-    events = [line for line in lines if line.event is not None and line.event.get("round", 0) < at]
+    injected = [line for line in lines if line.event is not None and not is_continuation(line)]
+    events = [line for line in injected if line.event is not None and line.event.get("round", 0) < at]
     replies = {line.key: line for line in lines if line.event is None}
     taken_over = [
         Line(

@@ -7,25 +7,29 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from io import FileIO
 from typing import Any
 
 import msgspec
 
 import shoal
+from shoal.agents.human import Answer
 from shoal.engine.deliberation import Deliberation
 from shoal.engine.engine import Engine
+from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, Record
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, digest
 from shoal.runs.config import Config
-from shoal.runs.directory import LOG, METRICS, RunDirectory
+from shoal.runs.directory import LOG, METRICS, RunDirectory, injected
 from shoal.runs.files import storage_errors
 from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store, Witness
-from shoal.scenario.build import Simulation, build, declared
+from shoal.scenario.build import Simulation, build
+from shoal.types import Mind
 
 #: How often the state is written while rounds go by; readers need no more.
 _STATE_SECONDS = 0.5
@@ -53,81 +57,97 @@ class Outcome:
     timeouts: int
 
 
-async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> Outcome:
+async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, answer: Answer | None = None) -> Outcome:
     """Run the directory's run to its end, from wherever it is. Repeating this is harmless.
 
     Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
-    not written again, and what is missing is added.
+    not written again, and what is missing is added. `answer` asks the person who plays somebody, if anybody does.
     """
     config = directory.config()
     with directory.locked(), _log_to(directory) as log:
-        state = directory.state()
-        if state.runner_status is Status.COMPLETED:
+        state, history = directory.state(), directory.history()
+        if directory.is_over():
             return _outcome(directory, state)
-        reporter = _Reporter(directory, state, log)
+        state.plan(history)
+        reporter = _Reporter(directory, state, log, timed=history.versions()[-1].metrics)
         with reporter:
-            await _work(directory, config, reporter, stop, watch)
+            await _work(directory, config, reporter, stop, watch, answer)
         return _outcome(directory, state)
 
 
 async def _work(
-    directory: RunDirectory, config: Config, reporter: _Reporter, stop: asyncio.Event, watch: Watch
+    directory: RunDirectory,
+    config: Config,
+    reporter: _Reporter,
+    stop: asyncio.Event,
+    watch: Watch,
+    answer: Answer | None,
 ) -> None:
     versions = (config.shoal_version, shoal.__version__)
     async with Journal.open(directory.journal) as journal:
         reporter.state.begin_again(journal.calls)
-        simulation = build_from(config, journal)
-        with _stores(directory, simulation, versions) as stores, _own_collections() as collect:
+        simulation = build_from(directory, journal, answer)
+        with _stores(directory, simulation, versions) as stores, own_collections() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
+            engines = {name: _engine(simulation, name, journal, ledgers[name], versions) for name in rounds}
             async with reporter.beating():
-                await _advance(simulation, rounds, journal, ledgers, versions, stop)
+                await _advance(engines, rounds, stop)
             for name, store in stores.items():
                 store.finish(reporter.state.worlds[name].actions_count)
 
 
 async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> Outcome:
     """Run the directory's run again from its journal, compare every round with what was committed; writes nothing."""
-    config = directory.config()
-    versions = (config.shoal_version, shoal.__version__)
     state = directory.new_state()
     state.become(Status.RUNNING)
-    async with Journal.sealed(directory.journal) as journal:
-        simulation = build_from(config, journal)
-        witnesses = {name: Witness(directory.path, world, versions) for name, world in simulation.worlds.items()}
-        rounds = {name: witness.rounds for name, witness in witnesses.items()}
-        with _own_collections() as collect:
-            ledgers = _observed(witnesses, state.take_in, watch, collect)
-            await _advance(simulation, rounds, journal, ledgers, versions, stop)
+    again = Again(directory)
+    with own_collections() as collect:
+        engines = {name: again.engine(name, (state.take_in, watch, collect)) for name in again.rounds}
+        await _advance(engines, again.rounds, stop)
     whole = all(world.completed for world in state.worlds.values())
     state.become(Status.COMPLETED if whole else Status.STOPPED)
     return _outcome(directory, state)
 
 
-def build_from(config: Config, journal: Journal) -> Simulation:
+def build_from(directory: RunDirectory, journal: Journal, answer: Answer | None = None) -> Simulation:
     """The whole simulation of a run, as its directory declares it."""
-    history = config.history()
-    return build(history, [declared(line.event) for line in journal.events if line.event is not None])
+    return build(directory.history(), injected(journal.events), answer)
 
 
-async def _advance(
+class Again:
+    """A run to be run again from its journal, each round compared with what was committed. Writes nothing."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        versions = self._versions = (directory.config().shoal_version, shoal.__version__)
+        worlds = directory.history().first.worlds
+        # The journal comes second: what a committed round rests on is in it, also while a worker goes on.
+        self._witnesses = {name: Witness(directory.path, name, versions) for name in worlds}
+        self.journal = Journal.sealed(directory.journal)
+        self.simulation = build_from(directory, self.journal)
+        #: World -> the last round of it that was committed.
+        self.rounds = {name: witness.rounds for name, witness in self._witnesses.items()}
+
+    def engine(self, world: str, told: Sequence[Watch] = (), mind: Mind | None = None) -> Engine:
+        """The engine of one world; with another mind than its own, such as one that listens in on it."""
+        ledger = _Observed(self._witnesses[world], tuple(told))
+        return _engine(self.simulation, world, self.journal, ledger, self._versions, mind)
+
+
+def _engine(
     simulation: Simulation,
-    rounds: Mapping[str, int],
+    world: str,
     journal: Journal,
-    ledgers: Mapping[str, Ledger],
+    ledger: Ledger,
     versions: Versions,
-    stop: asyncio.Event,
-) -> None:
+    mind: Mind | None = None,
+) -> Engine:
+    deliberation = Deliberation(mind or simulation.minds[world], journal, simulation.limits, versions)
+    return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.agendas[world])
+
+
+async def _advance(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:
     """All worlds side by side. The first error ends them all."""
-    engines = {
-        name: Engine(
-            world,
-            Deliberation(simulation.minds[name], journal, simulation.limits, versions),
-            ledgers[name],
-            simulation.seed,
-        )
-        for name, world in simulation.worlds.items()
-    }
     try:
         async with asyncio.TaskGroup() as group:
             for name, engine in engines.items():
@@ -146,10 +166,11 @@ def _first(errors: BaseException) -> BaseException:
 
 @contextmanager
 def _stores(directory: RunDirectory, simulation: Simulation, versions: Versions) -> Iterator[dict[str, Store]]:
-    """A store for each world, open as long as they are worked on."""
+    """A store for each world, open as long as they are worked on. A stream says what was planned first."""
+    planned = directory.config().history(directory.path).versions()[-1].rounds
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(Store(directory.path, world, simulation.rounds, len(simulation.people), versions))
+            name: stack.enter_context(Store(directory.path, world, planned, len(simulation.people), versions))
             for name, world in simulation.worlds.items()
         }
 
@@ -174,13 +195,15 @@ def _observed(ledgers: Mapping[str, Ledger], *told: Watch) -> dict[str, Ledger]:
 class _Reporter:
     """Keeps the run's state, metrics and log up to date, and writes how it ended."""
 
-    def __init__(self, directory: RunDirectory, state: RunState, log: logging.Logger) -> None:
+    def __init__(self, directory: RunDirectory, state: RunState, log: logging.Logger, timed: bool) -> None:
         self.state = state
         self._directory = directory
         self._log = log
         self._written = 0.0
-        with storage_errors(directory.file(METRICS)):
-            self._metrics = directory.file(METRICS).open("ab", buffering=0)
+        self._metrics: FileIO | None = None
+        if timed:
+            with storage_errors(directory.file(METRICS)):
+                self._metrics = directory.file(METRICS).open("ab", buffering=0)
 
     def __enter__(self) -> None:
         self.state.process_pid = os.getpid()
@@ -206,14 +229,16 @@ class _Reporter:
 
     def take_in(self, record: Record) -> None:
         self.state.take_in(record)
-        with storage_errors(self._directory.file(METRICS)):
-            self._metrics.write(_encode(_measured(record)) + b"\n")
+        if record.step is not None and self._metrics is not None:
+            with storage_errors(self._directory.file(METRICS)):
+                self._metrics.write(_encode(_measured(record, record.step)) + b"\n")
         if time.monotonic() - self._written > _STATE_SECONDS:
             self._write()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """A run whose end cannot be written goes on saying `running` with nobody at work, and is resumable as well."""
-        self._metrics.close()
+        if self._metrics is not None:
+            self._metrics.close()
         self.state.process_pid = None
         self.state.become(_ended(error), None if error is None else str(error))
         with suppress(StorageFailed):
@@ -247,7 +272,7 @@ def _surprising(error: BaseException | None) -> BaseException | None:
     return None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
 
 
-def _measured(record: Record) -> dict[str, Any]:
+def _measured(record: Record, step: Step) -> dict[str, Any]:
     """What may differ between equal runs."""
     tally = record.tally
     return {
@@ -258,8 +283,11 @@ def _measured(record: Record) -> dict[str, Any]:
         "calls": tally.calls,
         "errors": tally.errors,
         "timeouts": tally.timeouts,
-        "seconds": round(tally.seconds, 6),
-        "deciding_seconds": round(tally.deciding_seconds, 6),
+        "mode": step.mode,
+        "seconds": round(step.seconds, 6),
+        "deciding_seconds": round(step.deciding_seconds, 6),
+        "speedup": step.speedup and round(step.speedup, 3),
+        "latency_ms": step.latencies.milliseconds(),
         "at": wall_clock(),
     }
 
@@ -303,7 +331,7 @@ def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
 
 
 @contextmanager
-def _own_collections() -> Iterator[Watch]:
+def own_collections() -> Iterator[Watch]:
     """A run makes millions of objects and hardly any cycles, and what stays after a round stays for long.
 
     So instead of going through everything again and again, garbage is looked for once per round, among what is new.

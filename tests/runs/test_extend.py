@@ -1,0 +1,207 @@
+"""A run that came to its end can be made to go on, in place; what was done stays done."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.errors import RunRefused, ScenarioInvalid, Stopped
+from shoal.journal import is_continuation, read
+from shoal.runs.directory import RunDirectory
+from shoal.runs.state import Status
+from shoal.runs.verbs import create, extend
+from shoal.runs.worker import Outcome, work
+from shoal.scenario.build import history_end
+from shoal.scenario.files import override, validate
+from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
+from tests.runs.test_worker import ASKING, RUMOUR, stop_after
+
+ROOM: dict[str, Any] = {
+    "rounds": 6,
+    "population": {"count": 6},
+    "topic": "the old bridge",
+    "worlds": {"room": {"turns": "sequential"}},
+    "events": [{"skip": "2 days", "round": 3}],
+}
+
+
+def longer(path: Path, *sets: str) -> RunDirectory:
+    """The run in this directory, made to go on with these changes."""
+    directory = RunDirectory(path)
+    history = directory.history()
+    extend(directory, override(history.at(history_end(history)), sets))
+    return directory
+
+
+def extended(path: Path, *sets: str) -> Outcome:
+    return go_on(longer(path, *sets))
+
+
+def tables(path: Path) -> list[str]:
+    """Everything in a database but how long the stream is: it says at its start how many rounds were planned."""
+    with closing(sqlite3.connect(path)) as database:
+        return [line for line in database.iterdump() if '"shoal_round"' not in line]
+
+
+def stop_at(directory: RunDirectory, round: int) -> None:
+    async def until() -> None:
+        stop = asyncio.Event()
+        await work(directory, stop, lambda record: stop.set() if record.round == round else None)
+
+    with pytest.raises(Stopped):
+        asyncio.run(until())
+
+
+@pytest.mark.parametrize("scenario", [RUMOUR, ASKING, ROOM], ids=["at once", "asking", "room"])
+def test_a_run_that_goes_on_is_the_run_that_was_longer_from_the_start(scenario: dict[str, Any], tmp_path: Path) -> None:
+    whole = start({**scenario, "rounds": 12}, tmp_path / "whole")
+    start(scenario, tmp_path / "run")
+    outcome = extended(tmp_path / "run", "rounds=12")
+    assert (outcome.digest, outcome.rounds, outcome.actions) == (whole.digest, 12, whole.actions)
+    assert outcome.calls == whole.calls
+    assert outcome.status is Status.COMPLETED
+    check_consistency(tmp_path / "run", finished=True)
+    for world in scenario["worlds"]:
+        assert tables(tmp_path / f"whole/{world}_simulation.db") == tables(tmp_path / f"run/{world}_simulation.db")
+
+
+def test_the_stream_goes_on_and_has_one_end(tmp_path: Path) -> None:
+    start(RUMOUR, tmp_path / "run")
+    before = (tmp_path / "run/twitter/actions.jsonl").read_bytes()
+    extended(tmp_path / "run", "rounds=9")
+    after = (tmp_path / "run/twitter/actions.jsonl").read_bytes()
+    assert after.startswith(before[: before.rindex(b'{"event_type":"simulation_end"')])
+    lines = lines_of(tmp_path / "run/twitter/actions.jsonl")
+    ends = [line["total_rounds"] for line in lines if line.get("event_type") == "simulation_end"]
+    assert ends == [9]
+    assert [line["round"] for line in lines if line.get("event_type") == "round_end"] == list(range(10))
+
+
+def test_the_state_says_how_far_the_run_is_now_to_go(tmp_path: Path) -> None:
+    start(RUMOUR, tmp_path / "run")
+    directory = longer(tmp_path / "run", "rounds=12")
+    assert not directory.is_over()
+    go_on(directory)
+    assert directory.is_over()
+    state = json.loads((tmp_path / "run/run_state.json").read_text())
+    assert (state["total_rounds"], state["current_round"], state["progress_percent"]) == (12, 12, 100.0)
+    assert state["total_simulation_hours"] == state["simulated_hours"] == 12.0
+
+
+def test_changes_and_new_events_hold_from_where_the_run_goes_on(tmp_path: Path) -> None:
+    start(ASKING, tmp_path / "run")
+    events = 'events=[{"broadcast": "Too late.", "round": 2}, {"broadcast": "It goes on.", "round": 8}]'
+    extended(tmp_path / "run", "rounds=9", events, "worlds.twitter.feed.followed=1")
+    lines = lines_of(tmp_path / "run/twitter/actions.jsonl")
+    told = [(line["round"], line["content"]) for line in lines if line.get("event_type") == "broadcast"]
+    assert told == [(3, "The bridge stays open."), (8, "It goes on.")]
+    assert repeat(RunDirectory(tmp_path / "run")).status is Status.COMPLETED
+
+
+def test_a_run_may_go_on_again_and_again(tmp_path: Path) -> None:
+    whole = start({**RUMOUR, "rounds": 9}, tmp_path / "whole")
+    start(RUMOUR, tmp_path / "run")
+    extended(tmp_path / "run", "rounds=7")
+    assert extended(tmp_path / "run", "rounds=9").digest == whole.digest
+    keys = [line.key for line in read(tmp_path / "run/journal.jsonl")[0] if is_continuation(line)]
+    assert keys == ["*/7/continue/0", "*/8/continue/1"]
+
+
+def test_of_two_wishes_before_anything_went_on_the_later_one_counts(tmp_path: Path) -> None:
+    start(RUMOUR, tmp_path / "run")
+    longer(tmp_path / "run", "rounds=20")
+    assert extended(tmp_path / "run", "rounds=8").rounds == 8
+
+
+def test_a_run_interrupted_while_going_on_comes_to_the_same_end(tmp_path: Path) -> None:
+    start(ASKING, tmp_path / "whole")
+    whole = extended(tmp_path / "whole", "rounds=12")
+    start(ASKING, tmp_path / "run")
+    directory = longer(tmp_path / "run", "rounds=12")
+    stop_at(directory, 9)
+    check_consistency(directory.path, finished=False)
+    assert directory.status() is Status.STOPPED
+    assert go_on(directory).digest == whole.digest
+    check_consistency(directory.path, finished=True)
+    assert directory.state().calls == len(asked(directory.path))
+
+
+@pytest.mark.parametrize("visibility", [1, 3])
+def test_a_run_stopped_half_way_may_go_on_differently(visibility: int, tmp_path: Path) -> None:
+    """What was asked for in rounds that were never committed counts only where it still is the same question."""
+    worlds = {"twitter": {"visibility": visibility}}
+    directory = create(validate({**ASKING, "worlds": worlds, "rounds": 8}), tmp_path / "run")
+    stop_after(directory, 3)
+    before = asked(directory.path)
+    outcome = extended(tmp_path / "run", "rounds=10", "worlds.twitter.feed.followed=1")
+    assert (outcome.rounds, outcome.status) == (10, Status.COMPLETED)
+    assert before <= asked(directory.path)
+    assert outcome.calls == sum(line.event is None for line in read(directory.journal)[0])
+    assert repeat(directory).digest == outcome.digest
+    assert go_on(directory) == outcome
+
+
+def test_a_run_that_went_on_is_replayed_for_nothing(tmp_path: Path) -> None:
+    start(ASKING, tmp_path / "run")
+    outcome = extended(tmp_path / "run", "rounds=9", "mind.persuasion=0.5")
+    again = repeat(RunDirectory(tmp_path / "run"))
+    assert (again.digest, again.calls, again.status) == (outcome.digest, 0, Status.COMPLETED)
+
+
+def test_a_fork_of_a_run_that_went_on_shares_its_past(tmp_path: Path) -> None:
+    start(ASKING, tmp_path / "run")
+    outcome = extended(tmp_path / "run", "rounds=10", "worlds.twitter.feed.followed=1")
+    same = branch(tmp_path / "run", tmp_path / "same", 8)
+    assert (same.digest, same.calls) == (outcome.digest, 0)
+    other = branch(tmp_path / "run", tmp_path / "other", 8, ["worlds.twitter.feed.followed=5"])
+    digests = [
+        [line["digest"] for line in lines_of(tmp_path / run / "twitter/actions.jsonl") if "digest" in line]
+        for run in ("run", "other")
+    ]
+    assert digests[0][:8] == digests[1][:8]
+    assert digests[0][8:] != digests[1][8:]
+    assert all(int(key.split("/")[1]) >= 8 for key in asked(tmp_path / "other"))
+    assert repeat(RunDirectory(tmp_path / "other")).digest == other.digest
+
+
+def test_a_fork_before_a_run_went_on_knows_nothing_of_that(tmp_path: Path) -> None:
+    first = start(ASKING, tmp_path / "run")
+    extended(tmp_path / "run", "rounds=10", "mind.persuasion=0.5")
+    child = branch(tmp_path / "run", tmp_path / "child", 4)
+    assert (child.digest, child.rounds, child.calls) == (first.digest, 6, 0)
+
+
+@pytest.mark.parametrize(
+    "change", ["population.count=30", "seed=5", "time.minutes_per_round=30", "worlds.twitter.visibility=2"]
+)
+def test_what_cannot_change_in_the_middle_is_refused(change: str, tmp_path: Path) -> None:
+    start(RUMOUR, tmp_path / "run")
+    before = (tmp_path / "run/journal.jsonl").read_bytes()
+    with pytest.raises(ScenarioInvalid, match=r"from round 7 on: .* cannot change in the middle of a run"):
+        longer(tmp_path / "run", "rounds=9", change)
+    assert (tmp_path / "run/journal.jsonl").read_bytes() == before
+
+
+@pytest.mark.parametrize("rounds", [4, 6])
+def test_a_run_cannot_go_on_to_where_it_is_already(rounds: int, tmp_path: Path) -> None:
+    start({**RUMOUR, "events": []}, tmp_path / "run")
+    with pytest.raises(RunRefused, match=f"has 6 rounds already; {rounds} rounds would not be going on"):
+        longer(tmp_path / "run", f"rounds={rounds}")
+
+
+def test_what_was_measured_before_stays_measured(tmp_path: Path) -> None:
+    start(ASKING, tmp_path / "run")
+    before = RunDirectory(tmp_path / "run").state().metrics
+    extended(tmp_path / "run", "rounds=9")
+    after = RunDirectory(tmp_path / "run").state().metrics
+    assert before.parallel_steps == 12
+    assert after.parallel_steps == 18
+    assert after.decisions == 25 * 9 * 2
+    assert after.parallel_deciding_seconds > before.parallel_deciding_seconds
+    assert after.latencies.longest >= before.latencies.longest
