@@ -10,8 +10,18 @@ __version__ = "0.1.0"
 __all__ = [
     # errors
     "ShoalError",
+    # from a script or a notebook
+    "Person",
+    "Results",
+    "World",
+    "open_run",
+    "run",
     # input
     "Scenario",
+    # worlds and minds of one's own
+    "BaseWorld",
+    "Look",
+    "Rejected",
     # nouns
     "Action",
     "Decision",
@@ -22,18 +32,31 @@ __all__ = [
 
 TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would double the cost of the import
 if TYPE_CHECKING:
+    from shoal.api.person import Person
+    from shoal.api.results import Results, open_run
+    from shoal.api.verbs import run
+    from shoal.api.world import World
     from shoal.errors import ShoalError
     from shoal.scenario.models import Scenario
     from shoal.types import Action, Decision, Event, Mind, Observation
+    from shoal.worlds.base import BaseWorld, Look, Rejected
 else:
     _HOMES = {
         "ShoalError": "shoal.errors",
+        "Person": "shoal.api.person",
+        "Results": "shoal.api.results",
+        "World": "shoal.api.world",
+        "open_run": "shoal.api.results",
+        "run": "shoal.api.verbs",
         "Scenario": "shoal.scenario.models",
         "Action": "shoal.types",
         "Decision": "shoal.types",
         "Event": "shoal.types",
         "Mind": "shoal.types",
         "Observation": "shoal.types",
+        "BaseWorld": "shoal.worlds.base",
+        "Look": "shoal.worlds.base",
+        "Rejected": "shoal.worlds.base",
     }
 
     def __getattr__(name):

@@ -1,0 +1,1 @@
+"""The same verbs for Python: people, worlds and results in a script or a notebook."""
