@@ -7,13 +7,15 @@ import pty
 import re
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from shoal.cli.board import Board, duration
-from shoal.cli.progress import PlainLines
+from shoal.cli.progress import PlainLines, milliseconds
 from shoal.cli.report import sparkline
+from shoal.engine.metrics import Latencies, Step
 from shoal.engine.record import Record, Tally
 from shoal.worlds.clock import Clock, TimeSettings
 from tests.cli.terminal import COMMAND, environment, shoal
@@ -72,6 +74,39 @@ def test_the_time_left_is_that_of_the_rounds_after_catching_up() -> None:
     lines.pass_rounds(51, 61, seconds_each=2)
     assert "round 61/100" in lines.written[-1]
     assert "1:18 left" in lines.written[-1]
+
+
+def test_how_long_decisions_take_is_said_where_somebody_was_asked() -> None:
+    lines = Lines(rounds=1)
+    latencies = Latencies()
+    for _ in range(8):
+        latencies.add(0.1)
+    timed = replace(record(1), step=Step("parallel", 0.102, 0.8, latencies))
+    lines.plain.watch(timed)
+    assert "speedup" not in lines.written[-1]
+    lines.plain.watch(replace(timed, tally=Tally(acting=8, actions=8, calls=8)))
+    assert "speedup 7.8  p50 100 ms  p99 100 ms" in lines.written[-1]
+
+
+def test_rounds_that_are_only_repeated_are_not_measured() -> None:
+    lines = Lines(rounds=3, known=2)
+    asked = Tally(acting=8, actions=8, calls=8)
+    for round, seconds in ((1, 0.001), (2, 0.001), (3, 0.1)):
+        latencies = Latencies()
+        latencies.add(seconds)
+        lines.plain.watch(replace(record(round), tally=asked, step=Step("sequential", 0.2, seconds, latencies)))
+    assert "speedup 0.5  p50 100 ms" in lines.written[-1]
+
+
+def test_a_world_that_came_to_its_end_is_done() -> None:
+    lines = Lines(rounds=100)
+    lines.plain.watch(replace(record(4), last=True))
+    assert lines.written[-1].endswith("round 4/100  day 1, 11:00  10 acting  12 actions  done  1 rejected\n")
+
+
+@pytest.mark.parametrize(("ms", "words"), [(0.0412, "0.041 ms"), (12.4, "12 ms"), (999, "999 ms"), (2345, "2.3 s")])
+def test_a_time_is_said_in_few_digits(ms: float, words: str) -> None:
+    assert milliseconds(ms) == words
 
 
 def test_a_duration_is_read_at_a_glance() -> None:

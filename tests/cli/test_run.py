@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from shoal.runs.directory import RunDirectory
+from shoal.runs.verbs import extend
+from shoal.scenario.files import override
 from tests.cli.terminal import KEYS, call, last_object, rounds_in, shoal, started, wait_until
 
 
@@ -93,6 +96,40 @@ def test_a_run_that_is_complete_is_resumed_by_saying_so(folder: Path) -> None:
     assert result.exit_code == 0
     assert last_object(result.stdout) == first
     assert "has run to its end already" in call("resume", "runs/small-1").stdout
+
+
+def test_a_complete_run_goes_on_to_as_many_rounds_as_it_is_told(folder: Path) -> None:
+    whole = last_object(call("run", "small.yaml", "--rounds", "9", "--json").stdout)
+    call("run", "small.yaml", "--quiet")
+    longer = call("resume", "runs/small-2", "--rounds", "9", "--json")
+    assert longer.exit_code == 0
+    assert last_object(longer.stdout) == whole | {"run": "runs/small-2"}
+    assert "has run to its end already" in call("resume", "runs/small-2", "--rounds", "9").stdout
+    assert last_object(call("resume", "runs/small-2", "--json").stdout)["rounds"] == 9
+
+
+def test_a_stopped_run_may_be_told_to_end_sooner_or_later(folder: Path) -> None:
+    run = started("run", "slow.yaml", "--rounds", "40", "--quiet", cwd=folder)
+    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
+    run.send_signal(signal.SIGINT)
+    run.communicate()
+    assert last_object(call("resume", "runs/small-1", "--rounds", "8", "--json").stdout)["rounds"] == 8
+    assert last_object(call("resume", "runs/small-1", "--rounds", "10", "--json").stdout)["rounds"] == 10
+    assert call("replay", "runs/small-1").exit_code == 0
+
+
+def test_a_run_cannot_go_on_to_a_round_that_it_has_behind_it(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    result = call("resume", "runs/small-1", "--rounds", "3")
+    assert result.exit_code == 2
+    assert "runs/small-1 has 5 rounds already; give more than that, or fork it to go back." in result.stderr
+
+
+def test_a_run_that_was_told_to_go_on_and_killed_before_it_did_is_resumed(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    directory = RunDirectory(Path("runs/small-1"))
+    extend(directory, override(directory.history().first, ["rounds=7"]))
+    assert last_object(call("resume", "runs/small-1", "--json").stdout)["rounds"] == 7
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)

@@ -9,6 +9,7 @@ import click
 from shoal.cli.options import PATH, scenario_argument, set_option
 from shoal.cli.words import of_scenario, quoted
 from shoal.errors import RunRefused, StorageFailed
+from shoal.scenario.build import check_classes
 from shoal.scenario.files import load, override
 from shoal.scenario.starter import STARTER
 
@@ -46,4 +47,6 @@ def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
       shoal validate scenario.yaml
       shoal validate scenario.yaml --set rounds=100
     """
-    click.echo(f"ok: {of_scenario(override(load(scenario), sets))}")
+    checked = override(load(scenario), sets)
+    check_classes(checked)
+    click.echo(f"ok: {of_scenario(checked)}")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from shoal.engine.metrics import Metrics
 from shoal.engine.record import Record
 from shoal.worlds.clock import Clock
 
@@ -33,6 +34,10 @@ class WorldCount:
     errors: int = 0
     timeouts: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    #: Decisions asked for outside; only then is it worth saying how long they take.
+    calls: int = 0
+    metrics: Metrics = field(default_factory=Metrics)
+    ended: bool = False
     samples: deque[tuple[float, int, int]] = field(default_factory=deque)
 
     @property
@@ -41,7 +46,12 @@ class WorldCount:
 
     @property
     def done(self) -> bool:
-        return self.round >= self.rounds
+        return self.ended or self.round >= self.rounds
+
+    @property
+    def speedup(self) -> float | None:
+        """Measured, of the rounds that this worker did itself."""
+        return self.metrics.speedup or self.metrics.sequential_speedup
 
     def take_in(self, record: Record, now: float) -> None:
         tally = record.tally
@@ -53,6 +63,10 @@ class WorldCount:
         self.errors += tally.errors
         self.timeouts += tally.timeouts
         self.kinds.update(tally.kinds)
+        self.calls += tally.calls
+        self.ended = record.last
+        if record.step is not None and record.round > self.known:
+            self.metrics.take_in(record.step, tally.errors, tally.timeouts)
         if record.round == self.known:
             self.samples.clear()
         if not self.samples or now - self.samples[-1][0] > _SAMPLE_SECONDS:

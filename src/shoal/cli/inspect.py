@@ -12,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.places import RUNS
 from shoal.cli.report import STYLES, Output, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RunDirectory, runs_in
+from shoal.runs.places import RUNS
 from shoal.runs.summary import ask, summarize
 
 
@@ -94,7 +94,7 @@ def list_(folder: Path, as_json: bool) -> None:
 
 
 def _world(directory: RunDirectory, name: str | None) -> str:
-    worlds = list(directory.config().history().first.worlds)
+    worlds = list(directory.history().first.worlds)
     if name is not None and name not in worlds:
         raise click.BadParameter(f"there is no world {name!r}; there are {', '.join(worlds)}", param_hint="--world")
     return name or worlds[0]

@@ -18,13 +18,17 @@ from shoal.errors import ShoalError
 COMMANDS = {
     "init": ("shoal.cli.author", "Write a commented scenario to start from."),
     "validate": ("shoal.cli.author", "Check a scenario and say everything that is wrong with it."),
+    "import": ("shoal.cli.bring", "Make a scenario of the people, graphs and directories you have."),
     "run": ("shoal.cli.run", "Run a scenario to its end."),
-    "resume": ("shoal.cli.run", "Continue a run that was stopped, killed or failed."),
+    "resume": ("shoal.cli.run", "Continue a run that was stopped, killed or failed, or let it go on."),
     "replay": ("shoal.cli.run", "Run a run again from its journal and compare; changes nothing."),
     "fork": ("shoal.cli.run", "Branch a run at a round, with something changed."),
     "show": ("shoal.cli.inspect", "Say what happened in a run."),
     "query": ("shoal.cli.inspect", "Ask a run's database something in SQL."),
     "list": ("shoal.cli.inspect", "List the runs in a folder."),
+    "explain": ("shoal.cli.why", "Rebuild what somebody saw in a round, and why they did what they did."),
+    "diff": ("shoal.cli.why", "Show where two runs part, and how the difference spreads."),
+    "export": ("shoal.cli.export", "Write a run's tables and graphs for other tools."),
 }
 
 EPILOG = """\b
@@ -119,7 +123,8 @@ def cli(traceback: bool) -> None:
 
 
 def main() -> None:
-    """The entry point."""
+    """The entry point. Worlds and minds of one's own are found in the current folder too."""
+    sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
         # What a terminal cannot show is better shown as a question mark than as an error.
         if hasattr(stream, "reconfigure"):

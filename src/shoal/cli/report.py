@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from math import ceil
 
@@ -14,10 +14,21 @@ from rich.text import Text
 
 from shoal.cli.board import duration
 from shoal.cli.exits import leave_broken_pipe
-from shoal.cli.progress import kind_in_words
+from shoal.cli.progress import kind_in_words, milliseconds
+from shoal.cli.talk import conversation_parts, labelled, room_parts, row
 from shoal.cli.words import counted, quoted
 from shoal.runs.state import Status
-from shoal.runs.summary import ActivePerson, Camp, Kind, Summary, Talk, TopPost, WorldSummary
+from shoal.runs.summary import (
+    ActivePerson,
+    Camp,
+    Intervened,
+    Kind,
+    Measured,
+    Summary,
+    Talk,
+    TopPost,
+    WorldSummary,
+)
 
 STYLES: Mapping[str, str] = {
     Status.COMPLETED: "green",
@@ -57,8 +68,7 @@ def _head(summary: Summary) -> Text:
     head = Text.assemble((summary.name, "bold"), "  ", (summary.status, STYLES.get(summary.status, "")))
     if summary.parent:
         head.append(f"  fork of {summary.parent}", "dim")
-    done = min((world.round for world in summary.worlds), default=0)
-    facts = [counted(summary.people, "person", "people"), f"{done} of {counted(summary.rounds, 'round')}"]
+    facts = [counted(summary.people, "person", "people"), _rounds(summary)]
     facts.append(f"seed {summary.seed}")
     if summary.topic:
         facts.append(f"topic: {summary.topic}")
@@ -66,6 +76,13 @@ def _head(summary: Summary) -> Text:
     if summary.status is Status.FAILED:
         head.append(f"\n{summary.error or 'its worker was killed'}", "red")
     return head
+
+
+def _rounds(summary: Summary) -> str:
+    over = summary.status is Status.COMPLETED
+    done = (max if over else min)((world.round for world in summary.worlds), default=0)
+    ended = ", when it came to its end" if over and done < summary.rounds else ""
+    return f"{done} of {counted(summary.rounds, 'round')}{ended}"
 
 
 def _world(summary: Summary, world: WorldSummary, width: int) -> Iterator[RenderableType]:
@@ -77,26 +94,43 @@ def _world(summary: Summary, world: WorldSummary, width: int) -> Iterator[Render
     yield _curves(summary, world, width)
     yield Text()
     yield _kinds(world.kinds)
-    if world.active:
+    for part in _particulars(world):
         yield Text()
+        yield part
+
+
+def _particulars(world: WorldSummary) -> Iterator[RenderableType]:
+    if world.interventions:
+        yield _interventions(world.interventions)
+    if world.active:
         yield _active(world.active)
     if world.talk and world.talk.camps:
-        yield Text()
         yield _camps(world.talk.camps)
     if world.top_posts:
-        yield Text()
         yield _top_posts(world.top_posts)
+    if world.room:
+        yield from room_parts(world.room)
+    if world.conversations:
+        yield from conversation_parts(world.conversations)
+
+
+def _interventions(happened: Sequence[Intervened]) -> Table:
+    table = labelled()
+    for n, each in enumerate(happened):
+        rounds = ", ".join(map(str, each.rounds))
+        when = f"in round{'s' if len(each.rounds) > 1 else ''} {rounds}"
+        table.add_row("" if n else "interventions", Text.assemble(f"{each.name}  ", (when, "dim")))
+    return table
 
 
 def _curves(summary: Summary, world: WorldSummary, width: int) -> Table:
     """What went on, round by round."""
     room = max(min(width - _LABEL_WIDTH - _WORDS_WIDTH - 4, 60), 10)
     table = Table.grid(padding=(0, 2, 0, 0))
-    busiest = max(range(len(world.actions_by_round)), key=world.actions_by_round.__getitem__)
     table.add_row(
         Text("actions", "dim"),
         Text(sparkline(world.actions_by_round, room), "cyan"),
-        f"{world.actions:,}, most at {_moment(summary, busiest)}",
+        f"{world.actions:,}, most at {_moment(summary.start, world.busiest_at or summary.start)}",
     )
     if world.talk:
         _add_talk(table, summary, world.talk, room)
@@ -126,9 +160,8 @@ def sparkline(values: Sequence[float], room: int) -> str:
     return "".join(_BARS[ceil(value * (len(_BARS) - 1) / top)] for value in values)
 
 
-def _moment(summary: Summary, round: int) -> str:
-    start = datetime.fromisoformat(summary.start)
-    at = start + timedelta(minutes=summary.minutes_per_round * max(round - 1, 0))
+def _moment(began: str, stamp: str) -> str:
+    start, at = datetime.fromisoformat(began), datetime.fromisoformat(stamp)
     return f"day {(at.date() - start.date()).days + 1}, {at:%H:%M}"
 
 
@@ -146,10 +179,7 @@ def _kinds(kinds: Sequence[Kind]) -> Table:
 
 
 def _active(people: Sequence[ActivePerson]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    named = ", ".join(f"{person.name} {person.actions}" for person in people)
-    table.add_row(Text("most active".ljust(_LABEL_WIDTH - 1), "dim"), Text(named))
-    return table
+    return row("most active", ", ".join(f"{person.name} {person.actions}" for person in people))
 
 
 def _bar(count: int, top: int) -> str:
@@ -180,20 +210,37 @@ def _top_posts(posts: Sequence[TopPost]) -> Table:
 
 
 def _foot(summary: Summary) -> Iterator[RenderableType]:
-    measured = summary.measured
     rejected = sum(world.rejected for world in summary.worlds)
     facts = [f"{rejected:,} rejected", counted(summary.errors, "error"), counted(summary.timeouts, "timeout")]
     if summary.calls:
         facts.append(counted(summary.calls, "call"))
     yield Text()
-    yield Text(
-        f"{', '.join(facts)}; {_seconds(measured.wall_seconds)} of work, "
-        f"{measured.steps_per_second:,.0f} agent-steps per second",
-        "dim",
-    )
+    if summary.measured is None:
+        yield Text(", ".join(facts), "dim")
+    else:
+        work = f"{_seconds(summary.measured.wall_seconds)} of work"
+        pace = f"{summary.measured.steps_per_second:,.0f} agent-steps per second"
+        yield Text(f"{', '.join(facts)}; {work}, {pace}\n{_steps(summary.measured)}", "dim")
     yield Text()
     yield Text(summary.run, "bold")
     yield from _next_steps(summary)
+
+
+def _steps(measured: Measured) -> str:
+    """How the steps went: `24 parallel steps, measured speedup 7.8; a decision took 101 ms (p50), ...`."""
+    modes = {
+        "parallel": (measured.parallel_steps, measured.speedup),
+        "sequential": (measured.sequential_steps, measured.sequential_speedup),
+    }
+    parts = [
+        f"{counted(steps, f'{mode} step')}{'' if speedup is None else f', measured speedup {speedup:.2f}'}"
+        for mode, (steps, speedup) in modes.items()
+        if steps
+    ]
+    if measured.decisions:
+        times = ", ".join(f"{milliseconds(measured.latency_ms[name])} ({name})" for name in ("p50", "p90", "p99"))
+        parts.append(f"a decision took {times}")
+    return "; ".join(parts)
 
 
 def _seconds(seconds: float) -> str:
@@ -202,12 +249,19 @@ def _seconds(seconds: float) -> str:
 
 def _next_steps(summary: Summary) -> Iterator[Text]:
     run = quoted(summary.run)
-    world = summary.worlds[0].name
     if summary.status in (Status.STOPPED, Status.FAILED, Status.IDLE):
         yield Text(f"  shoal resume {run}")
     yield Text(f"  shoal show {run}")
     yield Text(f"  shoal replay {run}")
     half = min(world.round for world in summary.worlds) // 2
-    yield Text(f"  shoal fork {run} --at {half} --set worlds.{world}.feed.echo_chamber=0.9")
+    yield Text(f"  shoal fork {run} --at {half} --set {_worth_trying(summary)}")
     query = "select action, count(*) from trace group by 1"
     yield Text(f'  shoal query {quoted(summary.run)} "{query}"')
+
+
+def _worth_trying(summary: Summary) -> str:
+    """Something to change in a fork that is possible in this run."""
+    world = summary.worlds[0]
+    if world.kind in ("twitter", "reddit"):
+        return f"worlds.{world.name}.feed.echo_chamber=0.9"
+    return "mind.persuasion=0.5" if summary.mind == "heuristic" else f"rounds={summary.rounds + 10}"

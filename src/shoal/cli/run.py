@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console
 
 from shoal.agents.settings import ScriptedSettings
@@ -20,29 +23,32 @@ from shoal.cli.options import (
     set_option,
     speech_options,
 )
-from shoal.cli.places import RUNS, fork_folder, place_for
-from shoal.cli.progress import Progress, progress_on
+from shoal.cli.play import terminal_answer
+from shoal.cli.progress import Progress, Silent, progress_on
 from shoal.cli.report import Output, print_summary
 from shoal.cli.session import Speech, end, work_on
 from shoal.cli.words import counted, of_scenario, quoted
 from shoal.runs import verbs, worker
 from shoal.runs.directory import RunDirectory
+from shoal.runs.places import RUNS, fork_folder, place_for
 from shoal.runs.state import Status
 from shoal.runs.summary import committed_rounds, summarize
 from shoal.scenario.build import history_end
 from shoal.scenario.files import load, override
 from shoal.scenario.inject import load_events
 from shoal.scenario.models import Scenario
-from shoal.types import Timeline
-from shoal.worlds.clock import Clock
+from shoal.scenario.population import sample
+from shoal.scenario.sources.mirofish import bring, is_mirofish
+from shoal.types import Persona, Timeline
 
 
 @click.command("run")
 @scenario_argument
 @out_option
 @change_options
+@click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
 @speech_options
-def run_(scenario: Path, out: Path | None, changes: Changes, speech: Speech) -> None:
+def run_(scenario: Path, out: Path | None, changes: Changes, play: tuple[str, ...], speech: Speech) -> None:
     """Run a scenario to its end.
 
     The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
@@ -54,8 +60,12 @@ def run_(scenario: Path, out: Path | None, changes: Changes, speech: Speech) -> 
       shoal run scenario.yaml --seed 7 --rounds 12 --out runs/short
       shoal run scenario.yaml --set population.count=1000 --set follows=small-world
       shoal run scenario.yaml --json | jq .digest
+      shoal run uploads/simulations/sim_0123456789ab          a directory that MiroFish prepared
+      shoal run examples/negotiation.yaml --play Ada
     """
-    chosen = override(_cut(load(scenario), changes.rounds), changes.assignments)
+    chosen = override(_cut(load(scenario), changes.rounds), [*changes.assignments, *_parts(play)])
+    if is_mirofish(scenario) and not speech.quiet:
+        complain(_understood(scenario))
     with place_for(out, RUNS, chosen.name) as path:
         directory = verbs.create(chosen, path)
     _work(directory, {}, f"running {directory.path}", speech)
@@ -63,20 +73,27 @@ def run_(scenario: Path, out: Path | None, changes: Changes, speech: Speech) -> 
 
 @click.command("resume")
 @run_argument
+@click.option(
+    "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round, also where the run was to end."
+)
 @speech_options
-def resume_(run: Path, speech: Speech) -> None:
-    """Continue a run that was stopped, killed or failed.
+def resume_(run: Path, rounds: int | None, speech: Speech) -> None:
+    """Continue a run that was stopped, killed or failed, or let one that is complete go on.
 
     Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
-    never been interrupted. The history is the same as that of an unbroken run.
+    never been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that
+    was to be so long from the start.
 
     \b
-    Example:
+    Examples:
       shoal resume runs/rumour-1
+      shoal resume runs/rumour-1 --rounds 72
     """
     directory = RunDirectory(run)
     directory.config()
-    if directory.status() is Status.COMPLETED and speech.plain:
+    if rounds is not None:
+        _plan(directory, rounds)
+    if directory.is_over() and speech.plain:
         click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
         return
     _work(directory, committed_rounds(directory), f"resuming {run}", speech)
@@ -93,7 +110,7 @@ def replay_(run: Path, speech: Speech) -> None:
       shoal replay runs/rumour-1
     """
     directory = RunDirectory(run)
-    rounds = min(committed_rounds(directory).values())
+    rounds = max(committed_rounds(directory).values())
     progress = _progress(directory, rounds, {}, f"replaying {run}", speech)
     ended = work_on(directory, worker.replay, progress)
     if ended.signal is not None:
@@ -132,15 +149,35 @@ def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: P
       - {post: "It is not true, I was there.", by: most_followed}
     """
     parent = RunDirectory(run)
-    history = parent.config().history()
+    history = parent.history()
     changed = override(history.at(at), sets)
-    _check_round(at, min(committed_rounds(parent).values()), changed)
+    _check_round(at, _last_round(parent), changed)
     injected = load_events(inject, changed, at) if inject else []
     with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
         directory = verbs.fork(parent, path, at, changed, injected)
     _work(
         directory, dict.fromkeys(history.first.worlds, at), f"forking {run} at round {at} into {directory.path}", speech
     )
+
+
+def _parts(play: tuple[str, ...]) -> list[str]:
+    """Who is played, as a change of the scenario; a number is one."""
+    parts = [int(who) if who.isdecimal() else who for who in play]
+    return [f"play={msgspec.json.encode(parts).decode()}"] if parts else []
+
+
+def _understood(directory: Path) -> str:
+    """What became of the fields of a directory that somebody else's system prepared, in one line."""
+    found = bring(directory)
+    uses = Counter(field.use for field in found.fields)
+    counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
+    return f"{found.kind}: fields {counts}; shoal import {quoted(directory)} --dry-run shows every one"
+
+
+def _played(scenario: Scenario) -> list[Persona]:
+    people = sample(scenario)
+    names = list(people.names)
+    return [people[who if isinstance(who, int) else names.index(who)] for who in scenario.play]
 
 
 def _cut(scenario: Scenario, rounds: int | None) -> Scenario:
@@ -156,6 +193,25 @@ def _cut(scenario: Scenario, rounds: int | None) -> Scenario:
     return scenario.model_copy(update={"events": events, "mind": mind})
 
 
+def _plan(directory: RunDirectory, rounds: int) -> None:
+    """Let the run go to this round and no further."""
+    planned, last = _latest(directory.history()), max(committed_rounds(directory).values())
+    if rounds == planned.rounds:
+        return
+    if rounds <= last:
+        raise click.BadParameter(
+            f"{directory.path} has {counted(last, 'round')} already; give more than that, or fork it to go back.",
+            param_hint="--rounds",
+        )
+    verbs.extend(directory, override(_cut(planned, rounds), [f"rounds={rounds}"]))
+
+
+def _last_round(directory: RunDirectory) -> int:
+    """The last round of which all worlds know; of a complete run, some worlds may have ended before."""
+    committed = committed_rounds(directory).values()
+    return max(committed) if directory.status() is Status.COMPLETED else min(committed)
+
+
 def _check_round(at: int, last: int, changed: Scenario) -> None:
     if at > last:
         raise click.BadParameter(f"{at} is not a round of this run; it has rounds 0 to {last}.", param_hint="--at")
@@ -165,9 +221,16 @@ def _check_round(at: int, last: int, changed: Scenario) -> None:
 
 def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Speech) -> None:
     """Work on a run to its end and say what happened."""
-    scenario = _latest(directory.config().history())
-    progress = _progress(directory, scenario.rounds, known, f"{title}: {of_scenario(scenario)}", speech)
-    ended = work_on(directory, worker.work, progress)
+    scenario = _latest(directory.history())
+    title = f"{title}: {of_scenario(scenario)}"
+    if scenario.play:
+        # A view that draws itself anew would draw over what is being typed.
+        complain(title)
+        for who in _played(scenario):
+            complain(f"You are {who.name}. {who.persona}")
+        ended = work_on(directory, partial(worker.work, answer=terminal_answer()), Silent())
+    else:
+        ended = work_on(directory, worker.work, _progress(directory, scenario.rounds, known, title, speech))
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
@@ -177,8 +240,8 @@ def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Sp
 
 
 def _progress(directory: RunDirectory, rounds: int, known: dict[str, int], title: str, speech: Speech) -> Progress:
-    scenario = directory.config().history().first
-    board = Board(rounds, {name: known.get(name, 0) for name in scenario.worlds}, Clock(scenario.time))
+    scenario = directory.history().first
+    board = Board(rounds, {name: known.get(name, 0) for name in scenario.worlds}, directory.clock())
     return progress_on(Console(stderr=True), board, title, speech.quiet)
 
 
