@@ -8,8 +8,13 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.bars import ALL, Bar, measure
+from bench import bars as social
+from bench.bars import Bar, measure
+from bench.dialogues import dialogues
+from bench.imports import importing
+from bench.rooms import room_ageing
 
+ALL = (*social.ALL, room_ageing, dialogues, importing)
 RESULTS = Path(__file__).parent / "results.json"
 
 
