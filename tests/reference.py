@@ -13,16 +13,18 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import yaml
 from annotated_types import Ge, Gt, Le, MaxLen
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings, ScriptedTurn
+from shoal.scenario.conditions import FACTS, QUESTIONS
 from shoal.scenario.distributions import (
     Activity,
     Age,
@@ -38,12 +40,28 @@ from shoal.scenario.distributions import (
     Uniform,
     Weights,
 )
-from shoal.scenario.entries import Entries, Group, Person
-from shoal.scenario.events import BroadcastEvent, Event, PostEvent
+from shoal.scenario.entries import Column, ColumnChoice, Entries, File, Group, Person
+from shoal.scenario.events import (
+    BroadcastEvent,
+    ChangeEvent,
+    Event,
+    MuteEvent,
+    PostEvent,
+    SkipEvent,
+    StimulusEvent,
+    StopEvent,
+    duration,
+)
 from shoal.scenario.fields import Hours, Who
-from shoal.scenario.follows import Follows, FollowSettings
-from shoal.scenario.models import Mind, Scenario, Worlds
+from shoal.scenario.follows import EdgeColumns, Follows, FollowSettings
+from shoal.scenario.interventions import Intervention
+from shoal.scenario.models import Mind, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
+from shoal.worlds.base import BaseWorld
 from shoal.worlds.clock import TimeSettings
+from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings
+from shoal.worlds.room.room import Room
+from shoal.worlds.room.settings import RelationSettings, RoomSettings
 from shoal.worlds.social import custom, tables
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
 
@@ -55,30 +73,56 @@ TITLES: Mapping[type[BaseModel], str] = {
     TimeSettings: "Time",
     Person: "Person",
     Group: "Group",
+    File: "File of people",
+    Column: "Column",
     Normal: "Normal",
     Uniform: "Uniform",
     Beta: "Beta",
     Choice: "Choice",
     Interests: "Interests",
     FollowSettings: "Follow graph",
-    SocialSettings: "World",
+    EdgeColumns: "Edge columns",
+    SocialSettings: "Platform",
     FeedSettings: "Feed",
     HeuristicSettings: "Heuristic mind",
     Latency: "Latency",
     ScriptedSettings: "Scripted mind",
     ScriptedTurn: "Scripted turn",
+    RoomSettings: "Room",
+    RelationSettings: "Relation",
+    DialogueSettings: "Dialogue",
+    SceneSettings: "Scene",
+    StopSettings: "End of a scene",
+    OwnWorldSettings: "World of one's own",
+    OwnMindSettings: "Mind of one's own",
     PostEvent: "Post event",
     BroadcastEvent: "Broadcast event",
+    StimulusEvent: "Stimulus event",
+    ChangeEvent: "Change event",
+    MuteEvent: "Mute event",
+    StopEvent: "Stop event",
+    SkipEvent: "Skip event",
+    Intervention: "Intervention",
 }
 
 _DISTRIBUTION = "number or [distribution](#distributions)"
 #: Shapes that accept more than their type says, because something turns short forms into the long one first.
 _SHAPES: tuple[tuple[Any, str], ...] = (
-    (Entries, "[group](#group), or list of groups and [people](#person)"),
+    (Entries, "[group](#group) or [file](#file-of-people), or list of these and [people](#person)"),
+    (ColumnChoice, "name of a column, or [settings](#column)"),
     (Follows, "name of a graph, or [settings](#follow-graph)"),
-    (Worlds, "list of platforms, or names with [settings](#world)"),
-    (Mind, "`heuristic`, `scripted`, or settings ([heuristic](#heuristic-mind), [scripted](#scripted-mind))"),
-    (Event, "[post](#post-event) or [broadcast](#broadcast-event)"),
+    (
+        Worlds,
+        "list of kinds, or names with settings ([platform](#platform), [room](#room), [dialogue](#dialogue), "
+        "[one's own](#world-of-ones-own))",
+    ),
+    (
+        Mind,
+        "`heuristic`, `scripted`, `module:Class`, or settings ([heuristic](#heuristic-mind), "
+        "[scripted](#scripted-mind), [one's own](#mind-of-ones-own))",
+    ),
+    (Event, "[event](#events)"),
+    (Annotated[int, BeforeValidator(duration)], "time: `3 days`, `2 hours`, or minutes"),
     (Hours, "hours: `8-22`, `8-12,18-22`, `[8, 9]`"),
     (Who, "name or number"),
     (Age, f"{_DISTRIBUTION}, 0 to 120"),
@@ -105,11 +149,28 @@ def scenario_fields() -> str:
     return "\n\n".join(_section(model) for model in _reachable(Scenario, []))
 
 
+def conditions() -> str:
+    """What a condition can ask."""
+    lines = ["| fact | is |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in FACTS.items())]
+    lines += ["", "| question | is |", "|---|---|"]
+    return "\n".join([*lines, *(f'| `{name}("...")` | {words} |' for name, words in QUESTIONS.items())])
+
+
 def database_tables() -> str:
-    """The tables of a social platform, as the database itself describes them."""
+    """The tables of a social platform."""
+    return _tables(tables.SCHEMA)
+
+
+def _own_tables(world: type[BaseWorld]) -> str:
+    """What a world has besides the tables of every world."""
+    return _tables(world.tables)
+
+
+def _tables(schema: str) -> str:
+    """Tables, as the database itself describes them."""
     lines = ["| table | columns |", "|---|---|"]
     with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(tables.SCHEMA)
+        database.executescript(schema)
         names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid").fetchall()
         for (name,) in names:
             columns = [row[1] for row in database.execute(f'PRAGMA table_info("{name}")')]
@@ -119,7 +180,10 @@ def database_tables() -> str:
 
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "scenario fields": ("scenario.md", scenario_fields),
+    "conditions": ("interventions.md", conditions),
     "database tables": ("run-directory.md", database_tables),
+    "room tables": ("run-directory.md", partial(_own_tables, Room)),
+    "dialogue tables": ("run-directory.md", partial(_own_tables, Dialogue)),
 }
 
 
@@ -243,7 +307,7 @@ def _flow(value: Any) -> str:
 
 
 def _anchor(model: type[BaseModel]) -> str:
-    return TITLES[model].lower().replace(" ", "-")
+    return TITLES[model].lower().replace(" ", "-").replace("'", "")
 
 
 def _reachable(model: type[BaseModel], found: list[type[BaseModel]]) -> list[type[BaseModel]]:

@@ -2,6 +2,7 @@
 
 A line `$ shoal ...` of a console or bash block is run; the commands of one page share one folder, which holds a copy of
 examples/. It must exit with 0, or with the code that a trailing comment states: `$ shoal run wrong.yaml  # exit 2`.
+The python blocks of a page are run as one script in such a folder; blocks marked `py` are other people's code.
 Links between pages of docs/ are checked by `zensical build --strict`.
 """
 
@@ -66,6 +67,36 @@ def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> N
         assert result.returncode == command.exit_code, f"$ {command.line}\n{result.stdout}{result.stderr}"
 
 
+def script(text: str) -> str:
+    """The python blocks of a page, each line where it stands on the page, so that a traceback leads there."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        fence = line.startswith("```")
+        lines.append(line if inside and not fence else "")
+        inside = line == "```python" if fence else inside
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if script(path.read_text()).strip()], ids=lambda path: path.stem
+)
+def test_the_python_of_a_page_runs(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    page = tmp_path / f"{path.stem}.py"
+    page.write_text(script(path.read_text()))
+    result = subprocess.run(
+        [sys.executable, "-W", "error", page.name],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_TIMEOUT_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
 def test_the_links_of_a_page_outside_the_site_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", path.read_text())
@@ -89,3 +120,8 @@ $ not this
         Command("shoal run a.yaml  # exit 2", 2),
         Command("shoal run b.yaml \\\n    --seed 7", 0),
     ]
+
+
+def test_python_is_read_as_a_reader_would() -> None:
+    text = "Text\n```python\nx = 1\n```\nmore\n```py\nnot this\n```\n```python\nassert x == 1\n```"
+    assert script(text) == "\n\nx = 1\n\n\n\n\n\n\nassert x == 1\n"

@@ -26,7 +26,8 @@ from shoal.worlds.social.views import SocialObservation
 from tests.reference import DOCS, PARTS, refreshed
 
 SCENARIO = validate({"population": {"count": 2}, "rounds": 1})
-EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", (DOCS / "scenario.md").read_text(), re.DOTALL | re.MULTILINE)
+PAGES = "".join((DOCS / page).read_text() for page in ("scenario.md", "interventions.md"))
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", PAGES, re.DOTALL | re.MULTILINE)
 
 
 def unmentioned(page: str, names: Iterable[str]) -> list[str]:
@@ -75,7 +76,7 @@ def test_every_field_of_the_stream_and_the_journal_is_named() -> None:
 
 
 def test_every_field_of_the_frozen_input_is_named() -> None:
-    content = Config.of("a", Timeline(SCENARIO)).to_json(sample(SCENARIO))
+    content = Config.of("a", Timeline(SCENARIO)).to_json(sample(SCENARIO), SCENARIO)
     assert unmentioned("run-directory.md", content) == []
 
 
