@@ -5,7 +5,7 @@ Names are imported on first use, so `import shoal` costs next to nothing.
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     # errors

@@ -207,7 +207,10 @@ def test_a_run_that_was_stopped_is_explained_as_far_as_it_is_committed(tmp_path:
         ask(tmp_path / "run", 0, 1)
     stop_after(directory, 3)
     start(ASKING, tmp_path / "whole")
-    assert turn(tmp_path / "run", 0, 3).saw == turn(tmp_path / "whole", 0, 3).saw
+    # Worlds go at their own pace: only one of them is sure to have come to round 3.
+    found = ask(tmp_path / "run", 0, 3).explanations
+    assert found
+    assert all(one.saw == turn(tmp_path / "whole", 0, 3, one.world).saw for one in found)
     with pytest.raises(QueryFailed, match="has not been committed"):
         ask(tmp_path / "run", 0, 6)
 

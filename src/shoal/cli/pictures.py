@@ -195,7 +195,14 @@ def _plain(value: Any) -> str:
         return "yes" if value else "no"
     if value is None or value in ((), [], {}):
         return "-"
-    return printable(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    return printable(value if isinstance(value, str) else msgspec.json.encode(_rounded(value)).decode())
+
+
+def _rounded(value: Any) -> Any:
+    """Numbers as people read them; `--json` has all digits."""
+    if isinstance(value, float):
+        return round(value, 4)
+    return [_rounded(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _words(name: object) -> str:
