@@ -2,7 +2,8 @@
 
 A line `$ shoal ...` of a console or bash block is run; the commands of one page share one folder, which holds a copy of
 examples/. It must exit with 0, or with the code that a trailing comment states: `$ shoal run wrong.yaml  # exit 2`.
-The python blocks of a page are run as one script in such a folder; blocks marked `py` are other people's code.
+The python blocks of a page are run as one script in such a folder; blocks marked `py` are other people's code. A yaml
+block is a scenario, a part of one, or a list of events, and must be a right one.
 Links between pages of docs/ are checked by `zensical build --strict`.
 """
 
@@ -16,8 +17,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+from shoal.scenario.files import validate
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -95,6 +100,23 @@ def test_the_python_of_a_page_runs(path: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+#: Who is spoken of in scenarios of which a page shows only a part.
+SOMEBODY = {"population": [{"name": "Ada"}, {"name": "Ben"}, {"count": 5}], "rounds": 48}
+
+
+def scenarios(text: str) -> list[dict[str, Any]]:
+    """The yaml blocks of a page, each made whole."""
+    blocks = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)]
+    parts = [{"events": block} if isinstance(block, list) else block for block in blocks]
+    return [part if "population" in part else {**SOMEBODY, **part} for part in parts]
+
+
+@page
+def test_the_scenarios_of_a_page_are_right(path: Path) -> None:
+    for scenario in scenarios(path.read_text()):
+        validate(scenario, path.name)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)
