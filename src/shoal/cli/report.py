@@ -220,20 +220,23 @@ def _foot(summary: Summary) -> Iterator[RenderableType]:
     else:
         work = f"{_seconds(summary.measured.wall_seconds)} of work"
         pace = f"{summary.measured.steps_per_second:,.0f} agent-steps per second"
-        yield Text(f"{', '.join(facts)}; {work}, {pace}\n{_steps(summary.measured)}", "dim")
+        yield Text(f"{', '.join(facts)}; {work}, {pace}\n{_steps(summary.measured, asked=summary.calls > 0)}", "dim")
     yield Text()
     yield Text(summary.run, "bold")
     yield from _next_steps(summary)
 
 
-def _steps(measured: Measured) -> str:
-    """How the steps went: `24 parallel steps, measured speedup 7.8; a decision took 101 ms (p50), ...`."""
+def _steps(measured: Measured, asked: bool) -> str:
+    """How the steps went: `24 parallel steps, measured speedup 7.8; a decision took 101 ms (p50), ...`.
+
+    Where nobody outside was asked there was nothing to speed up.
+    """
     modes = {
         "parallel": (measured.parallel_steps, measured.speedup),
         "sequential": (measured.sequential_steps, measured.sequential_speedup),
     }
     parts = [
-        f"{counted(steps, f'{mode} step')}{'' if speedup is None else f', measured speedup {speedup:.2f}'}"
+        f"{counted(steps, f'{mode} step')}{f', measured speedup {speedup:.2f}' if asked and speedup is not None else ''}"
         for mode, (steps, speedup) in modes.items()
         if steps
     ]
