@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.heuristic import HeuristicMind, Manner
+from shoal.agents.heuristic import HeuristicMind
+from shoal.agents.manner import Manner
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
 from shoal.types import Action, Decision, Habits, Persona, Timeline

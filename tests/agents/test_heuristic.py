@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from shoal.agents.heuristic import HeuristicMind, Manner
+from shoal.agents.heuristic import HeuristicMind
+from shoal.agents.manner import Manner
 from shoal.agents.phrases import NEWS_OPENERS
 from shoal.agents.settings import HeuristicSettings
 from shoal.types import USUAL_HABITS, Action, Decision, Timeline

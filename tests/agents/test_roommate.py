@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shoal.agents import phrases, spoken
-from shoal.agents.heuristic import Manner
+from shoal.agents.manner import Manner
 from shoal.agents.roommate import MAX_TIES, RoomMind
 from shoal.agents.settings import HeuristicSettings
 from shoal.agents.spoken import Speech

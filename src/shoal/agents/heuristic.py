@@ -9,21 +9,21 @@ back, and with low confidence camps form.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Collection, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isnan
 from typing import Any, cast
 
 import numpy as np
 
 from shoal.agents import turn as turns
+from shoal.agents.manner import Manner, Opinionated
 from shoal.agents.opinion import persuaded, weighed
-from shoal.agents.reading import Reading, Readings
-from shoal.agents.settings import HeuristicSettings
+from shoal.agents.reading import Reading
 from shoal.agents.turn import Reaction, Turn
 from shoal.agents.voice import Voice
-from shoal.seeds import Draws, derive, extend
-from shoal.types import USUAL_HABITS, Action, Decision, Habits, Mind, Observation, Population, Timeline
+from shoal.seeds import Draws, extend
+from shoal.types import USUAL_HABITS, Action, Decision, Habits, Observation, Population, Timeline
 from shoal.worlds.social.views import PostView, SocialObservation
 from shoal.worlds.words import Reader
 
@@ -37,7 +37,6 @@ MAX_ACTIONS = 3
 
 #: Chances per turn; what is left goes to the feed.
 SUNDRY_CHANCE = 0.05
-ORIGINAL_CHANCE = 0.12
 NEWS_CHANCE = 0.5
 UNDO_CHANCE = 0.003
 ANOTHER_ACTION_CHANCE = 0.16
@@ -50,37 +49,6 @@ BOREDOM = 0.7
 #: What somebody without interests writes about where there is no subject.
 ANYTHING = "everyday life"
 
-#: What to do about a post, by attitude towards it, with relative chances.
-REACTION_CHANCES: Mapping[int, Mapping[str, float]] = {
-    1: {
-        "LIKE_POST": 56,
-        "REPOST": 17,
-        "QUOTE_POST": 5,
-        "CREATE_COMMENT": 17,
-        "FOLLOW": 9,
-        "LIKE_COMMENT": 5,
-        "DO_NOTHING": 3,
-    },
-    0: {
-        "LIKE_POST": 56,
-        "REPOST": 11,
-        "QUOTE_POST": 3,
-        "CREATE_COMMENT": 18,
-        "FOLLOW": 5,
-        "LIKE_COMMENT": 5,
-        "DO_NOTHING": 8,
-    },
-    -1: {
-        "CREATE_COMMENT": 42,
-        "QUOTE_POST": 18,
-        "DISLIKE_POST": 15,
-        "DISLIKE_COMMENT": 6,
-        "MUTE": 2,
-        "REPORT_POST": 2,
-        "UNFOLLOW": 3,
-        "DO_NOTHING": 12,
-    },
-}
 #: What can be taken back: its argument, and what takes it back.
 UNDO = {
     "LIKE_POST": ("post_id", "UNLIKE_POST"),
@@ -98,53 +66,17 @@ ATTITUDES = {1: "drawn", 0: "neither", -1: "provoked"}
 VOICED = {-2: "firmly against", -1: "mildly against", 0: "undecided", 1: "mildly for", 2: "firmly for"}
 
 
-class Manner:
-    """How agents go about it: what the scenario sets, and what the platform offers (None: everything)."""
-
-    def __init__(
-        self, settings: HeuristicSettings, actions: Collection[str] | None = None, minutes_per_round: int = 60
-    ) -> None:
-        self.settings = settings
-        self._allowed = None if actions is None else frozenset(actions)
-        self.tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
-        #: The same for those who comment at a rate of their own.
-        self.other_tables = {
-            attitude: self._table({kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"})
-            for attitude, chances in REACTION_CHANCES.items()
-        }
-        #: What a rate per hour is multiplied by to get that of a turn.
-        self.hours_per_turn = minutes_per_round / 60 * settings.talkativeness
-        self.original_chance = min(ORIGINAL_CHANCE * settings.talkativeness, 0.9) if self.may("CREATE_POST") else 0.0
-
-    def may(self, kind: str) -> bool:
-        return self._allowed is None or kind in self._allowed
-
-    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[Reaction]]:
-        """Running sums of the chances of the reactions that the platform offers, and the reactions."""
-        kinds = [kind for kind in chances if self.may(kind)]
-        talk = self.settings.talkativeness
-        weights = [chances[kind] * (talk if kind in turns.TEXTS else 1.0) for kind in kinds]
-        return list(accumulate(weights)), [turns.REACTIONS[kind] for kind in kinds]
-
-
-class HeuristicMind(Mind):
+class HeuristicMind(Opinionated):
     """Decides for everybody on one platform. `decide` only reads; what an agent remembers changes in `absorb`."""
 
     def __init__(
         self, population: Population, manners: Timeline[Manner], seed: int, world: str, reader: Reader
     ) -> None:
-        self._population = population
-        self._manners = manners
-        self._seed = seed
-        self._world = world
-        self._round = -1
-        self._enter(0)
-        self._readings = Readings(reader)
+        super().__init__(population, manners, seed, world, reader)
         self._voice = Voice(seed, world)
         self._interests = _masks(population)
-        # The memory of the agents, one list per thing remembered: stance, how much the subject is on their mind,
-        # texts written, and what they last did that can be taken back.
-        self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
+        # The memory of the agents besides their stance, one list per thing remembered: how much the subject is on their
+        # mind, texts written, and what they last did that can be taken back.
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
         self._undo = [NOTHING_TO_UNDO] * len(population)
@@ -202,9 +134,6 @@ class HeuristicMind(Mind):
             elif name in USUAL_HABITS:
                 usual = [USUAL_HABITS[name]] * len(self._stances)
                 self._habits.setdefault(name, usual)[agent] = float(value)
-
-    def opinions(self) -> Sequence[float]:
-        return self._stances
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         """What the agent brings along, what each post in sight is worth to it, and the chances of what it may do."""
@@ -279,13 +208,6 @@ class HeuristicMind(Mind):
             turn.posts = rate * hours
         if "comments_per_hour" in self._habits and not isnan(rate := self._habits["comments_per_hour"][agent]):
             turn.comments = rate * hours
-
-    def _enter(self, round: int) -> None:
-        """What everybody's decisions of a round have in common: the manner, and the first part of the draws' path."""
-        if round != self._round:
-            self._round = round
-            self._manner = self._manners.at(round)
-            self._key = derive(self._seed, self._world, round)
 
     def _form_opinion(self, seen: SocialObservation) -> None:
         self._stances[seen.agent], self._heats[seen.agent] = self._moved(seen)

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-import numpy as np
-
-from shoal.agents.heuristic import Manner
+from shoal.agents.manner import Manner, Opinionated
 from shoal.agents.opinion import persuaded, weighed
-from shoal.agents.reading import Reading, Readings
+from shoal.agents.reading import Reading
 from shoal.agents.spoken import RELATION_WORDS, Speech
 from shoal.agents.turn import leaning
 from shoal.agents.voice import address
-from shoal.seeds import Draws, derive, extend
-from shoal.types import Action, Decision, Mind, Observation, Population, Timeline
+from shoal.seeds import Draws, extend
+from shoal.types import Action, Decision, Observation, Population, Timeline
 from shoal.worlds.room.views import RoomObservation, Stimulus
 from shoal.worlds.words import Reader
 
@@ -76,23 +74,16 @@ class Moment:
         return [stimulus for stimulus in self.seen.stimuli[-RECENT_REMARKS:] if _is_remark(stimulus)]
 
 
-class RoomMind(Mind):
+class RoomMind(Opinionated):
     """Decides for everybody in one room. `decide` only reads; what an agent remembers changes in `absorb`."""
 
     def __init__(
         self, population: Population, manners: Timeline[Manner], seed: int, world: str, reader: Reader
     ) -> None:
-        self._population = population
-        self._manners = manners
-        self._seed = seed
-        self._world = world
-        self._round = -1
-        self._enter(0)
-        self._readings = Readings(reader)
+        super().__init__(population, manners, seed, world, reader)
         self._speech = Speech(seed, world)
-        # The memory of the agents: stance, how active they are, how much the subject is on their mind, and how many
-        # things they have said or thought.
-        self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
+        # The memory of the agents besides their stance: how active they are, how much the subject is on their mind, and
+        # how many things they have said or thought.
         self._activity: list[float] = population.activity.tolist()
         self._heats = [0.0] * len(population)
         self._said = [0] * len(population)
@@ -105,9 +96,6 @@ class RoomMind(Mind):
     def memory(self, agent: int) -> object:
         """What the agent remembers: all that its decisions depend on besides what it sees."""
         return (self._stances[agent], self._activity[agent], self._heats[agent], self._said[agent])
-
-    def opinions(self) -> list[float]:
-        return list(self._stances)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Numbers for stance, activity and influence are taken over; the mind has no use for other traits."""
@@ -161,13 +149,6 @@ class RoomMind(Mind):
 
     def _reaches(self, stance: float, opinion: float) -> bool:
         return abs(opinion - stance) <= self._manner.settings.confidence
-
-    def _enter(self, round: int) -> None:
-        """What everybody's decisions of a round have in common: the manner, and the first part of the draws' path."""
-        if round != self._round:
-            self._round = round
-            self._manner = self._manners.at(round)
-            self._key = derive(self._seed, self._world, round)
 
     # Listening
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from shoal.agents.heuristic import HeuristicMind, Manner
+from shoal.agents.heuristic import HeuristicMind
 from shoal.agents.human import Answer, Cast, HumanMind
+from shoal.agents.manner import Manner
 from shoal.agents.roommate import RoomMind
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings
