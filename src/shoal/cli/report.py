@@ -236,7 +236,7 @@ def _steps(measured: Measured, asked: bool) -> str:
         "sequential": (measured.sequential_steps, measured.sequential_speedup),
     }
     parts = [
-        f"{counted(steps, f'{mode} step')}{f', measured speedup {speedup:.2f}' if asked and speedup is not None else ''}"
+        counted(steps, f"{mode} step") + (f", measured speedup {speedup:.2f}" if asked and speedup else "")
         for mode, (steps, speedup) in modes.items()
         if steps
     ]
