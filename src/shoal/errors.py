@@ -11,7 +11,9 @@ ShoalError                 the message says what happened and what to do; never 
 ├── Diverged               the same run, run again, did something else than it did before
 ├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
+├── ProviderRefused        the model's provider turns everybody away: the key is wrong, or the credit is used up
 └── Stopped                the run was asked to stop, and did
+    └── BudgetReached      the next call might cost more than is left; nothing paid for is lost
 """
 
 from __future__ import annotations
@@ -86,5 +88,26 @@ class JournalIncomplete(ShoalError):
     """A replay needs a reply that the journal does not hold."""
 
 
+class ProviderRefused(ShoalError):
+    """The model's provider turns everybody away, so that going on would only make a history of failures."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"{why}\nEverything that was paid for is kept. When this is mended, `shoal resume` the run.")
+
+
 class Stopped(ShoalError):
     """The run was asked to stop, and did."""
+
+
+class BudgetReached(Stopped):
+    """The next call might cost more than is left of the budget."""
+
+    def __init__(self, setting: str, *, limit: float, spent: float, next_call: float) -> None:
+        dollars = "$" if setting == "max_cost" else ""
+        option = "--" + setting.replace("_", "-")
+        super().__init__(
+            f"the budget is reached: {dollars}{spent:,.6g} of {setting} {dollars}{limit:,.6g} is spent, and the next "
+            f"call may need up to {dollars}{next_call:,.6g}.\n"
+            f"Everything that was paid for is kept. `shoal resume` the run with a larger {option} to go on."
+        )
+        self.setting = setting

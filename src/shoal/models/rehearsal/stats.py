@@ -1,0 +1,60 @@
+"""What the server has seen and done, for those who check what a client paid for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counters since the start or the last reset."""
+
+    requests: int = 0
+    by_status: Counter[int] = field(default_factory=Counter)
+    #: What was done to attempts and answers: error, limit, hang, dropped, malformed, truncated, refused, outage, ...
+    faults: Counter[str] = field(default_factory=Counter)
+    #: By digest of the request: how often it was answered with 200.
+    answered: Counter[str] = field(default_factory=Counter)
+    #: Requests whose client went away before they were answered.
+    abandoned: int = 0
+    in_flight: int = 0
+    in_flight_peak: int = 0
+    waiting: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    received_bytes: int = 0
+
+    def entered(self) -> None:
+        self.in_flight += 1
+        self.in_flight_peak = max(self.in_flight_peak, self.in_flight)
+
+    def paid(self, digest: str, usage: tuple[int, int, int]) -> None:
+        """A request was answered: tokens in, out, and those of the input that came from the cache."""
+        self.answered[digest] += 1
+        self.input_tokens += usage[0]
+        self.output_tokens += usage[1]
+        self.cached_tokens += usage[2]
+
+    @property
+    def repeated(self) -> int:
+        """Answers beyond the first to the same request: what was paid for twice."""
+        return self.answered.total() - len(self.answered)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "requests": self.requests,
+            "by_status": {str(status): count for status, count in sorted(self.by_status.items())},
+            "faults": {str(name): count for name, count in sorted(self.faults.items())},
+            "abandoned": self.abandoned,
+            "in_flight": self.in_flight,
+            "in_flight_peak": self.in_flight_peak,
+            "waiting": self.waiting,
+            "tokens": {"input": self.input_tokens, "output": self.output_tokens, "cached": self.cached_tokens},
+            "received_bytes": self.received_bytes,
+            "distinct": len(self.answered),
+            "repeated": self.repeated,
+            "answered": dict(self.answered),
+        }

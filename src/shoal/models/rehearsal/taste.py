@@ -1,0 +1,19 @@
+"""Which of several things to do is the likelier, by its name alone."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+UNLIKELY, LIKELY = 0.25, 3.0
+#: What nobody does all day, and what is a way out rather than an action.
+_IDLE = ("NOTHING", "DONE", "REFRESH", "QUIT", "MUTE", "REPORT")
+_UNDOING = ("UN", "DIS", "LEAVE")
+_LIVELY = ("CREATE_POST", "LIKE_POST", "CREATE_COMMENT", "QUOTE", "TALK", "SAY", "SPEAK", "REACH_OUT")
+
+
+@lru_cache(maxsize=4096)
+def liking(word: str) -> float:
+    upper = word.upper()
+    if upper.startswith(_UNDOING) or any(idle in upper for idle in _IDLE):
+        return UNLIKELY
+    return LIKELY if any(lively in upper for lively in _LIVELY) else 1.0

@@ -1,0 +1,91 @@
+"""The whole stack, composed in one place. Read it from the outside in.
+
+An answer that the journal or the cache has takes no slot and no money; a backoff holds no slot, but keeps its money set
+aside; the limit sees how each attempt ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from shoal.journal import Journal
+from shoal.models.budget import Budget, Budgeted
+from shoal.models.cached import Cached, open_cache
+from shoal.models.client import Client
+from shoal.models.embedding_client import EmbeddingClient
+from shoal.models.endpoints import Endpoint
+from shoal.models.journaled import Journaled, Sealed
+from shoal.models.lasting import Lasting
+from shoal.models.limited import Limited, PlainLimit
+from shoal.models.prices import price_of
+from shoal.models.question import Answer, Model, Question
+from shoal.models.retrying import ATTEMPT_SHARE, Retrying
+from shoal.models.spending import Price, Spending
+from shoal.models.transport import Transport, open_transport
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackSettings:
+    """Who is asked, and within which limits."""
+
+    #: By the name under which questions ask for a model.
+    endpoints: Mapping[str, Endpoint]
+    max_workers: int = 64
+    #: Where answers are kept for other runs; None: nowhere.
+    cache: Path | None = None
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_calls: int | None = None
+    #: What a question may take, with everything that is tried.
+    deadline_seconds: float = 300.0
+    seed: int = 0
+
+    @property
+    def budget(self) -> Budget:
+        return Budget(self.max_cost, self.max_tokens, self.max_calls)
+
+    def prices(self) -> dict[str, Price | None]:
+        """A model's price as the scenario gives it, or as the table has it."""
+        return {name: at.price or price_of(name) for name, at in self.endpoints.items()}
+
+
+class Stack:
+    """A model, and what was spent on it so far."""
+
+    def __init__(self, model: Model, spending: Spending) -> None:
+        self._model = model
+        self.spending = spending
+
+    async def answer(self, question: Question) -> Answer:
+        return await self._model.answer(question)
+
+
+@asynccontextmanager
+async def open_stack(
+    settings: StackSettings, journal: Journal, versions: tuple[str, str], transport: Transport | None = None
+) -> AsyncIterator[Stack]:
+    """Everything between a question and its server; `versions` are those that wrote the run and that run it now."""
+    prices = settings.prices()
+    settings.budget.check(prices)
+    spending = Spending(prices, journal)
+    async with AsyncExitStack() as opened:
+        if transport is None:
+            transport = await opened.enter_async_context(open_transport())
+        attempt_seconds = settings.deadline_seconds * ATTEMPT_SHARE
+        model: Model = Client(transport, settings.endpoints, attempt_seconds)
+        model = EmbeddingClient(model, transport, settings.endpoints, attempt_seconds)
+        model = Limited(model, PlainLimit(settings.max_workers))
+        model = Retrying(model, settings.deadline_seconds, settings.seed, spending)
+        model = Budgeted(model, settings.budget, spending)
+        if settings.cache is not None:
+            cache = await opened.enter_async_context(open_cache(settings.cache))
+            model = Cached(model, cache, settings.endpoints, spending)
+        yield Stack(Lasting(Journaled(model, journal, versions), journal), spending)
+
+
+def sealed_stack(journal: Journal, versions: tuple[str, str]) -> Stack:
+    """For a replay: the journal and nothing else."""
+    return Stack(Lasting(Journaled(Sealed(), journal, versions), journal), Spending({}, journal))

@@ -1,0 +1,118 @@
+"""A model that answers as it is told to, a clock that does not wait, and a server on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from shoal.models.endpoints import Endpoint
+from shoal.models.question import Answer, Failure, Kind, Message, ModelFailed, Question, Usage
+
+MODEL = "openai/gpt-4.1-mini"
+KEY = "sk-very-secret-0123456789"
+SCHEMA = {
+    "type": "object",
+    "properties": {"mood": {"type": "string"}, "why": {"type": "string"}},
+    "required": ["mood"],
+}
+
+
+def question(number: int = 0, **changes: Any) -> Question:
+    messages = (Message("system", "You are polite."), Message("user", f"Hello, for the {number}th time?"))
+    return Question(**{"key": f"town/1/{number}/decide/0", "model": MODEL, "messages": messages, **changes})
+
+
+def failed(kind: Kind, retry_after: float | None = None) -> ModelFailed:
+    return ModelFailed(Failure(kind, f"a {kind} failure", retry_after=retry_after))
+
+
+class Scripted:
+    """Answers with what it is given, in order; the last again and again. Waits where it is told to."""
+
+    def __init__(self, *script: Answer | ModelFailed, gate: asyncio.Event | None = None) -> None:
+        self._script = list(script) or [Answer("yes", Usage(10, 2))]
+        self._gate = gate
+        self.asked: list[Question] = []
+        self.at_once = 0
+        self.most_at_once = 0
+
+    async def answer(self, question: Question) -> Answer:
+        self.asked.append(question)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            await (asyncio.sleep(0) if self._gate is None else self._gate.wait())
+            said = self._script.pop(0) if len(self._script) > 1 else self._script[0]
+            if isinstance(said, ModelFailed):
+                raise said
+            return said
+        finally:
+            self.at_once -= 1
+
+
+class FakeClock:
+    """Sleeping takes no time, and is remembered."""
+
+    def __init__(self) -> None:
+        self._now = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self._now += seconds
+
+
+def completion(content: str | None = "hello", finish: str = "stop", **message: Any) -> dict[str, Any]:
+    return {
+        "choices": [{"message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 30}},
+    }
+
+
+Handler = Callable[[dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
+
+
+def replying(*replies: tuple[int, Any]) -> tuple[Handler, list[dict[str, Any]]]:
+    """A handler that gives these replies in order, the last again and again; and the bodies it was sent."""
+    left, seen = list(replies), []
+
+    async def handle(body: dict[str, Any], _: web.Request) -> web.Response:
+        seen.append(body)
+        status, reply = left.pop(0) if len(left) > 1 else left[0]
+        return web.Response(status=status, body=orjson.dumps(reply), content_type="application/json")
+
+    return handle, seen
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """The base URL of a server that answers chat completions like this."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await handler(orjson.loads(await request.read()), request)
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", handle)
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    finally:
+        await runner.cleanup()
+
+
+def endpoints(base_url: str = "http://127.0.0.1:9/v1", names: Iterable[str] = (MODEL,)) -> dict[str, Endpoint]:
+    return {
+        name: Endpoint(model="gpt-4.1-mini", base_url=base_url, key=KEY, key_variable="OPENAI_API_KEY")
+        for name in names
+    }
