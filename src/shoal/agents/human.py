@@ -46,11 +46,17 @@ class Cast(Mind):
     def asks(self, agent: int) -> bool:
         return self._mind(agent).asks(agent)
 
+    def journals(self, agent: int) -> bool:
+        return self._mind(agent).journals(agent)
+
     def deadline(self, agent: int, seconds: float) -> float | None:
         return self._mind(agent).deadline(agent, seconds)
 
     def request(self, observation: Observation) -> object:
         return self._mind(observation.agent).request(observation)
+
+    async def settle(self, observation: Observation) -> None:
+        await self._mind(observation.agent).settle(observation)
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         return self._mind(observation.agent).decide(observation)
@@ -66,6 +72,9 @@ class Cast(Mind):
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         return self._mind(observation.agent).explain(observation)
+
+    async def close(self) -> None:
+        await self._default.close()
 
     def memory(self, agent: int) -> object:
         mind = self._mind(agent)

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shoal.agents.memory.settings import MemorySettings
+
 
 class Latency(BaseModel):
     """How long decisions take, drawn from a lognormal distribution."""
@@ -65,3 +67,55 @@ class ScriptedSettings(BaseModel):
     kind: Literal["scripted"]
     turns: tuple[ScriptedTurn, ...] = Field(default=(), description="Who does what, when.")
     latency: Latency | None = Field(default=None, description="Let decisions take time.")
+
+
+class PriceSettings(BaseModel):
+    """What a model costs that is not in the table of prices, in US dollars per million tokens."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    input: float = Field(ge=0, description="Per million tokens sent, such as 0.4.")
+    output: float = Field(ge=0, description="Per million tokens received, such as 1.6.")
+
+
+class LanguageSettings(BaseModel):
+    """Agents that ask a language model: one call for each turn."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["language"] = "language"
+    model: str = Field(min_length=1, description="Provider and model, such as openai/gpt-4.1-mini or ollama/llama3.2.")
+    base_url: str | None = Field(
+        default=None,
+        description="Address of an OpenAI-compatible server, such as http://localhost:8000/v1; default: its own.",
+    )
+    key_variable: str | None = Field(
+        default=None, description="Environment variable that holds the key, such as MY_KEY; default: the provider's."
+    )
+    temperature: float | None = Field(
+        default=0.7, ge=0, le=2, description="How varied replies are; null where a model does not take it."
+    )
+    max_tokens: int = Field(default=600, ge=16, le=100_000, description="Tokens of one reply, at most.")
+    max_actions: int = Field(default=4, ge=1, le=32, description="Actions in one turn, at most.")
+    observation_tokens: int = Field(
+        default=500, ge=100, le=100_000, description="Tokens for what an agent sees in one turn, roughly, at most."
+    )
+    price: PriceSettings | None = Field(
+        default=None, description="Such as {input: 0.4, output: 1.6}; default: from the table of prices."
+    )
+    memory: MemorySettings = Field(default=MemorySettings(), description="How much of its past an agent is shown.")
+    by_group: dict[str, str] = Field(
+        default_factory=dict, description="Models of some groups, such as {experts: openai/gpt-4.1}."
+    )
+    by_agent: dict[str, str] = Field(
+        default_factory=dict, description="Models of some people by name, such as {Ada Lund: openai/gpt-4.1}."
+    )
+
+    def model_of(self, name: str, group: str | None) -> str:
+        """Somebody's model: their own, or else that of their group, or else everybody's."""
+        return self.by_agent.get(name) or self.by_group.get(group or "") or self.model
+
+    def models(self) -> tuple[str, ...]:
+        """Every model that may be asked, each once."""
+        memory = [model for model in (self.memory.model, self.memory.embeddings) if model is not None]
+        return tuple(dict.fromkeys((self.model, *self.by_group.values(), *self.by_agent.values(), *memory)))

@@ -50,6 +50,9 @@ class Unhurried(Mind):
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         return self.inner.explain(observation)
 
+    async def close(self) -> None:
+        await self.inner.close()
+
     def seconds(self, observation: Observation) -> float:
         """How long this decision takes."""
         draws = Draws(derive(self._seed, observation.world, observation.round, observation.agent, "latency"))

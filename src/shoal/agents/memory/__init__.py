@@ -1,0 +1,1 @@
+"""What agents remember: recent turns word for word, older ones by relevance, and what they made of them."""

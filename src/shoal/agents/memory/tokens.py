@@ -1,0 +1,42 @@
+"""How many tokens a text takes, roughly: without a tokenizer, which would have to be downloaded for each model."""
+
+from __future__ import annotations
+
+import re
+from math import ceil
+
+#: Characters per token, by script, on the careful side for the tokenizers in use.
+ASCII_CHARACTERS = 4.0
+ALPHABET_CHARACTERS = 2.2
+WIDE_CHARACTERS = 1.5
+
+#: Scripts without spaces, hangul, and pictures.
+_WIDE = re.compile(
+    r"[\u0e00-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
+)
+_ASCII = re.compile(r"[\x00-\x7f]")
+_MARK = "…"
+
+
+def estimate(text: str) -> int:
+    """Tokens of a text. Of two texts put together it is never more than the sum of both."""
+    if text.isascii():
+        return ceil(len(text) / ASCII_CHARACTERS)
+    wide = len(_WIDE.findall(text))
+    ascii = len(_ASCII.findall(text))
+    other = len(text) - wide - ascii
+    return ceil(ascii / ASCII_CHARACTERS + other / ALPHABET_CHARACTERS + wide / WIDE_CHARACTERS)
+
+
+def shorten(text: str, tokens: int) -> str:
+    """As much of the beginning as fits, with a mark where it was cut; empty where nothing fits."""
+    if estimate(text) <= tokens:
+        return text
+    fits, too_long = 0, len(text)
+    while too_long - fits > 1:
+        middle = (fits + too_long) // 2
+        if estimate(text[:middle] + _MARK) <= tokens:
+            fits = middle
+        else:
+            too_long = middle
+    return text[:fits].rstrip() + _MARK if fits else ""

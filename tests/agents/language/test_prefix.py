@@ -1,0 +1,56 @@
+"""How much of the prompts repeats the beginning of an earlier one."""
+
+from __future__ import annotations
+
+import pytest
+
+from shoal.agents.language import prefix
+from shoal.agents.language.prefix import BLOCK_CHARS, Prefixes
+
+SHARED = "s" * 1000
+MINE = "m" * (2 * BLOCK_CHARS)
+YOURS = "y" * (2 * BLOCK_CHARS)
+TAIL = "t" * (5 * BLOCK_CHARS)
+
+
+def test_a_first_prompt_repeats_nothing() -> None:
+    prefixes = Prefixes()
+    prefixes.add(0, SHARED, MINE)
+    assert (prefixes.total.own, prefixes.total.any) == (0, 0)
+    assert prefixes.total.characters == len(SHARED + MINE)
+
+
+def test_another_agent_repeats_what_all_share_and_the_same_agent_what_is_its_own_too() -> None:
+    prefixes = Prefixes()
+    prefixes.add(0, SHARED, MINE)
+    prefixes.add(1, SHARED, YOURS)
+    assert (prefixes.total.own, prefixes.total.any) == (0, len(SHARED))
+    prefixes.add(0, SHARED, MINE + TAIL)
+    assert (prefixes.total.own, prefixes.total.any) == (len(SHARED + MINE), len(SHARED + SHARED + MINE))
+
+
+def test_what_comes_after_a_difference_does_not_count() -> None:
+    prefixes = Prefixes()
+    prefixes.add(0, SHARED, TAIL)
+    prefixes.add(0, "x" + SHARED[1:], TAIL)
+    assert prefixes.total.any == 0
+
+
+def test_only_whole_blocks_count() -> None:
+    prefixes = Prefixes()
+    prefixes.add(0, SHARED, "abc")
+    prefixes.add(0, SHARED, "abc")
+    assert prefixes.total.any == len(SHARED)
+    assert prefixes.total.any_share == len(SHARED) / (2 * len(SHARED + "abc"))
+
+
+def test_what_is_used_again_and_again_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prefix, "_MAX_BLOCKS", 10)
+    prefixes = Prefixes()
+    for agent in range(100):
+        prefixes.add(agent, SHARED, f"{agent:03}" * BLOCK_CHARS)
+    assert prefixes.total.any == 99 * len(SHARED)
+
+
+def test_there_is_no_share_of_nothing() -> None:
+    assert (Prefixes().total.own_share, Prefixes().total.any_share) == (0.0, 0.0)

@@ -1,0 +1,113 @@
+"""Lives to remember, and models that draw conclusions from them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from shoal.agents.memory.memory import Memory
+from shoal.agents.memory.settings import MemorySettings
+from shoal.models.embedding import Embedder
+from shoal.models.question import Answer, Model, ModelFailed, Question
+from shoal.types import Population
+
+WORLD = "town"
+#: For memories that ask somebody.
+ASKING = MemorySettings(model="openai/gpt-4.1-mini", consolidate_every=4, lag_rounds=2)
+
+_NAMES = "Ada Ben Cyd Dov Eva Finn Gil Hana".split()
+_THINGS = "bridge market harbour school vote price storm letter train garden radio bread wolf council".split()
+_VERBS = "closes opens burns wins fails grows moves stays sinks rises".split()
+
+
+@dataclass(frozen=True)
+class Town:
+    names: tuple[str, ...] = tuple(_NAMES)
+
+
+def memory(
+    settings: MemorySettings | None = None, ask: Model | None = None, embed: Embedder | None = None, seed: int = 7
+) -> Memory:
+    given = settings or (MemorySettings() if ask is None else ASKING)
+    return Memory(given, cast(Population, Town()), seed, WORLD, ask, embed)
+
+
+def time(round: int) -> str:
+    return f"2026-01-{1 + round // 24 % 28:02}T{round % 24:02}:00:00+00:00"
+
+
+def turn(round: int, sentences: int = 3) -> str:
+    """What was seen and done in a round: the same each time it is asked for."""
+    draw = random.Random(round)
+    said = [f"{draw.choice(_NAMES)} said the {draw.choice(_THINGS)} {draw.choice(_VERBS)}" for _ in range(sentences)]
+    return f"Turn {round}. {'. '.join(said)}. You answered {draw.choice(_NAMES)}."
+
+
+def live(memory: Memory, rounds: range, agent: int = 0, sentences: int = 3) -> None:
+    for round in rounds:
+        memory.absorb(agent, round, time(round), turn(round, sentences))
+
+
+async def recollections(memory: Memory, rounds: range, agent: int = 0) -> list[str]:
+    """What was remembered in each round, lived as a mind would."""
+    texts = []
+    for round in rounds:
+        await memory.settle(agent, round, turn(round + 1000))
+        texts.append(memory.recall(agent, round, turn(round + 1000)))
+        memory.absorb(agent, round, time(round), turn(round))
+    return texts
+
+
+def insights(*texts: str) -> str:
+    return json.dumps({"insights": texts})
+
+
+@dataclass
+class Thinker:
+    """Concludes something from each stretch that can be told apart; slower or faster, as it is told."""
+
+    #: How often to let others go first, by the number of the question.
+    pauses: dict[int, int] = field(default_factory=dict)
+    #: What to say in place of conclusions, by the number of the question.
+    instead: dict[int, str | ModelFailed] = field(default_factory=dict)
+    asked: list[Question] = field(default_factory=list)
+
+    async def answer(self, question: Question) -> Answer:
+        number = len(self.asked)
+        self.asked.append(question)
+        for _ in range(self.pauses.get(number, 0)):
+            await asyncio.sleep(0)
+        said = self.instead.get(number, insights(f"Concluded {question.digest[:8]} from {question.key}."))
+        if isinstance(said, ModelFailed):
+            raise said
+        return Answer(said)
+
+
+@dataclass
+class Silent:
+    """Never answers."""
+
+    asked: list[Question] = field(default_factory=list)
+    cancelled: int = 0
+
+    async def answer(self, question: Question) -> Answer:
+        self.asked.append(question)
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        raise AssertionError
+
+
+def shared_prefix(one: str, other: str) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def told(question: Question) -> Any:
+    """What the person lived through, as it is put to a model."""
+    return question.messages[-1].content.partition("Lived through:\n")[2]

@@ -1,0 +1,83 @@
+"""Remembering by what things are about, where an embedding model can be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.agents.memory.settings import MemorySettings
+from shoal.models.embedding import Passages
+from shoal.models.question import Failure, Kind, ModelFailed
+from tests.agents.memory.lives import live, memory, time, turn
+
+SETTINGS = MemorySettings(embeddings="openai/text-embedding-3-small", lag_rounds=2)
+#: Words that mean the same, and have no letters in common.
+MEANINGS = (("fire", "blaze"), ("ship", "vessel"), ("money", "coins"))
+
+
+@dataclass
+class Understanding:
+    """Knows what a few words mean."""
+
+    fails: tuple[str, ...] = ()
+    asked: list[Passages] = field(default_factory=list)
+
+    async def embed(self, passages: Passages) -> NDArray[np.float32]:
+        self.asked.append(passages)
+        if passages.key in self.fails:
+            raise ModelFailed(Failure(Kind.TRANSIENT, "gone"))
+        rows = [[float(any(word in text for word in words)) for words in MEANINGS] for text in passages.texts]
+        return np.asarray([[*row, 0.2] for row in rows], np.float32)
+
+
+async def lived(embed: Understanding) -> str:
+    """What comes back, after many turns, about something that was put in other words."""
+    mine = memory(SETTINGS, embed=embed)
+    mine.absorb(0, 1, time(1), "A blaze took the mill.")
+    mine.absorb(0, 2, time(2), "The vessel sank.")
+    for round in range(3, 60):
+        await mine.settle(0, round, "")
+        live(mine, range(round, round + 1))
+    await mine.settle(0, 60, "Was there a fire?")
+    return mine.recall(0, 60, "Was there a fire?")
+
+
+async def test_what_is_meant_is_found_whatever_the_words() -> None:
+    found = await lived(Understanding())
+    assert "A blaze took the mill." in found
+    assert "vessel" not in found
+
+
+async def test_each_turn_is_embedded_once_and_when_it_is_not_recent_any_more() -> None:
+    embed = Understanding()
+    text = await lived(embed)
+    episodes = [line for passages in embed.asked[:-1] for line in passages.texts]
+    assert len(set(episodes)) == len(episodes)
+    assert not any(line in text.partition("From longer ago")[0] for line in episodes)
+    assert embed.asked[-1] == Passages(
+        key="town/60/0/embed/cue", model=SETTINGS.embeddings or "", texts=("Was there a fire?",)
+    )
+    assert len({passages.key for passages in embed.asked}) == len(embed.asked)
+
+
+async def test_words_decide_where_the_cue_cannot_be_embedded() -> None:
+    found = await lived(Understanding(fails=("town/60/0/embed/cue",)))
+    assert "blaze" not in found
+
+
+async def test_what_could_not_be_embedded_is_counted_and_the_rest_found() -> None:
+    whole = Understanding()
+    await lived(whole)
+    embed = Understanding(fails=(whole.asked[1].key,))
+    assert "A blaze took the mill." in await lived(embed)
+
+
+async def test_forgotten_turns_are_not_found() -> None:
+    mine = memory(SETTINGS.model_copy(update={"episodes_kept": 30}), embed=Understanding())
+    mine.absorb(0, 1, time(1), "A blaze took the mill.")
+    for round in range(2, 80):
+        await mine.settle(0, round, "Was there a fire?")
+        assert ("blaze" in mine.recall(0, round, "Was there a fire?")) == (round <= 31), round
+        mine.absorb(0, round, time(round), turn(round))

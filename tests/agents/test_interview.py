@@ -1,0 +1,213 @@
+"""Interviews: forms of answers, prompts that begin alike, and replies that are read as far as they can be."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from shoal.agents.interview import (
+    CARD,
+    Field,
+    Item,
+    Manner,
+    Respondent,
+    Survey,
+    Unanswered,
+    Unfit,
+    answered,
+    fields_of,
+    question_for,
+)
+from shoal.errors import QueryFailed
+from shoal.models.question import Answer, Kind, ModelFailed
+from tests.models.fakes import Scripted, failed
+
+ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain».", "It was Monday.")
+MANNER = Manner("openai/gpt-4.1-mini", 0.5, 400)
+FREE = Survey.of([Item("Do you like rain?")])
+FORMED = Survey.of([Item("Do you like rain?", fields_of(["like:yes/no,why"]))])
+
+
+def test_fields_are_declared_in_a_line_or_one_by_one() -> None:
+    assert fields_of(["go:yes/no, why:text", "anger: integer 0-10"]) == (
+        Field("go", "choice", ("yes", "no")),
+        Field("why"),
+        Field("anger", "integer", (), 0, 10),
+    )
+    assert fields_of(["why"]) == (Field("why"),)
+    assert fields_of(["side:one of pro|contra"]) == fields_of(["side:pro | contra"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "complaint"),
+    [
+        ("go:maybe", "there are text, number"),
+        ("go:a|A", "there is no kind"),
+        ("go:one of a", "there is no kind"),
+        ("go:integer 10-0", "the smaller number comes first"),
+        ("2go:text", "cannot be called '2go'"),
+        ("agent:text", "cannot be called 'agent'"),
+        (":text", "cannot be called ''"),
+    ],
+)
+def test_a_field_that_makes_no_sense_is_refused_in_words(declared: str, complaint: str) -> None:
+    with pytest.raises(QueryFailed, match=complaint):
+        fields_of([declared])
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema"),
+    [
+        ("text", {"type": "string"}),
+        ("number", {"type": "number"}),
+        ("number 0-0.5", {"type": "number", "minimum": 0, "maximum": 0.5}),
+        ("integer -3 to 3", {"type": "integer", "minimum": -3, "maximum": 3}),
+        ("yes/no", {"type": "string", "enum": ["yes", "no"]}),
+        ("a|b|c", {"type": "string", "enum": ["a", "b", "c"]}),
+    ],
+)
+def test_each_kind_of_field_has_its_schema(kind: str, schema: dict[str, Any]) -> None:
+    assert Field.declared("x", kind).schema() == schema
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        ("text", " well ", "well"),
+        ("text", 7, "7"),
+        ("number", "2.5", 2.5),
+        ("integer 0-10", 7.0, 7),
+        ("integer 0-10", "7", 7),
+        ("yes/no", "Yes", "yes"),
+        ("yes/no", False, "no"),
+        ("Pro|Contra", "contra ", "Contra"),
+    ],
+)
+def test_a_value_is_read_as_what_it_must_mean(kind: str, value: object, read: object) -> None:
+    found = Field.declared("x", kind).read(value)
+    assert (type(found), found) == (type(read), read)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("text", "  "),
+        ("text", True),
+        ("text", ["a"]),
+        ("number", "much"),
+        ("number", "nan"),
+        ("integer", 2.5),
+        ("integer 0-10", 11),
+        ("integer 0-10", -1),
+        ("integer", True),
+        ("yes/no", "perhaps"),
+        ("a|b", True),
+    ],
+)
+def test_a_value_that_does_not_fit_is_not_guessed_at(kind: str, value: object) -> None:
+    with pytest.raises(Unfit, match='"x" must be'):
+        Field.declared("x", kind).read(value)
+
+
+def test_the_questions_of_a_survey_each_get_a_column() -> None:
+    survey = Survey.of([Item("Who?"), Item("Will you go?", fields_of(["go:yes/no"])), Item("Why?")])
+    assert survey.columns == ("answer_1", "go", "answer_3")
+    schema = survey.schema()
+    assert schema is not None
+    assert schema["required"] == ["answer_1", "go", "answer_3"]
+    assert "2. Will you go?" in survey.text()
+    assert '"go": "yes" or "no"' in survey.text()
+
+
+def test_one_question_without_a_form_is_answered_in_free_words() -> None:
+    assert FREE.schema() is None
+    assert FREE.columns == ("answer",)
+    assert FREE.read(Answer("<think>hm</think> I do. ")) == {"answer": "I do."}
+
+
+@pytest.mark.parametrize(
+    ("items", "complaint"),
+    [
+        ([], "no question"),
+        ([Item(" ")], "no question"),
+        ([Item("a" * 9000)], "too long"),
+        ([Item("a", fields_of(["x"])), Item("b", fields_of(["x"]))], "two fields are called 'x'"),
+    ],
+)
+def test_a_survey_that_cannot_be_asked_is_refused(items: list[Item], complaint: str) -> None:
+    with pytest.raises(QueryFailed, match=complaint):
+        Survey.of(items)
+
+
+def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
+    question = question_for(ADA, FORMED, MANNER, "ask/5/3/0")
+    system, user = (message.content for message in question.messages)
+    assert system == CARD
+    places = [user.index(part) for part in ("You are Ada.", "«rain»", "It was Monday.", "Do you like rain?")]
+    assert places == sorted(places)
+    assert (question.key, question.model, question.temperature, question.max_tokens) == (
+        "ask/5/3/0/0",
+        "openai/gpt-4.1-mini",
+        0.5,
+        400,
+    )
+
+
+def test_iterations_are_different_questions_to_a_cache() -> None:
+    first, second = (question_for(ADA, FREE, MANNER, f"ask/5/3/{n}", n) for n in (0, 1))
+    assert first.digest != second.digest
+    assert first.digest == question_for(ADA, FREE, MANNER, "ask/other/key", 0).digest
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"like": "yes", "why": "it is wet"}',
+        'Sure!\n```json\n{"like": "yes", "why": "it is wet"}\n```',
+        '<think>{"like": "no"}</think>{"like": "YES", "why": "it is wet",}',
+        '{"like": true, "why": "it is wet"',
+    ],
+)
+def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
+    model = Scripted(Answer(reply))
+    found = asyncio.run(answered(model, question_for(ADA, FORMED, MANNER, "k"), FORMED))
+    assert found == {"like": "yes", "why": "it is wet"}
+    assert len(model.asked) == 1
+
+
+def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() -> None:
+    model = Scripted(Answer('{"like": "perhaps", "why": "x"}'), Answer(json.dumps({"like": "no", "why": "x"})))
+    first = question_for(ADA, FORMED, MANNER, "k", iteration=4)
+    assert asyncio.run(answered(model, first, FORMED)) == {"like": "no", "why": "x"}
+    again = model.asked[1]
+    assert '"like" must be "yes" or "no"' in again.messages[-1].content
+    assert (again.key, again.iteration, again.messages[:2]) == ("k/1", 4, first.messages)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer("I like it."), "not a JSON object"),
+        (Answer("", finish="length"), "cut off"),
+        (Answer('{"like": "yes"}'), "says nothing about why"),
+        (Answer("I cannot help with that.", finish="refused"), "the model refused: I cannot help"),
+    ],
+)
+def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
+    with pytest.raises(Unanswered, match=reason):
+        asyncio.run(answered(Scripted(answer), question_for(ADA, FORMED, MANNER, "k"), FORMED))
+
+
+def test_a_refusal_is_not_asked_about_again() -> None:
+    model = Scripted(Answer("No.", finish="refused"))
+    with pytest.raises(Unanswered):
+        asyncio.run(answered(model, question_for(ADA, FREE, MANNER, "k"), FREE))
+    assert len(model.asked) == 1
+
+
+def test_a_failure_of_the_model_is_passed_on() -> None:
+    with pytest.raises(ModelFailed):
+        asyncio.run(answered(Scripted(failed(Kind.AUTH)), question_for(ADA, FREE, MANNER, "k"), FREE))
