@@ -23,7 +23,15 @@ from annotated_types import Ge, Gt, Le, MaxLen
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings, ScriptedTurn
+from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import (
+    HeuristicSettings,
+    LanguageSettings,
+    Latency,
+    PriceSettings,
+    ScriptedSettings,
+    ScriptedTurn,
+)
 from shoal.scenario.conditions import FACTS, QUESTIONS
 from shoal.scenario.distributions import (
     Activity,
@@ -55,7 +63,7 @@ from shoal.scenario.events import (
 from shoal.scenario.fields import Hours, Who
 from shoal.scenario.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.interventions import Intervention
-from shoal.scenario.models import Mind, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
+from shoal.scenario.models import BudgetSettings, Mind, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
 from shoal.worlds.base import BaseWorld
 from shoal.worlds.clock import TimeSettings
 from shoal.worlds.dialogue.dialogue import Dialogue
@@ -88,6 +96,10 @@ TITLES: Mapping[type[BaseModel], str] = {
     Latency: "Latency",
     ScriptedSettings: "Scripted mind",
     ScriptedTurn: "Scripted turn",
+    LanguageSettings: "Language mind",
+    PriceSettings: "Price",
+    MemorySettings: "Memory",
+    BudgetSettings: "Budget",
     RoomSettings: "Room",
     RelationSettings: "Relation",
     DialogueSettings: "Dialogue",
@@ -119,7 +131,7 @@ _SHAPES: tuple[tuple[Any, str], ...] = (
     (
         Mind,
         "`heuristic`, `scripted`, `module:Class`, or settings ([heuristic](#heuristic-mind), "
-        "[scripted](#scripted-mind), [one's own](#mind-of-ones-own))",
+        "[scripted](#scripted-mind), [language](#language-mind), [one's own](#mind-of-ones-own))",
     ),
     (Event, "[event](#events)"),
     (Annotated[int, BeforeValidator(duration)], "time: `3 days`, `2 hours`, or minutes"),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -114,6 +114,15 @@ class Journal:
         """The parent's line under this key, if it answers the same request."""
         line = self._inherited.get(key)
         return line if line is not None and line.request == request else None
+
+    def inherited_by(self, key: str, request: Callable[[], str]) -> Line | None:
+        """The same where working out the request costs something: it is asked for only if there is such a line."""
+        line = self._inherited.get(key)
+        return line if line is not None and line.request == request() else None
+
+    def holds(self, key: str) -> bool:
+        """Whether there is any line under this key."""
+        return key in self._own or key in self._inherited
 
     async def record(self, line: Line) -> None:
         """Append the line; on return it is on disk."""

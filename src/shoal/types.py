@@ -195,6 +195,8 @@ class Mind:
     """
 
     outside: ClassVar[bool] = False
+    #: Whether the mind journals what it asks by itself; then only a turn that came to nothing is journaled for it.
+    keeps_journal: ClassVar[bool] = False
 
     def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         """A mind named in a scenario gets what its world starts from (`shoal.worlds.given.Given`) and its settings."""
@@ -204,6 +206,10 @@ class Mind:
     def asks(self, agent: int) -> bool:
         """Whether this agent's decisions come from outside; where `outside` is not set, nobody's do."""
         return self.outside
+
+    def journals(self, agent: int) -> bool:
+        """Whether what is asked for this agent is journaled by the mind."""
+        return self.keeps_journal
 
     def deadline(self, agent: int, seconds: float) -> float | None:
         """How long this agent may take, given what the scenario says; None: as long as it likes."""
@@ -215,6 +221,9 @@ class Mind:
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         raise NotImplementedError
+
+    async def settle(self, observation: Observation) -> None:
+        """Wait for what the agent should know by now. Called before a decision that the mind journals itself."""
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember the turn. Called once per turn in order, also when the decision came from the journal."""
@@ -229,6 +238,9 @@ class Mind:
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         """What a decision about this observation rests on besides it: memory, chances, prompt. Decides nothing."""
         return {}
+
+    async def close(self) -> None:
+        """The run is over, or stops here: end what is still under way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -278,7 +278,7 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nmind: heuristc",
-        "2:7: mind: unknown mind 'heuristc', expected heuristic or scripted; did you mean 'heuristic'?",
+        "2:7: mind: unknown mind 'heuristc', expected heuristic, scripted or language; did you mean 'heuristic'?",
     ),
     (
         "population: {count: 5}\nmind: 3",
@@ -286,7 +286,7 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nmind: {kind: llm}",
-        "2:14: mind.kind: unknown mind 'llm', expected heuristic or scripted",
+        "2:14: mind.kind: unknown mind 'llm', expected heuristic, scripted or language",
     ),
     (
         "population: {count: 5}\nmind: {confidnce: 1}",

@@ -375,7 +375,7 @@ WRONG = [
     ),
     (
         FIVE + "mind: heuristics",
-        "2:7: mind: unknown mind 'heuristics', expected heuristic or scripted; did you mean 'heuristic'?",
+        "2:7: mind: unknown mind 'heuristics', expected heuristic, scripted or language; did you mean 'heuristic'?",
     ),
     (
         FIVE + "mind: {kind: 'a:B', setings: {}}",
@@ -383,7 +383,7 @@ WRONG = [
     ),
     (
         FIVE + "mind: {kind: llm}",
-        "2:14: mind.kind: unknown mind 'llm', expected heuristic or scripted",
+        "2:14: mind.kind: unknown mind 'llm', expected heuristic, scripted or language",
     ),
     (
         FIVE + "metrics: maybe",
@@ -466,3 +466,20 @@ def test_every_kind_of_event_is_the_same_when_it_was_written_down_and_read_again
     )
     scenario = parse(text, "f.yaml")
     assert type(scenario).model_validate(scenario.model_dump(mode="json")) == scenario
+
+
+@pytest.mark.parametrize(
+    ("mind", "expected"),
+    [
+        ("{kind: language}", "mind: missing field 'model'"),
+        ("{kind: language, model: m, by_group: {expert: m}}", "unknown group 'expert'; did you mean 'experts'?"),
+        ("{kind: language, model: m, by_agent: {Adda: m}}", "unknown person 'Adda'; did you mean 'Ada'?"),
+        ("{kind: language, model: m, max_tokens: 3}", "mind.max_tokens"),
+    ],
+)
+def test_a_language_mind_that_cannot_be_is_refused(mind: str, expected: str) -> None:
+    text = f"population: [{{name: Ada}}, {{count: 3, group: experts}}]\nmind: {mind}"
+    with pytest.raises(ScenarioInvalid) as caught:
+        parse(text, "f.yaml")
+    (problem,) = caught.value.problems
+    assert expected in problem

@@ -7,6 +7,7 @@ nothing, and goes on where that ended.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.runs import inputs, verbs, worker
 from shoal.runs.config import Config
 from shoal.runs.directory import CONFIG, RunDirectory
+from shoal.runs.outside import Outside, cache_of
 from shoal.runs.places import RUNS, place_for
 from shoal.runs.state import Status
 from shoal.runs.summary import committed_rounds
@@ -73,7 +75,7 @@ class Session:
         total = directory.history().versions()[-1].rounds
         try:
             with progress(title, total, known, quiet) as watch:
-                await worker.work(directory, stop, watch)
+                await worker.work(directory, stop, watch, Outside(environ=os.environ, cache=cache_of(os.environ)))
         finally:
             self.rounds = max(committed_rounds(directory).values())
 

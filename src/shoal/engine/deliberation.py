@@ -54,7 +54,8 @@ class Deliberation:
 
     def waits(self, agent: int) -> bool:
         """Whether this agent may take all the time it likes, as a person does."""
-        return self._mind.deadline(agent, self._deadline_seconds) is None
+        patient = self._mind.deadline(agent, self._deadline_seconds) is None
+        return patient and not self._mind.journals(agent)
 
     def opinions(self) -> Sequence[float]:
         return self._mind.opinions()
@@ -89,12 +90,38 @@ class Deliberation:
         """The decision of a mind that asks outside: from the journal if it is there, and else into it."""
         if self._changes:
             self._make_changes(observation)
-        key = f"{observation.world}/{observation.round}/{observation.agent}/decide/0"
+        turn = f"{observation.world}/{observation.round}/{observation.agent}"
+        if self._mind.journals(observation.agent):
+            return self._absorbed(observation, await self._let_ask(turn, observation))
         request = digest(self._mind.request(observation))
-        line = self._known(key, request)
+        line = self._known(f"{turn}/decide/0", request)
         if line is None:
-            line = await self._ask_now(key, request, observation)
+            line = await self._ask_now(f"{turn}/decide/0", request, observation)
         return self._absorbed(observation, _decision(line))
+
+    async def _let_ask(self, turn: str, observation: Observation) -> Decision:
+        """The decision of a mind that journals what it asks: the same replies make it the same again.
+
+        A turn that came to nothing is journaled here, because what went wrong may not go wrong again. How many are
+        asked at once is then the business of whoever answers, so no worker is taken.
+        """
+        await self._mind.settle(observation)
+        key = f"{turn}/outcome/0"
+        known = self._journal.own(key) or self._journal.inherited_by(key, lambda: self._request(observation))
+        if known is not None:
+            return _decision(known)
+        is_repeated = self._journal.holds(f"{turn}/decide/0")
+        began = time.perf_counter()
+        decision = await self._within_deadline(observation)
+        seconds = time.perf_counter() - began
+        if self.timed and not is_repeated:
+            self._time(seconds)
+        if decision.failure is not None and not self._journal.is_sealed:
+            await self._journal.record(_line(key, self._request(observation), decision, round(seconds * 1000)))
+        return decision
+
+    def _request(self, observation: Observation) -> str:
+        return digest(self._mind.request(observation))
 
     def _make_changes(self, observation: Observation) -> None:
         agent, made = observation.agent, self._changed.get(observation.agent, 0)

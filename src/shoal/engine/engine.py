@@ -173,11 +173,17 @@ class Engine:
     def _ask(self, observation: Observation) -> Pending:
         task = asyncio.create_task(self._ask_in_turn(observation, self._own_past(observation)))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended_asking)
         if self._deliberation.waits(observation.agent):
             self._patient.add(task)
             task.add_done_callback(self._patient.discard)
         return self._remember(observation, task)
+
+    def _ended_asking(self, task: Pending) -> None:
+        """Of many that fail at once, as when the budget is reached, only the first is waited for and raised."""
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()
 
     async def _ask_in_turn(self, observation: Observation, past: list[Decision | Pending]) -> Decision:
         """The agent's earlier decisions come first."""

@@ -21,6 +21,7 @@ from shoal.agents.unhurried import Remembering, Unhurried
 from shoal.engine.record import Record
 from shoal.errors import QueryFailed
 from shoal.journal import Journal, digest
+from shoal.models.question import Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.overhear import Overheard, again, committed, is_own
 from shoal.runs.worker import Again, own_collections
@@ -235,7 +236,8 @@ def _memory(mind: Mind, agent: int) -> object:
 
 def _reply(journal: Journal, mind: Mind, observation: Observation) -> Reply | None:
     key = f"{observation.world}/{observation.round}/{observation.agent}/decide/0"
-    request = digest(mind.request(observation))
+    asked = mind.request(observation)
+    request = asked.digest if isinstance(asked, Question) else digest(asked)
     line = journal.own(key) or journal.inherited(key, request)
     if line is None:
         return None

@@ -43,13 +43,23 @@ class Overheard(Mind):
     def asks(self, agent: int) -> bool:
         return self._inner.asks(agent)
 
-    def request(self, observation: Observation) -> object:
+    def journals(self, agent: int) -> bool:
+        return self._inner.journals(agent)
+
+    async def settle(self, observation: Observation) -> None:
+        """Those who journal what they ask decide again, from the same replies; listen before they do."""
+        await self._inner.settle(observation)
         self._ear.before(self._inner, observation)
+
+    def request(self, observation: Observation) -> object:
+        if not self.journals(observation.agent):
+            self._ear.before(self._inner, observation)
         return self._inner.request(observation)
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
-        """Only for those who need nothing from outside: all other decisions are in the journal."""
-        self._ear.before(self._inner, observation)
+        """For those who need nothing from outside, or journal it themselves; all other decisions are in the journal."""
+        if not self.journals(observation.agent):
+            self._ear.before(self._inner, observation)
         return self._inner.decide(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
@@ -61,6 +71,9 @@ class Overheard(Mind):
 
     def opinions(self) -> Sequence[float]:
         return self._inner.opinions()
+
+    async def close(self) -> None:
+        await self._inner.close()
 
 
 def again(directory: RunDirectory) -> Again:

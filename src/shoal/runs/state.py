@@ -71,7 +71,8 @@ class RunState(msgspec.Struct):
     total_simulation_hours: float = 0.0
     runner_status: Status = Status.IDLE
     calls: int = 0
-    cost: float = 0.0
+    #: Dollars; None where a model's price is not known.
+    cost: float | None = 0.0
     errors: int = 0
     timeouts: int = 0
     started_at: str | None = None
@@ -80,11 +81,17 @@ class RunState(msgspec.Struct):
     error: str | None = None
     process_pid: int | None = None
     metrics: Metrics = msgspec.field(default_factory=Metrics)
+    #: What language models cost: calls, tokens, retries, failures by kind.
+    spending: dict[str, Any] | None = None
 
     def plan(self, history: Timeline[Scenario]) -> None:
         """How far the run is to go."""
         self.total_rounds = history.versions()[-1].rounds
         self.total_simulation_hours = clock_of(history).hours_gone(self.total_rounds)
+
+    def spend(self, spending: dict[str, Any]) -> None:
+        self.spending = spending
+        self.calls, self.cost = spending["calls"], spending["cost"]
 
     def become(self, status: Status, error: str | None = None) -> None:
         self.runner_status = self.runner_status.to(status)

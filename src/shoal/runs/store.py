@@ -151,7 +151,9 @@ class Witness:
 
 
 def committed_digests(path: Path) -> dict[int, str]:
-    """Round -> digest, from the database."""
+    """Round -> digest, from the database; nothing where there is none yet."""
+    if not path.exists():
+        return {}
     with database_errors(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         return dict(database.execute("SELECT round, digest FROM shoal_round"))
 

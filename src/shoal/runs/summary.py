@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -158,7 +159,9 @@ class Summary:
     minutes_per_round: int
     start: str
     calls: int
-    cost: float
+    cost: float | None
+    #: What language models took, where any were asked: calls, tokens, retries, failures by kind.
+    spending: dict[str, Any] | None
     errors: int
     timeouts: int
     mind: str
@@ -187,6 +190,7 @@ def summarize(directory: RunDirectory) -> Summary:
         start=clock.stamp(0),
         calls=state.calls,
         cost=state.cost,
+        spending=state.spending,
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,

@@ -94,7 +94,7 @@ def _fixed(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     yield "time.start", scenario.time.start
     yield "time.minutes_per_round", scenario.time.minutes_per_round
     yield "mind.kind", scenario.mind.kind
-    yield "mind.latency", scenario.mind.latency
+    yield "mind.latency", getattr(scenario.mind, "latency", None)
     yield "mind.turns", getattr(scenario.mind, "turns", None)
     yield "play", scenario.play
     yield "worlds", [(name, *_lasting(world)) for name, world in scenario.worlds.items()]

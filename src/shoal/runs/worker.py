@@ -16,19 +16,20 @@ from typing import Any
 import msgspec
 
 import shoal
-from shoal.agents.human import Answer
 from shoal.engine.deliberation import Deliberation
 from shoal.engine.engine import Engine
 from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, Record
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, digest
+from shoal.models.spending import Spending
 from shoal.runs.config import Config
 from shoal.runs.directory import LOG, METRICS, RunDirectory, injected
 from shoal.runs.files import storage_errors
+from shoal.runs.outside import Outside, language_models, sealed_models
 from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store, Witness
-from shoal.scenario.build import Simulation, build
+from shoal.scenario.build import Simulation, Sources, build
 from shoal.types import Mind
 
 #: How often the state is written while rounds go by; readers need no more.
@@ -52,16 +53,17 @@ class Outcome:
     rounds: int
     actions: int
     calls: int
-    cost: float
+    #: Dollars; None where a model's price is not known.
+    cost: float | None
     errors: int
     timeouts: int
 
 
-async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, answer: Answer | None = None) -> Outcome:
+async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, outside: Outside | None = None) -> Outcome:
     """Run the directory's run to its end, from wherever it is. Repeating this is harmless.
 
     Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
-    not written again, and what is missing is added. `answer` asks the person who plays somebody, if anybody does.
+    not written again, and what is missing is added.
     """
     config = directory.config()
     with directory.locked(), _log_to(directory) as log:
@@ -71,7 +73,7 @@ async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, answe
         state.plan(history)
         reporter = _Reporter(directory, state, log, timed=history.versions()[-1].metrics)
         with reporter:
-            await _work(directory, config, reporter, stop, watch, answer)
+            await _work(directory, config, reporter, stop, watch, outside or Outside())
         return _outcome(directory, state)
 
 
@@ -81,17 +83,22 @@ async def _work(
     reporter: _Reporter,
     stop: asyncio.Event,
     watch: Watch,
-    answer: Answer | None,
+    outside: Outside,
 ) -> None:
     versions = (config.shoal_version, shoal.__version__)
-    async with Journal.open(directory.journal) as journal:
+    latest = directory.history().versions()[-1]
+    async with (
+        Journal.open(directory.journal) as journal,
+        language_models(latest, journal, outside, versions) as stack,
+    ):
         reporter.state.begin_again(journal.calls)
-        simulation = build_from(directory, journal, answer)
+        reporter.spending = stack and stack.spending
+        simulation = build_from(directory, journal, Sources(outside.answer, stack))
         with _stores(directory, simulation, versions) as stores, own_collections() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
             engines = {name: _engine(simulation, name, journal, ledgers[name], versions) for name in rounds}
-            async with reporter.beating():
+            async with reporter.beating(), _minds(simulation):
                 await _advance(engines, rounds, stop)
             for name, store in stores.items():
                 store.finish(reporter.state.worlds[name].actions_count)
@@ -110,9 +117,19 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> 
     return _outcome(directory, state)
 
 
-def build_from(directory: RunDirectory, journal: Journal, answer: Answer | None = None) -> Simulation:
+def build_from(directory: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
     """The whole simulation of a run, as its directory declares it."""
-    return build(directory.history(), injected(journal.events), answer)
+    return build(directory.history(), injected(journal.events), sources)
+
+
+@asynccontextmanager
+async def _minds(simulation: Simulation) -> AsyncIterator[None]:
+    """Minds may have something under way that nobody waits for any more."""
+    try:
+        yield
+    finally:
+        for mind in simulation.minds.values():
+            await mind.close()
 
 
 class Again:
@@ -120,11 +137,13 @@ class Again:
 
     def __init__(self, directory: RunDirectory) -> None:
         versions = self._versions = (directory.config().shoal_version, shoal.__version__)
-        worlds = directory.history().first.worlds
+        history = directory.history()
+        worlds = history.first.worlds
         # The journal comes second: what a committed round rests on is in it, also while a worker goes on.
         self._witnesses = {name: Witness(directory.path, name, versions) for name in worlds}
         self.journal = Journal.sealed(directory.journal)
-        self.simulation = build_from(directory, self.journal)
+        model = sealed_models(history.first, self.journal, versions)
+        self.simulation = build_from(directory, self.journal, Sources(model=model))
         #: World -> the last round of it that was committed.
         self.rounds = {name: witness.rounds for name, witness in self._witnesses.items()}
 
@@ -200,6 +219,8 @@ class _Reporter:
         self._directory = directory
         self._log = log
         self._written = 0.0
+        #: What language models cost so far, where any are asked.
+        self.spending: Spending | None = None
         self._metrics: FileIO | None = None
         if timed:
             with storage_errors(directory.file(METRICS)):
@@ -248,6 +269,8 @@ class _Reporter:
     def _write(self) -> None:
         self._written = time.monotonic()
         self.state.updated_at = wall_clock()
+        if self.spending is not None:
+            self.state.spend(self.spending.as_dict())
         self._directory.write_state(self.state)
         alive = self.state.process_pid is not None
         self._directory.write_env_status(

@@ -11,17 +11,23 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from shoal.agents.heuristic import HeuristicMind
-from shoal.agents.human import Answer, Cast, HumanMind
+from shoal.agents.human import Answer as PersonAnswers
+from shoal.agents.human import Cast, HumanMind
+from shoal.agents.language.cards import card_of
+from shoal.agents.language.mind import LanguageMind
 from shoal.agents.manner import Manner
+from shoal.agents.memory.memory import Memory
+from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.roommate import RoomMind
 from shoal.agents.scripted import ScriptedMind
-from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings
+from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
 from shoal.agents.talker import DialogueMind
 from shoal.agents.unhurried import Unhurried
 from shoal.engine.agenda import Agenda, Rule
 from shoal.engine.deliberation import Limits
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.journal import digest
+from shoal.models.question import Answer, Model, Question
 from shoal.scenario import custom
 from shoal.scenario.crosscheck import knows
 from shoal.scenario.entries import MOST_FOLLOWED, RANDOM
@@ -68,13 +74,19 @@ class Simulation:
     agendas: Mapping[str, Agenda]
 
 
-def build(
-    history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = (), answer: Answer | None = None
-) -> Simulation:
-    """People, worlds and minds, as the scenario declares them and as forks have changed it since.
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where replies come from that a run cannot make itself: a person who plays somebody, and language models."""
 
-    Where a person plays somebody, `answer` asks that person; what is in the journal already is never asked.
-    """
+    answer: PersonAnswers | None = None
+    model: Model | None = None
+
+
+def build(
+    history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = (), sources: Sources | None = None
+) -> Simulation:
+    """People, worlds and minds, as the scenario declares them and as forks have changed it since."""
+    sources = sources or Sources()
     scenario, latest = history.first, history.at(history_end(history))
     people = sample(scenario)
     events = [*_scheduled(history), *(_Placed("inject", n, event) for n, event in enumerate(injected))]
@@ -88,9 +100,9 @@ def build(
         reader=Reader(people.topics, scenario.topic),
     )
     worlds = {name: _world(name, history, given) for name in scenario.worlds}
-    minds = {name: _mind(name, history, given, worlds[name]) for name in scenario.worlds}
+    minds = {name: _mind(name, history, given, worlds[name], sources.model) for name in scenario.worlds}
     if scenario.play:
-        minds = {name: _played(mind, scenario, given, answer) for name, mind in minds.items()}
+        minds = {name: _played(mind, scenario, given, sources.answer) for name, mind in minds.items()}
     agendas = {name: _agenda(name, history, given, events) for name in scenario.worlds}
     limits = Limits(latest.max_workers, latest.deadline_seconds, latest.metrics)
     return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas)
@@ -142,9 +154,11 @@ def _world(name: str, history: Timeline[Scenario], given: Given) -> World:
     raise AssertionError(settings.first)
 
 
-def _mind(name: str, history: Timeline[Scenario], given: Given, world: World) -> Mind:
+def _mind(name: str, history: Timeline[Scenario], given: Given, world: World, model: Model | None) -> Mind:
     settings = history.first.mind
     match settings:
+        case LanguageSettings():
+            return _language(name, history, given, world, model)
         case ScriptedSettings():
             mind: Mind = ScriptedMind.from_turns(settings, given.population.names, name)
         case OwnMindSettings(kind=kind, settings=own):
@@ -152,6 +166,32 @@ def _mind(name: str, history: Timeline[Scenario], given: Given, world: World) ->
         case HeuristicSettings():
             mind = _heuristic(name, history, given, world)
     return _unhurried(mind, settings.latency, given.seed)
+
+
+def _language(name: str, history: Timeline[Scenario], given: Given, world: World, model: Model | None) -> Mind:
+    settings = history.map(_language_settings)
+    cards = history.map(lambda version: card_of(version.worlds[name], world, _language_settings(version).max_actions))
+    memory = Memory(settings.map(_memory_settings), given.population, given.seed, name, model)
+    memory.last_round = history.versions()[-1].rounds
+    return LanguageMind(given, settings, cards, model or _NoModel(), memory)
+
+
+def _memory_settings(settings: LanguageSettings) -> MemorySettings:
+    """Conclusions are drawn by the mind's own model, unless another one is named."""
+    memory = settings.memory
+    return memory.model_copy(update={"model": memory.model or settings.model})
+
+
+def _language_settings(scenario: Scenario) -> LanguageSettings:
+    assert isinstance(scenario.mind, LanguageSettings)
+    return scenario.mind
+
+
+class _NoModel:
+    """Stands where nobody can be asked."""
+
+    async def answer(self, question: Question) -> Answer:
+        raise RunRefused(f"no language model is at hand to answer {question.key}")
 
 
 def _heuristic(name: str, history: Timeline[Scenario], given: Given, world: World) -> Mind:
@@ -196,7 +236,7 @@ def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
     return mind if latency is None else Unhurried(mind, latency, seed)
 
 
-def _played(mind: Mind, scenario: Scenario, given: Given, answer: Answer | None) -> Mind:
+def _played(mind: Mind, scenario: Scenario, given: Given, answer: PersonAnswers | None) -> Mind:
     names = list(given.population.names)
     agents = [who if isinstance(who, int) else names.index(who) for who in scenario.play]
     return Cast(mind, HumanMind(answer or _nobody), agents)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from shoal.agents.settings import ScriptedSettings, ScriptedTurn
+from shoal.agents.settings import LanguageSettings, ScriptedSettings, ScriptedTurn
 from shoal.scenario.conditions import OPINIONS
 from shoal.scenario.entries import MAX_PEOPLE, MOST_FOLLOWED, RANDOM, File, Person, Population, listed, size
 from shoal.scenario.events import (
@@ -109,6 +109,7 @@ def references(declared: Declared) -> Iterator[Problem]:
     yield from _bad_edges(declared.follows, names)
     yield from _bad_pairs(declared.worlds, names)
     yield from _bad_relations(declared.worlds, names)
+    yield from _bad_groups(entries, declared.mind)
 
 
 def _mentions(declared: Declared) -> Iterator[_Mention]:
@@ -126,6 +127,17 @@ def _mentions(declared: Declared) -> Iterator[_Mention]:
         yield from _mentioned_in(("worlds", name), world)
     yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _turns(declared.mind))
     yield from ((("play", index), who) for index, who in enumerate(declared.play))
+    if isinstance(declared.mind, LanguageSettings):
+        yield from ((("mind", "by_agent", name), name) for name in declared.mind.by_agent)
+
+
+def _bad_groups(entries: Entries, mind: object) -> Iterator[Problem]:
+    """Groups that are to have a model of their own but do not exist."""
+    known = {group for entry in entries if (group := getattr(entry, "group", None)) is not None}
+    for name in mind.by_group if isinstance(mind, LanguageSettings) else ():
+        if name not in known:
+            near = hint(name, known) or (f"; there is {', '.join(sorted(known))}" if known else "; none has a `group`")
+            yield Problem(("mind", "by_group", name), f"unknown group {name!r}{near}", _NAMES, at_key=True)
 
 
 def _all_events(events: Events, interventions: Interventions) -> Iterator[tuple[Path, DeclaredEvent]]:

@@ -19,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from shoal.agents.settings import HeuristicSettings, Latency, ScriptedSettings
+from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
 from shoal.scenario import crosscheck
 from shoal.scenario.custom import is_own
 from shoal.scenario.entries import Entries
@@ -38,7 +38,7 @@ __all__ = ["FollowSettings", "Scenario"]
 
 PLATFORMS = ("twitter", "reddit")
 KINDS = (*PLATFORMS, "room", "dialogue")
-MINDS = ("heuristic", "scripted")
+MINDS = ("heuristic", "scripted", "language")
 #: Folders that a run directory has already; a world's folder stands beside them.
 RESERVED_WORLDS = ("ipc_commands", "ipc_responses", "inputs")
 MAX_ROUNDS = 1_000_000
@@ -194,6 +194,7 @@ def _mind_kind(value: object) -> str | None:
 Mind = Annotated[
     Annotated[HeuristicSettings, _plausible(HeuristicSettings), Tag("<heuristic>")]
     | Annotated[ScriptedSettings, _plausible(ScriptedSettings), Tag("<scripted>")]
+    | Annotated[LanguageSettings, _plausible(LanguageSettings), Tag("<language>")]
     | Annotated[OwnMindSettings, Tag("<own>")],
     Discriminator(
         _mind_kind,
@@ -216,6 +217,14 @@ def _rounds_of_dialogues(worlds: object) -> int | None:
     except (ValueError, AssertionError, PydanticCustomError):
         return None
     return min(max(dialogue.rounds() for dialogue in settings), MAX_ROUNDS)
+
+
+class BudgetSettings(Model):
+    """What language models may cost. Reaching any of it stops the run cleanly; it goes on with a larger one."""
+
+    max_cost: Annotated[Number, Field(gt=0)] | None = Field(default=None, description="US dollars.")
+    max_tokens: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="Tokens sent and received.")
+    max_calls: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="Calls that are answered.")
 
 
 class Scenario(Model):
@@ -244,6 +253,7 @@ class Scenario(Model):
     deadline_seconds: Annotated[Number, Field(gt=0)] = Field(
         default=300.0, description="An agent that takes longer than this to decide does nothing that round."
     )
+    budget: BudgetSettings = Field(default=BudgetSettings(), description="What language models may cost.")
     metrics: bool = Field(default=True, description="Whether steps and decisions are timed.")
     notes: dict[str, Any] = Field(
         default_factory=dict, description="Anything worth keeping with it; nothing that happens depends on it."
