@@ -10,6 +10,7 @@ from datetime import datetime
 
 from shoal.engine.metrics import Metrics
 from shoal.engine.record import Record
+from shoal.models.spending import Spending
 from shoal.worlds.clock import Clock
 
 #: The rate is that of the last seconds, sampled now and then; a shorter time says nothing yet.
@@ -103,10 +104,24 @@ class Board:
         self.began = now()
         self.stopping = False
         self._clock = clock
+        self._spending: Spending | None = None
 
     def watch(self, record: Record) -> None:
         """A round was committed."""
         self.worlds[record.world].take_in(record, self.now())
+
+    def watch_spending(self, spending: Spending) -> None:
+        """From now on this is where the cost is counted."""
+        self._spending = spending
+
+    def spent(self) -> str:
+        """What language models took so far; nothing where none is asked."""
+        if self._spending is None:
+            return ""
+        total = self._spending.total
+        cost = "cost unknown" if total.cost is None else f"${total.cost:,.2f}"
+        retries = f"  {self._spending.retries:,} retries" if self._spending.retries else ""
+        return f"{total.calls:,} calls  {total.tokens:,} tokens  {cost}{retries}"
 
     def simulated(self, world: WorldCount) -> str:
         """Day and time in the world."""

@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
-from shoal.errors import QueryFailed, RunRefused, ScenarioInvalid, ShoalError
+from shoal.errors import BudgetReached, QueryFailed, RunRefused, ScenarioInvalid, ShoalError
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -39,6 +39,15 @@ class Refused(Failed):
     exit_code = 3
 
 
+class BudgetSpent(click.ClickException):
+    """The run stopped because it was told how much it may spend; nothing is wrong with it."""
+
+    exit_code = 4
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        complain(f"{click.style('stopped:', fg='yellow', bold=True)} {self.message}")
+
+
 class InternalError(click.ClickException):
     """A mistake of ours."""
 
@@ -56,8 +65,10 @@ class InternalError(click.ClickException):
         complain(f"{click.style('internal error:', fg='red', bold=True)} {self.message}")
 
 
-def failure(error: ShoalError) -> Failed:
+def failure(error: ShoalError) -> click.ClickException:
     """The error as a command ends with it."""
+    if isinstance(error, BudgetReached):
+        return BudgetSpent(str(error))
     if isinstance(error, ScenarioInvalid):
         return Invalid(_worded(error))
     if isinstance(error, QueryFailed):

@@ -19,6 +19,7 @@ COMMANDS = {
     "init": ("shoal.cli.author", "Write a commented scenario to start from."),
     "validate": ("shoal.cli.author", "Check a scenario and say everything that is wrong with it."),
     "import": ("shoal.cli.bring", "Make a scenario of the people, graphs and directories you have."),
+    "plan": ("shoal.cli.plan", "Say what a run with language models will take, before it is paid for."),
     "run": ("shoal.cli.run", "Run a scenario to its end."),
     "resume": ("shoal.cli.run", "Continue a run that was stopped, killed or failed, or let it go on."),
     "replay": ("shoal.cli.run", "Run a run again from its journal and compare; changes nothing."),
@@ -28,7 +29,9 @@ COMMANDS = {
     "list": ("shoal.cli.inspect", "List the runs in a folder."),
     "explain": ("shoal.cli.why", "Rebuild what somebody saw in a round, and why they did what they did."),
     "diff": ("shoal.cli.why", "Show where two runs part, and how the difference spreads."),
+    "ask": ("shoal.cli.ask", "Ask agents of a run something, or score a claim; changes nothing."),
     "export": ("shoal.cli.export", "Write a run's tables and graphs for other tools."),
+    "rehearse": ("shoal.cli.rehearse", "Serve a rehearsal of a model provider, with limits and faults of your choice."),
 }
 
 EPILOG = """\b
@@ -43,6 +46,7 @@ Exit codes:
   1    the run failed: the disk, or a history that did not repeat itself
   2    wrong usage, a wrong scenario or a wrong question
   3    refused: no such run, directory taken, locked, or from a newer Shoal
+  4    stopped because a budget is reached; shoal resume goes on with a larger one
   70   internal error; SHOAL_TRACEBACK=1 shows all of it
   130  stopped by Ctrl-C (143: by a termination signal); shoal resume goes on
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -11,6 +12,8 @@ from typing import Any, TypeVar, cast
 import click
 
 from shoal.cli.session import Speech
+from shoal.runs.outside import Outside, cache_of
+from shoal.scenario.models import BudgetSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +42,23 @@ def speech_options(command: F) -> F:
         return command(*args, speech=Speech(as_json, quiet), **rest)
 
     return cast(F, speaking)
+
+
+def outside_options(command: F) -> F:
+    """What a run may use of the world outside, as one value."""
+
+    @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before it.")
+    @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
+    @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls to a language model, at most.")
+    @click.option("--no-cache", is_flag=True, help="Do not use replies that other runs have paid for, nor keep any.")
+    @wraps(command)
+    def budgeted(*args: Any, no_cache: bool, **rest: Any) -> Any:
+        limits = {name: rest.pop(name) for name in ("max_cost", "max_tokens", "max_calls")}
+        budget = BudgetSettings(**limits) if any(limits.values()) else None
+        cache = None if no_cache else cache_of(os.environ)
+        return command(*args, outside=Outside(environ=os.environ, cache=cache, budget=budget), **rest)
+
+    return cast(F, budgeted)
 
 
 #: Options that are a shorter way to write `--set`.

@@ -195,7 +195,8 @@ def _plain(value: Any) -> str:
         return "yes" if value else "no"
     if value is None or value in ((), [], {}):
         return "-"
-    return printable(value if isinstance(value, str) else msgspec.json.encode(_rounded(value)).decode())
+    text = value if isinstance(value, str) else msgspec.json.encode(_rounded(value)).decode()
+    return "\n".join(map(printable, text.splitlines()))
 
 
 def _rounded(value: Any) -> Any:

@@ -103,6 +103,8 @@ class View:
         name_width = max(map(len, self.board.worlds))
         for world in self.board.worlds.values():
             parts += self._world(world, now, name_width)
+        if spent := self.board.spent():
+            parts.append(Text(spent, "dim"))
         for part in parts:
             part.no_wrap, part.overflow = True, "ellipsis"
         # Room at the right for the ^C that a terminal echoes: it must not start a new line.
@@ -154,7 +156,8 @@ class PlainLines:
 
     def _line(self, world: WorldCount, now: float) -> str:
         parts = [f"{world.name}: round {world.round}/{world.rounds}", self._board.simulated(world), _pace(world, now)]
-        return "  ".join(part for part in [*parts, _time_left(world, now), _troubles(world).strip()] if part)
+        parts += [_time_left(world, now), _troubles(world).strip(), self._board.spent()]
+        return "  ".join(part for part in parts if part)
 
 
 def _time_left(world: WorldCount, now: float) -> str:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 
-from shoal.agents.settings import ScriptedSettings
+from shoal.agents.settings import LanguageSettings
 from shoal.cli.board import Board
+from shoal.cli.chosen import chosen, cut
 from shoal.cli.exits import complain
 from shoal.cli.options import (
     PATH,
     Changes,
     change_options,
     out_option,
+    outside_options,
     run_argument,
     scenario_argument,
     set_option,
@@ -30,16 +34,19 @@ from shoal.cli.session import Speech, end, work_on
 from shoal.cli.words import counted, of_scenario, quoted
 from shoal.runs import verbs, worker
 from shoal.runs.directory import RunDirectory
+from shoal.runs.outside import Outside, check_models
 from shoal.runs.places import RUNS, fork_folder, place_for
 from shoal.runs.state import Status
 from shoal.runs.summary import committed_rounds, summarize
 from shoal.scenario.build import history_end
-from shoal.scenario.files import load, override
+from shoal.scenario.files import override
 from shoal.scenario.inject import load_events
 from shoal.scenario.models import Scenario
 from shoal.scenario.population import sample
 from shoal.scenario.sources.mirofish import bring, is_mirofish
 from shoal.types import Persona, Timeline
+
+_PLANNING = "shoal.cli.plan"
 
 
 @click.command("run")
@@ -47,12 +54,25 @@ from shoal.types import Persona, Timeline
 @out_option
 @change_options
 @click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
+@click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
+@outside_options
+@click.option("--yes", is_flag=True, help="Do not ask whether what it will cost is wanted.")
 @speech_options
-def run_(scenario: Path, out: Path | None, changes: Changes, play: tuple[str, ...], speech: Speech) -> None:
+def run_(  # noqa: PLR0913  # a command has as many options as it has
+    scenario: Path,
+    out: Path | None,
+    changes: Changes,
+    play: tuple[str, ...],
+    model: str | None,
+    outside: Outside,
+    yes: bool,
+    speech: Speech,
+) -> None:
     """Run a scenario to its end.
 
     The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
-    either way `shoal resume` goes on from there.
+    either way `shoal resume` goes on from there. Where language models will cost more than a dollar or take more than
+    2,000 calls, whoever sits at the terminal is asked first; `shoal plan` says it without running anything.
 
     \b
     Examples:
@@ -62,13 +82,18 @@ def run_(scenario: Path, out: Path | None, changes: Changes, play: tuple[str, ..
       shoal run scenario.yaml --json | jq .digest
       shoal run uploads/simulations/sim_0123456789ab          a directory that MiroFish prepared
       shoal run examples/negotiation.yaml --play Ada
+      shoal run examples/rumour.yaml --model openai/gpt-4.1-mini --max-cost 2
     """
-    chosen = override(_cut(load(scenario), changes.rounds), [*changes.assignments, *_parts(play)])
+    wanted = chosen(scenario, model, changes, _parts(play))
     if is_mirofish(scenario) and not speech.quiet:
         complain(_understood(scenario))
-    with place_for(out, RUNS, chosen.name) as path:
-        directory = verbs.create(chosen, path)
-    _work(directory, {}, f"running {directory.path}", speech)
+    check_models(wanted, outside)
+    if not yes and isinstance(wanted.mind, LanguageSettings):
+        # Planning is loaded only where there is something to plan.
+        import_module(_PLANNING).confirm(wanted, outside)
+    with place_for(out, RUNS, wanted.name) as path:
+        directory = verbs.create(wanted, path)
+    _work(directory, {}, f"running {directory.path}", speech, outside)
 
 
 @click.command("resume")
@@ -76,8 +101,9 @@ def run_(scenario: Path, out: Path | None, changes: Changes, play: tuple[str, ..
 @click.option(
     "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round, also where the run was to end."
 )
+@outside_options
 @speech_options
-def resume_(run: Path, rounds: int | None, speech: Speech) -> None:
+def resume_(run: Path, rounds: int | None, outside: Outside, speech: Speech) -> None:
     """Continue a run that was stopped, killed or failed, or let one that is complete go on.
 
     Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
@@ -96,7 +122,7 @@ def resume_(run: Path, rounds: int | None, speech: Speech) -> None:
     if directory.is_over() and speech.plain:
         click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
         return
-    _work(directory, committed_rounds(directory), f"resuming {run}", speech)
+    _work(directory, committed_rounds(directory), f"resuming {run}", speech, outside)
 
 
 @click.command("replay")
@@ -111,7 +137,8 @@ def replay_(run: Path, speech: Speech) -> None:
     """
     directory = RunDirectory(run)
     rounds = max(committed_rounds(directory).values())
-    progress = _progress(directory, rounds, {}, f"replaying {run}", speech)
+    board = _board(directory, rounds, {})
+    progress = progress_on(Console(stderr=True), board, f"replaying {run}", speech.quiet)
     ended = work_on(directory, worker.replay, progress)
     if ended.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
@@ -132,8 +159,17 @@ def replay_(run: Path, speech: Speech) -> None:
 @set_option
 @click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
 @out_option
+@outside_options
 @speech_options
-def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: Path | None, speech: Speech) -> None:
+def fork_(  # noqa: PLR0913  # a command has as many options as it has
+    run: Path,
+    at: int,
+    sets: tuple[str, ...],
+    inject: Path | None,
+    out: Path | None,
+    outside: Outside,
+    speech: Speech,
+) -> None:
     """Branch a run at a round, with something changed, and run the branch to its end.
 
     Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
@@ -155,9 +191,8 @@ def fork_(run: Path, at: int, sets: tuple[str, ...], inject: Path | None, out: P
     injected = load_events(inject, changed, at) if inject else []
     with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
         directory = verbs.fork(parent, path, at, changed, injected)
-    _work(
-        directory, dict.fromkeys(history.first.worlds, at), f"forking {run} at round {at} into {directory.path}", speech
-    )
+    title = f"forking {run} at round {at} into {directory.path}"
+    _work(directory, dict.fromkeys(history.first.worlds, at), title, speech, outside)
 
 
 def _parts(play: tuple[str, ...]) -> list[str]:
@@ -180,19 +215,6 @@ def _played(scenario: Scenario) -> list[Persona]:
     return [people[who if isinstance(who, int) else names.index(who)] for who in scenario.play]
 
 
-def _cut(scenario: Scenario, rounds: int | None) -> Scenario:
-    """A run that is made shorter leaves out what would happen after its end."""
-    if rounds is None:
-        return scenario
-    events = tuple(event for event in scenario.events if event.round <= rounds)
-    mind = scenario.mind
-    if isinstance(mind, ScriptedSettings):
-        mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
-    if len(events) < len(scenario.events):
-        complain(f"note: {counted(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen")
-    return scenario.model_copy(update={"events": events, "mind": mind})
-
-
 def _plan(directory: RunDirectory, rounds: int) -> None:
     """Let the run go to this round and no further."""
     planned, last = _latest(directory.history()), max(committed_rounds(directory).values())
@@ -203,7 +225,7 @@ def _plan(directory: RunDirectory, rounds: int) -> None:
             f"{directory.path} has {counted(last, 'round')} already; give more than that, or fork it to go back.",
             param_hint="--rounds",
         )
-    verbs.extend(directory, override(_cut(planned, rounds), [f"rounds={rounds}"]))
+    verbs.extend(directory, override(cut(planned, rounds), [f"rounds={rounds}"]))
 
 
 def _last_round(directory: RunDirectory) -> int:
@@ -219,7 +241,7 @@ def _check_round(at: int, last: int, changed: Scenario) -> None:
         raise click.BadParameter(f"{at} is after the last round of the fork, {changed.rounds}.", param_hint="--at")
 
 
-def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Speech) -> None:
+def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Speech, outside: Outside) -> None:
     """Work on a run to its end and say what happened."""
     scenario = _latest(directory.history())
     title = f"{title}: {of_scenario(scenario)}"
@@ -228,9 +250,13 @@ def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Sp
         complain(title)
         for who in _played(scenario):
             complain(f"You are {who.name}. {who.persona}")
-        ended = work_on(directory, partial(worker.work, answer=terminal_answer()), Silent())
+        progress: Progress = Silent()
+        outside = replace(outside, answer=terminal_answer())
     else:
-        ended = work_on(directory, worker.work, _progress(directory, scenario.rounds, known, title, speech))
+        board = _board(directory, scenario.rounds, known)
+        progress = progress_on(Console(stderr=True), board, title, speech.quiet)
+        outside = replace(outside, show_spending=board.watch_spending)
+    ended = work_on(directory, partial(worker.work, outside=outside), progress)
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
@@ -239,10 +265,9 @@ def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Sp
     end(ended, speech)
 
 
-def _progress(directory: RunDirectory, rounds: int, known: dict[str, int], title: str, speech: Speech) -> Progress:
-    scenario = directory.history().first
-    board = Board(rounds, {name: known.get(name, 0) for name in scenario.worlds}, directory.clock())
-    return progress_on(Console(stderr=True), board, title, speech.quiet)
+def _board(directory: RunDirectory, rounds: int, known: dict[str, int]) -> Board:
+    worlds = directory.history().first.worlds
+    return Board(rounds, {name: known.get(name, 0) for name in worlds}, directory.clock())
 
 
 def _latest(history: Timeline[Scenario]) -> Scenario:

@@ -13,6 +13,7 @@ from types import FrameType
 
 import click
 import msgspec
+import uvloop
 
 from shoal.cli import exits
 from shoal.cli.progress import Progress, shown
@@ -51,8 +52,8 @@ class Ended:
 
 def work_on(directory: RunDirectory, verb: Verb, progress: Progress) -> Ended:
     """Carry out the verb to its end; nothing is said but progress."""
-    with shown(progress):
-        return asyncio.run(_supervised(directory, verb, progress))
+    with shown(progress), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_supervised(directory, verb, progress))
 
 
 async def _supervised(directory: RunDirectory, verb: Verb, progress: Progress) -> Ended:
