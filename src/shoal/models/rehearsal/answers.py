@@ -11,7 +11,7 @@ from shoal.models.rehearsal.fits import Node, same, schemas_of, type_names
 from shoal.models.rehearsal.patterns import matching
 from shoal.models.rehearsal.reading import Reading
 from shoal.models.rehearsal.schemas import NEVER, Branch, Plain, Schema
-from shoal.models.rehearsal.taste import UNLIKELY, liking
+from shoal.models.rehearsal.taste import ASKED_FOR, UNLIKELY, liking
 from shoal.seeds import Draws
 
 #: Below this, only what must be there is.
@@ -91,6 +91,8 @@ class Inventor:
 
     def _weight(self, branch: Branch) -> float:
         """How much sense an alternative makes here: nothing can be said of a post where none is in sight."""
+        if len(branch.words) == 1 and self._reading.asks_for(branch.words[0]):
+            return ASKED_FOR
         weight = branch.weight
         for name in branch.ids:
             if not self._reading.numbers(name.removesuffix("_id")):

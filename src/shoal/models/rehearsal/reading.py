@@ -54,12 +54,20 @@ def _beside(word: str) -> re.Pattern[str]:
     return re.compile(rf"{re.escape(word.lower())}s?(?:[ _]?id)?\W{{0,4}}(\d{{1,12}})\b")
 
 
+#: So many characters at the end say what is to be done now.
+_LAST_WORDS = 120
+
+
 class Reading:
     """One conversation, read for what may be needed; nothing is looked for before it is asked for."""
 
     def __init__(self, text: str) -> None:
         self.tail = text[-_TAIL_CHARACTERS:]
         self._numbers: dict[str, Sequence[int]] = {}
+
+    def asks_for(self, action: str) -> bool:
+        """Whether the last words name this action: `The scene is over: RATE it.`"""
+        return f" {action} " in self.tail[-_LAST_WORDS:]
 
     def name(self, draws: Draws) -> str | None:
         """Somebody who seems to be there: the first name after a place in the text drawn at random."""

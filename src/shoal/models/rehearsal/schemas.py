@@ -36,6 +36,8 @@ class Branch:
     weight: float
     #: Members that name something by its number.
     ids: tuple[str, ...]
+    #: The names of the actions that it is for.
+    words: tuple[str, ...] = ()
 
 
 class Schema:
@@ -104,7 +106,7 @@ class Schema:
         words: list[str] = next((few for few in options if few and all(isinstance(one, str) for one in few)), [])
         ids = [name for name, one in members.items() if name.endswith("_id") and "enum" not in one]
         null = type_names(plain) == ["null"] or plain.get("enum") == [None]
-        return Branch(plain, UNLIKELY if null else sum(map(liking, words)) or 1.0, tuple(ids))
+        return Branch(plain, UNLIKELY if null else sum(map(liking, words)) or 1.0, tuple(ids), tuple(words))
 
     def height(self, plain: Plain) -> float:
         """How deep the simplest value goes; infinite if there is none. Alternatives count as a step too.
