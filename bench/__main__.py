@@ -9,12 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import bars as social
+from bench import language
 from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.imports import importing
 from bench.rooms import room_ageing
 
-ALL = (*social.ALL, room_ageing, dialogues, importing)
+ALL = (*social.ALL, room_ageing, dialogues, importing, *language.ALL)
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -337,19 +337,22 @@ def _outcome(directory: RunDirectory, state: RunState) -> Outcome:
 
 @contextmanager
 def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
-    """The run's own log; it is nobody else's and goes with the worker."""
+    """The run's own log, which goes with the worker. What models have to say belongs there too, and not on a screen."""
     path = directory.file(LOG)
-    log = logging.getLogger(f"shoal.run.{path}")
-    log.propagate = False
+    log, models = logging.getLogger(f"shoal.run.{path}"), logging.getLogger("shoal.models")
     log.setLevel(logging.INFO)
     with storage_errors(path):
         handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
+    for source in (log, models):
+        source.propagate = False
+        source.addHandler(handler)
     try:
         yield log
     finally:
-        log.removeHandler(handler)
+        for source in (log, models):
+            source.removeHandler(handler)
+        models.propagate = True
         handler.close()
 
 

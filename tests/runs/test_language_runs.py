@@ -1,0 +1,268 @@
+"""Language minds from the scenario to the server and back: what was paid for once is never paid for again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from shoal.errors import BudgetReached
+from shoal.journal import Line, read
+from shoal.models.rehearsal.server import Rehearsal, start
+from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.runs.directory import RunDirectory
+from shoal.runs.explain import explain
+from shoal.runs.outside import Outside
+from shoal.runs.state import Status
+from shoal.runs.verbs import create, extend, fork
+from shoal.runs.worker import Outcome, work
+from shoal.scenario.files import validate
+from shoal.scenario.models import BudgetSettings
+from tests.runs.harness import asked, check_consistency, nobody, repeat
+
+T = TypeVar("T")
+
+MODEL = "openai/rehearsal"
+PEOPLE = ["Ada", "Bea", "Cid", "Dan", "Eve", "Fay"]
+ROUNDS = 4
+WORLDS = ("twitter", "reddit", "room", "dialogue")
+SECRET = "sk-this-must-not-be-written-anywhere"
+
+
+def asking(world: str, **more: Any) -> dict[str, Any]:
+    """Six people who ask a model in every round."""
+    return {
+        "topic": "the old bridge",
+        "rounds": ROUNDS,
+        "time": {"daily_rhythm": False},
+        "population": [{"name": name, "activity": 1.0, "active_hours": "0-23"} for name in PEOPLE],
+        "worlds": {world: {"turns": ROUNDS} if world == "dialogue" else None},
+        "mind": {"kind": "language", "model": MODEL, "memory": {"consolidate_every": 2, "lag_rounds": 1}},
+        **more,
+    }
+
+
+def served(do: Callable[[Rehearsal], Awaitable[T]], settings: RehearsalSettings | None = None) -> T:
+    """Do something while a server is there."""
+
+    async def serve() -> T:
+        async with start(settings or RehearsalSettings()) as server:
+            return await do(server)
+
+    return asyncio.run(serve())
+
+
+async def go_on(run: Path, server: Rehearsal, **outside: Any) -> Outcome:
+    environ = {"OPENAI_BASE_URL": server.base_url}
+    return await work(RunDirectory(run), asyncio.Event(), nobody, Outside(**{"environ": environ, **outside}))
+
+
+async def begin(scenario: dict[str, Any], run: Path, server: Rehearsal, **outside: Any) -> Outcome:
+    create(validate(scenario), run)
+    return await go_on(run, server, **outside)
+
+
+def complete(scenario: dict[str, Any], run: Path, settings: RehearsalSettings | None = None) -> Outcome:
+    """Run it to its end, against a server of its own."""
+    return served(lambda server: begin(scenario, run, server), settings)
+
+
+def lines_of(run: Path) -> dict[str, Line]:
+    return {line.key: line for line in read(run / "journal.jsonl")[0]}
+
+
+def paid(run: Path) -> int:
+    """Answers in the journal that the run paid for."""
+    return sum(line.usage is not None and line.inherited is None for line in lines_of(run).values())
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_run_is_replayed_without_a_server(world: str, tmp_path: Path) -> None:
+    done = complete(asking(world), tmp_path / "run")
+    assert (done.status, done.rounds) == (Status.COMPLETED, ROUNDS)
+    assert done.calls > len(PEOPLE)
+    check_consistency(tmp_path / "run", finished=True)
+    again = repeat(RunDirectory(tmp_path / "run"))
+    assert again.digest == done.digest
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_every_answer_is_journaled_once_and_none_is_asked_for_that_is_not_needed(world: str, tmp_path: Path) -> None:
+    async def count(server: Rehearsal) -> tuple[int, int]:
+        await begin(asking(world), tmp_path / "run", server)
+        return server.stats.answered.total(), server.stats.repeated
+
+    answered, repeated = served(count)
+    assert answered == paid(tmp_path / "run")
+    assert repeated == 0
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_history_is_the_same_however_many_are_asked_at_once(world: str, tmp_path: Path) -> None:
+    uneven = RehearsalSettings(latency_seconds=0.003, latency_sigma=1.0)
+    one_by_one = complete(asking(world, max_workers=1), tmp_path / "one")
+    all_at_once = complete(asking(world, max_workers=64), tmp_path / "all", uneven)
+    assert one_by_one.digest == all_at_once.digest
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_killed_run_goes_on_and_pays_again_only_for_what_was_in_flight(world: str, tmp_path: Path) -> None:
+    async def kill_and_go_on(server: Rehearsal) -> tuple[Outcome, int]:
+        create(validate(asking(world)), tmp_path / "run")
+        command = ["-m", "tests.runs.killed", str(tmp_path / "run"), "2", server.base_url]
+        process = await asyncio.create_subprocess_exec(sys.executable, *command)
+        assert await process.wait() == -signal.SIGKILL
+        check_consistency(tmp_path / "run", finished=False)
+        # What an agent makes of its past is asked for in the background, and may be under way.
+        in_flight = server.stats.answered.total() - paid(tmp_path / "run")
+        done = await go_on(tmp_path / "run", server)
+        assert server.stats.repeated == in_flight
+        return done, server.stats.answered.total() - in_flight
+
+    unbroken = complete(asking(world), tmp_path / "unbroken")
+    done, needed = served(kill_and_go_on)
+    assert done.digest == unbroken.digest
+    assert needed == paid(tmp_path / "run") == paid(tmp_path / "unbroken")
+    check_consistency(tmp_path / "run", finished=True)
+
+
+def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
+    at = 3
+    event = {"broadcast": "Psst: the bridge is sold.", "to": ["Bea"], "round": at}
+
+    async def branch(server: Rehearsal) -> int:
+        await begin(asking("twitter"), tmp_path / "parent", server)
+        server.reset()
+        parent = RunDirectory(tmp_path / "parent")
+        fork(parent, tmp_path / "child", at, parent.history().at(at), [event])
+        await go_on(tmp_path / "child", server)
+        return server.stats.answered.total()
+
+    answered = served(branch)
+    before, after, again = lines_of(tmp_path / "parent"), lines_of(tmp_path / "child"), asked(tmp_path / "child")
+    assert f"twitter/{at}/{PEOPLE.index('Bea')}/decide/0" in again
+    assert {int(key.split("/")[1]) for key in again} <= set(range(at, ROUNDS + 1))
+    assert answered == len(again) < len(before)
+    assert all(key not in before or after[key].request != before[key].request for key in again)
+    assert repeat(RunDirectory(tmp_path / "child")).status is Status.COMPLETED
+
+
+def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
+    done = complete(asking("room"), tmp_path / "parent")
+    parent = RunDirectory(tmp_path / "parent")
+    child = fork(parent, tmp_path / "child", 2, parent.history().at(2))
+    nowhere = Outside(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    again = asyncio.run(work(child, asyncio.Event(), nobody, nowhere))
+    assert again.digest == done.digest
+    assert asked(tmp_path / "child") == set()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_budget_stops_a_run_cleanly_and_a_larger_one_lets_it_go_on(world: str, tmp_path: Path) -> None:
+    async def spend(server: Rehearsal) -> tuple[Outcome, int, int]:
+        with pytest.raises(BudgetReached, match="max_calls 7"):
+            await begin(asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
+        check_consistency(tmp_path / "run", finished=False)
+        spent = server.stats.answered.total()
+        assert RunDirectory(tmp_path / "run").status() is Status.STOPPED
+        done = await go_on(tmp_path / "run", server, budget=BudgetSettings(max_calls=10_000))
+        return done, spent, server.stats.repeated
+
+    done, spent, repeated = served(spend)
+    assert spent == 7
+    assert repeated == 0
+    assert done.digest == complete(asking(world), tmp_path / "unlimited").digest
+
+
+def test_what_nobody_would_remember_in_time_is_paid_for_only_when_the_run_goes_on(tmp_path: Path) -> None:
+    """What is made of rounds 3 and 4 counts from round 5 on, in a run that has one."""
+
+    def remembered() -> set[int]:
+        return {int(key.split("/")[1]) for key in lines_of(tmp_path / "run") if "/remember/" in key}
+
+    complete(asking("room"), tmp_path / "run")
+    assert remembered() == {2}
+    extend(RunDirectory(tmp_path / "run"), validate(asking("room", rounds=6)))
+    done = served(lambda server: go_on(tmp_path / "run", server))
+    assert remembered() == {2, 4}
+    assert done.digest == complete(asking("room", rounds=6), tmp_path / "longer").digest
+
+
+def test_a_turn_that_comes_to_nothing_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    """A model that refuses is not asked again, neither at once nor by a replay."""
+    done = complete(asking("twitter"), tmp_path / "run", RehearsalSettings(refused=0.3))
+    outcomes = [line for line in lines_of(tmp_path / "run").values() if line.outcome is not None]
+    assert 0 < done.errors < ROUNDS * len(PEOPLE)
+    assert all("refused" in (line.reason or "") for line in outcomes)
+    assert repeat(RunDirectory(tmp_path / "run")).digest == done.digest
+
+
+def test_groups_and_single_people_have_models_of_their_own(tmp_path: Path) -> None:
+    mind = {
+        "kind": "language",
+        "model": MODEL,
+        "by_group": {"experts": "openai/large"},
+        "by_agent": {"Ada": "openai/small"},
+    }
+    people = [{"name": "Ada"}, {"name": "Bea"}, {"group": "experts", "count": 2}]
+    complete(asking("room", population=people, mind=mind), tmp_path / "run")
+    models = {
+        (key.split("/")[2], line.reply["model"]) for key, line in lines_of(tmp_path / "run").items() if line.reply
+    }
+    assert models == {("0", "openai/small"), ("1", MODEL), ("2", "openai/large"), ("3", "openai/large")}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_an_explanation_shows_the_prompt_that_was_sent(world: str, tmp_path: Path) -> None:
+    complete(asking(world), tmp_path / "run")
+    (found,) = asyncio.run(explain(RunDirectory(tmp_path / "run"), "Bea", 2, world)).explanations
+    assert [message["role"] for message in found.rests_on["prompt"]] == ["system", "user"]
+    assert "Bea" in found.rests_on["prompt"][1]["content"]
+    assert found.reply is not None
+    assert found.reply.matches
+    assert found.reply.request == lines_of(tmp_path / "run")[f"{world}/2/1/decide/0"].request
+
+
+def test_another_run_takes_answers_from_the_cache(tmp_path: Path) -> None:
+    async def twice(server: Rehearsal) -> tuple[list[Outcome], int]:
+        cache = tmp_path / "replies.db"
+        runs = [await begin(asking("reddit"), tmp_path / name, server, cache=cache) for name in ("one", "two")]
+        return runs, server.stats.repeated
+
+    (one, two), repeated = served(twice)
+    assert one.digest == two.digest
+    assert (two.calls, repeated) == (0, 0)
+
+
+@pytest.mark.parametrize("accepted", [True, False], ids=["a key that is right", "a key that is refused"])
+def test_the_key_is_written_nowhere(accepted: bool, tmp_path: Path) -> None:
+    """Neither in the run, nor in the cache, nor on the terminal; also not by a server that repeats it."""
+    (tmp_path / "scenario.json").write_text(json.dumps(asking("twitter")))
+    shoal = Path(sys.executable).with_name("shoal")
+
+    async def run(server: Rehearsal) -> tuple[bytes, int]:
+        environ = {"HOME": str(tmp_path), "OPENAI_API_KEY": SECRET, "OPENAI_BASE_URL": server.base_url}
+        process = await asyncio.create_subprocess_exec(
+            str(shoal),
+            *("run", str(tmp_path / "scenario.json"), "--out", str(tmp_path / "run")),
+            env={**os.environ, **environ, "XDG_CACHE_HOME": ""},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        output, _ = await process.communicate()
+        return output, server.stats.answered.total()
+
+    output, answered = served(run, RehearsalSettings(key=SECRET if accepted else "sk-another"))
+    assert bool(answered) is accepted
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"journal.jsonl", "simulation.log", "run_state.json"} <= {path.name for path in files}
+    assert (tmp_path / ".cache" / "shoal" / "replies.db") in files or not accepted
+    assert SECRET.encode() not in output
+    assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
