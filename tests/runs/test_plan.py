@@ -158,7 +158,12 @@ async def test_planning_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 async def test_every_world_and_every_model_is_counted_by_itself() -> None:
     people = [{"name": "Ada"}, {"name": "Ben"}, {"count": 4}]
-    mind = {"kind": "language", "model": MINI, "by_agent": {"Ada": LARGE}, "memory": {"model": OWN}}
+    mind = {
+        "kind": "language",
+        "model": MINI,
+        "by_agent": {"Ada": LARGE},
+        "memory": {"model": OWN, "consolidate_every": 6},
+    }
     worlds = {"hall": {"kind": "room"}, "attic": {"kind": "room"}}
     found = await plan(small(population=people, mind=mind, worlds=worlds, rounds=12))
     calls = {(each.world, each.model): each.calls for each in found.expected}
@@ -178,9 +183,10 @@ async def test_of_every_model_some_people_are_followed() -> None:
 
 
 async def test_conclusions_that_people_draw_are_counted() -> None:
-    with_memory = await plan(small(rounds=12))
-    mind = {"kind": "language", "model": MINI, "memory": {"consolidate_every": 0}}
-    without = await plan(small(rounds=12, mind=mind))
+    """Those that could only count after the last round are not drawn."""
+    mind = {"kind": "language", "model": MINI}
+    with_memory = await plan(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 6}}))
+    without = await plan(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 0}}))
     assert [each.remembering for each in (*with_memory.expected, *without.expected)] == [8, 0]
     assert with_memory.calls == without.calls + 8
     assert with_memory.tokens > without.tokens
