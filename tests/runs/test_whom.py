@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import QueryFailed
-from shoal.runs.whom import MAX_LENGTH, Whom
+from shoal.runs.whom import Whom
+from shoal.scenario.conditions import MAX_LENGTH
 from shoal.scenario.files import validate
 from shoal.scenario.people import People
 from shoal.scenario.population import sample

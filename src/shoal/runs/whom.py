@@ -7,30 +7,22 @@ into functions; nothing is ever handed to Python's own `eval`.
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from shoal.errors import QueryFailed
 from shoal.runs.explain import number_of
+from shoal.scenario.conditions import COMPARED, Unreadable, parsed
 from shoal.scenario.people import People
 from shoal.scenario.problems import hint, one_of
 from shoal.seeds import derive
 from shoal.types import Persona
 
-MAX_LENGTH = 1000
-MAX_DEPTH = 50
-
 _Facts = Mapping[str, Any]
 _Reading = Callable[[_Facts], Any]
 _COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+    **COMPARED,
     ast.In: lambda one, many: one in many,
     ast.NotIn: lambda one, many: one not in many,
 }
@@ -89,27 +81,10 @@ def _facts(agent: int, person: Persona) -> _Facts:
 
 
 def _parsed(text: str) -> ast.expr:
-    if len(text) > MAX_LENGTH:
-        raise QueryFailed(f"--where: must be at most {MAX_LENGTH} characters, found {len(text)}")
     try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        place = f" at {text[error.offset - 1 :][:20]!r}" if error.offset and error.offset <= len(text) else ""
-        raise QueryFailed(f"--where: {text!r} cannot be read{place}; try: age > 40 and group == 'residents'") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise QueryFailed(f"--where: {text!r} cannot be read") from error
-    if _depth(tree) > MAX_DEPTH:
-        raise QueryFailed("--where: this is too deeply nested")
-    return tree
-
-
-def _depth(tree: ast.expr) -> int:
-    level: list[ast.AST] = [tree]
-    depth = 0
-    while level:
-        level = [below for part in level for below in ast.iter_child_nodes(part)]
-        depth += 1
-    return depth
+        return parsed(text)
+    except Unreadable as error:
+        raise QueryFailed(f"--where: {text[:60]!r} {error}; try: age > 40 and group == 'residents'") from error
 
 
 class _Reader:

@@ -47,7 +47,7 @@ OPINIONS = frozenset({"mean_opinion", "opinion_spread"})
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
 
-_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
@@ -79,12 +79,13 @@ class Condition:
 def understood(text: str) -> Condition:
     """The condition in a text, or Unreadable."""
     reader = _Reader()
-    reading = reader.question(_parsed(text.strip().replace("\n", " ")))
+    reading = reader.question(parsed(text.strip().replace("\n", " ")))
     asked = {question: tuple(dict.fromkeys(words)) for question, words in reader.asked.items()}
     return Condition(lambda facts: bool(reading(facts)), asked, frozenset(reader.facts))
 
 
-def _parsed(text: str) -> ast.expr:
+def parsed(text: str) -> ast.expr:
+    """An expression of a bearable size, taken apart but never run."""
     if len(text) > MAX_LENGTH:
         raise Unreadable(f"must be at most {MAX_LENGTH} characters, found {len(text)}")
     try:
@@ -95,7 +96,7 @@ def _parsed(text: str) -> ast.expr:
     except (ValueError, RecursionError, MemoryError) as error:
         raise Unreadable("cannot be read") from error
     if _depth(tree) > MAX_DEPTH:
-        raise Unreadable("is too deeply nested; make several interventions of it")
+        raise Unreadable("is too deeply nested; say it more simply")
     return tree
 
 
@@ -171,9 +172,9 @@ class _Reader:
 
     def _comparison(self, part: ast.Compare) -> Reading:
         for op in part.ops:
-            if type(op) not in _COMPARED:
+            if type(op) not in COMPARED:
                 raise Unreadable(f"{ast.unparse(part)!r}: compare with <, <=, >, >=, == or !=")
-        checks = [_COMPARED[type(op)] for op in part.ops]
+        checks = [COMPARED[type(op)] for op in part.ops]
         sides = [self.number(side) for side in (part.left, *part.comparators)]
 
         def compare(facts: Facts) -> bool:
