@@ -14,7 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from shoal.cli.rehearse import told
+from shoal.cli.rehearse import ChangeTime, told
+from shoal.models.rehearsal.settings import Change
 from shoal.models.rehearsal.stats import Stats
 from tests.cli.terminal import call, shoal, started
 
@@ -66,6 +67,29 @@ def test_what_was_chosen_is_what_is_served(folder: Path) -> None:
     assert stats["faults"]["error"] == pytest.approx(60, abs=25)
 
 
+def test_a_change_comes_after_so_many_answers(folder: Path) -> None:
+    with rehearsing(folder, "--change", "rpm=1@2answers", "--unlabelled") as (_, url):
+        statuses = [chat(url, f"question {number}") for number in range(4)]
+        with urlopen(f"{url.removesuffix('/v1')}/rehearsal/stats") as response:
+            stats = json.load(response)
+    assert statuses == [200, 200, 200, 429], "a new limit of one a minute lets one through"
+    assert stats["refusals"] == {"requests": 1}
+
+
+@pytest.mark.parametrize(
+    ("value", "change"),
+    [
+        ("cap=24@60s", Change("cap", 24, 60)),
+        ("cap=24@800answers", Change("cap", 24, after_answers=800)),
+        ("rpm=0.5@1 answer", Change("requests_per_minute", 0.5, after_answers=1)),
+        ("tpm=90000@1.5m", Change("tokens_per_minute", 90_000, 90)),
+        ("latency=300ms@2s", Change("latency_seconds", 0.3, 2)),
+    ],
+)
+def test_a_change_is_written_as_what_and_when(value: str, change: Change) -> None:
+    assert ChangeTime().convert(value, None, None) == change
+
+
 def test_an_outage_begins_with_the_first_request(folder: Path) -> None:
     with rehearsing(folder, "--outage", "1h@0s") as (_, url):
         assert chat(url, "hello") == 503
@@ -94,6 +118,12 @@ def test_a_port_that_is_taken_is_refused_in_words(folder: Path) -> None:
         ("--errors", "120%", "is not a share such as 5%"),
         ("--errors", "many", "is not a share such as 5%"),
         ("--outage", "20s", "is not an outage such as 20s@60s"),
+        ("--change", "cap=24", "such as cap=24@60s or cap=24@800answers"),
+        ("--change", "speed=24@3s", "is not a change of cap, rpm, tpm, latency"),
+        ("--change", "cap=24@soon", "is not a duration such as 200ms"),
+        ("--change", "tpm=3x@4s", "is not a valid float"),
+        ("--change", "cap=1.5@4s", "cap must be a whole number"),
+        ("--window", "0s", "window_seconds must be more than 0"),
         ("--without", "magic", "json_schema"),
         ("--cap", "0", "x>=1"),
     ],

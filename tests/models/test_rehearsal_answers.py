@@ -179,3 +179,24 @@ def test_mutual_recursion_without_an_end_is_told_from_one_that_ends() -> None:
     ending = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": {"anyOf": [*other["anyOf"], {"const": "end"}]}}}
     for seed in range(20):
         assert "end" in str(invented(ending, seed))
+
+
+ROOM = """You are Cleo Dahl. Cleo Dahl is a baker.
+
+# What you remember
+- 2026-04-14 18:03 You said «Really, Ada? I have my doubts.» You thought: Good.
+
+# Now
+It is Tuesday 14 April 2026, 18:15.
+Within hearing: Ada Lund, Ben Okoye, Dora Lee
+Ada Lund: «You know what I keep thinking? Thank you: it is late.»
+Announced: «Who comes to the meeting?»
+"""
+
+
+def test_a_name_is_that_of_somebody_who_is_there() -> None:
+    """And not any word that begins with a capital letter, such as You."""
+    schema = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}
+    named = {invented(schema, seed, ROOM)["target"] for seed in range(200)}
+    assert named == {"Ada Lund", "Ben Okoye", "Dora Lee"}
+    assert {invented(schema, seed)["target"] for seed in range(200)} == {"Ada", "Ben", "Dora Lee"}

@@ -9,14 +9,14 @@ import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from shoal.cli.words import counted
 from shoal.errors import ShoalError
 from shoal.models.rehearsal.server import Rehearsal, start
-from shoal.models.rehearsal.settings import REFUSABLE, Outage, RehearsalSettings
+from shoal.models.rehearsal.settings import REFUSABLE, Change, Headers, Outage, RehearsalSettings
 from shoal.models.rehearsal.stats import Stats
 
 #: What runs the loop: uvloop where there is one, as it takes half the time.
@@ -25,6 +25,12 @@ _LOOP: Any = import_module("uvloop" if find_spec("uvloop") else "asyncio")
 KEY = "rehearsal"
 _LINE_SECONDS = 0.5
 _CLEARED = "\r\x1b[2K"
+_CHANGED = {
+    "cap": "cap",
+    "rpm": "requests_per_minute",
+    "tpm": "tokens_per_minute",
+    "latency": "latency_seconds",
+}
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
@@ -75,6 +81,25 @@ class OutageTime(click.ParamType[Outage]):
         return Outage(_DURATION.convert(after, param, ctx), _DURATION.convert(lasting, param, ctx))
 
 
+class ChangeTime(click.ParamType[Change]):
+    """`cap=24@60s` or `cap=24@800answers`: another value, and when it comes."""
+
+    name = "change"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Change:
+        found = re.fullmatch(r"(\w+)=([\d.]+ ?[a-z]*)@(?:(\d+) ?answers?|(.+))", value.strip())
+        if not found or found[1] not in _CHANGED:
+            known = ", ".join(_CHANGED)
+            self.fail(f"{value!r} is not a change of {known} such as cap=24@60s or cap=24@800answers", param, ctx)
+        word, to, answers, after = found.groups()
+        seconds = 0.0 if after is None else _DURATION.convert(after, param, ctx)
+        try:
+            amount = (_DURATION if word == "latency" else click.FLOAT)(to, param, ctx)
+            return Change(_CHANGED[word], amount, seconds, int(answers or 0))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}", param, ctx)
+
+
 _DURATION, _SHARE = Duration(), Share()
 _COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 
@@ -86,6 +111,7 @@ _COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Other answers, latencies and faults.")
 @click.option("--latency", "latency_seconds", type=_DURATION, default=0.0, metavar="TIME", help="Median, as in 800ms.")
 @click.option("--sigma", "latency_sigma", type=click.FloatRange(min=0), default=0.0, help="Spread; 0: always the same.")
+@click.option("--knee", type=_COUNT, metavar="N", help="With more than so many in work, slower the more there are.")
 @click.option("--cap", type=_COUNT, metavar="N", help="Requests at once; more are refused with 429.")
 @click.option("--queue", is_flag=True, help="What is above the cap waits, as at servers of one's own.")
 @click.option("--rpm", "requests_per_minute", type=_SOME, metavar="N", help="Requests per minute.")
@@ -93,9 +119,28 @@ _COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option(
     "--burst", "burst_seconds", type=_DURATION, default=60.0, metavar="TIME", help="Allowance usable at once."
 )
+@click.option("--empty", "starts_empty", is_flag=True, help="Allowances are empty at first; default: full.")
+@click.option(
+    "--window", "window_seconds", type=_DURATION, metavar="TIME", help="Allowances for windows of this length."
+)
+@click.option(
+    "--change",
+    "changes",
+    type=ChangeTime(),
+    multiple=True,
+    metavar="WHAT=N@WHEN",
+    help="As in cap=24@60s, rpm=60@9answers.",
+)
 @click.option("--quota", type=_COUNT, metavar="N", help="Answers until the credit is used up.")
 @click.option("--context", "context_tokens", type=_COUNT, metavar="N", help="Longest prompt, in tokens.")
-@click.option("--headers", type=click.Choice(["openai", "anthropic", "none"]), default="openai", help="Rate headers.")
+@click.option("--headers", type=click.Choice(get_args(Headers)), default="openai", help="Rate headers.")
+@click.option("--unlabelled", is_flag=True, help="A 429 does not say which limit it is about.")
+@click.option(
+    "--retry-after", "retry_after_seconds", type=_DURATION, default=1.0, metavar="TIME", help="Asked for above the cap."
+)
+@click.option(
+    "--refusal", "refusal_seconds", type=_DURATION, default=0.0, metavar="TIME", help="Time that a refusal takes."
+)
 @click.option("--errors", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that end in a 500, as in 5%.")
 @click.option("--limits", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that end in a 429.")
 @click.option("--hangs", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that are never answered.")
@@ -117,8 +162,10 @@ def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> Non
     Examples:
       shoal rehearse --latency 1s --sigma 0.5 --cap 64
       shoal rehearse --port 8080 --rpm 600 --tpm 200000 --headers anthropic
+      shoal rehearse --latency 2s --cap 96 --unlabelled --change cap=24@800answers --change cap=96@2m
       shoal rehearse --errors 5% --limits 5% --hangs 2% --malformed 2% --truncated 1% --outage 20s@60s --seed 7
     """
+    chosen["labelled"] = not chosen.pop("unlabelled")
     chosen["unsupported"] = frozenset(chosen["unsupported"])
     try:
         settings = RehearsalSettings(**chosen)

@@ -12,9 +12,16 @@ from shoal.seeds import Draws
 #: Of a long prompt the end is read: what is going on stands there.
 _TAIL_CHARACTERS = 4000
 _NAME = r"[A-ZÀ-ÞА-Я][\w'’-]+(?: [A-ZÀ-ÞА-Я][\w'’-]+)?"
-_PERSON = re.compile(rf"(?<![\"“‘'\w])({_NAME})(\s*(?::|\(|said|says|wrote|posted|replied))?")
+_PERSON = re.compile(rf"(?<![\"“‘'«\w])({_NAME})(,|\s*(?::|\(|said|says|wrote|posted|replied))?")
 _BEFORE_A_NAME = frozenset("by from with to meet know follow near and @".split())
 _LONGEST_BEFORE = 7
+#: What begins with a capital letter as well, and is nobody.
+_NOBODY = frozenset(
+    "i you your he she it its they we my our this that these those there here what who why when where how which "
+    "somebody someone everybody everyone nobody people reply thank announced announcement news now today yesterday "
+    "monday tuesday wednesday thursday friday saturday sunday january february march april may june july august "
+    "september october november december".split()
+)
 _WORD = re.compile(r"\b[^\W\d_]{5,}\b")
 _FIRST_NUMBER = re.compile(r"(?m)^\[(\d{1,12})\]")
 _ANY_NUMBER = re.compile(r"(?:#|\[|\bid\W{1,3})(\d{1,12})\b")
@@ -73,12 +80,25 @@ class Reading:
         """Somebody who seems to be there: the first name after a place in the text drawn at random."""
         start = draws.below(len(self.tail) + 1)
         for at in (start, 0):
-            for found in islice(_PERSON.finditer(self.tail, at), _LOOKED_AT):
-                before = self.tail[max(0, found.start() - _LONGEST_BEFORE) : found.start()].split()
-                named = found[2] or (before and (before[-1] in _BEFORE_A_NAME or before[-1][-1] == "]"))
-                if named and found[1].lower() not in _COMMON:
+            # From the beginning all of it is read: who is there may be told late.
+            for found in islice(_PERSON.finditer(self.tail, at), _LOOKED_AT if at else None):
+                if self._is_named(found):
                     return found[1]
         return None
+
+    def _is_named(self, found: re.Match[str]) -> bool:
+        """Whether it is somebody by what stands around it; two names in a row may also stand in a list."""
+        first, *more = found[1].lower().split()
+        if first in _NOBODY or first in _COMMON:
+            return False
+        before = self.tail[max(0, found.start() - _LONGEST_BEFORE) : found.start()].split()
+        if before and before[-1].istitle() and before[-1].isalpha():
+            # The second half of a name, as the place from which on it is read was drawn.
+            return False
+        if before and (before[-1] in _BEFORE_A_NAME or before[-1][-1] == "]"):
+            return True
+        is_listed = found[2] == "," or (bool(before) and before[-1][-1] in ":,")
+        return bool(more) if is_listed else bool(found[2])
 
     def word(self, draws: Draws) -> str:
         """A word that it may be about: the first long one after a place in the text drawn at random."""

@@ -7,6 +7,7 @@ async with start(RehearsalSettings(latency_seconds=0.2, cap=64)) as server:
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +21,7 @@ import msgspec
 from shoal.models.rehearsal.chat import ChatRequest, completion, reply_to, stream, tokens_of
 from shoal.models.rehearsal.embeddings import EmbeddingsRequest, embeddings
 from shoal.models.rehearsal.faults import Fate, Flaw, fate_of, flaw_of, latency_of
-from shoal.models.rehearsal.limits import Allowance, retry_after
+from shoal.models.rehearsal.limits import Limits, retry_after
 from shoal.models.rehearsal.prefixes import Prefixes
 from shoal.models.rehearsal.settings import RehearsalSettings
 from shoal.models.rehearsal.stats import Stats
@@ -57,6 +58,7 @@ class Job:
     fate: Fate = Fate.ANSWERED
     timer: asyncio.TimerHandle | None = None
     working: bool = False
+    client: str = ""
 
 
 class Refusal(Exception):
@@ -76,9 +78,10 @@ class Rehearsal:
     """The server's memory and its decisions; `Connection` brings requests and takes responses away."""
 
     def __init__(self, settings: RehearsalSettings, loop: asyncio.AbstractEventLoop) -> None:
-        self.settings = settings
+        self._chosen = settings
         self.base_url = ""
         self._loop = loop
+        self._epoch = time.time() - loop.time()
         self._connections: set[Connection] = set()
         self._jobs: dict[Connection, Job] = {}
         self._waiting: deque[Job] = deque()
@@ -95,10 +98,15 @@ class Rehearsal:
         """Forgets everything that was counted, seen and used up; what is under way goes on."""
         working = sum(job.working for job in self._jobs.values())
         self.stats = Stats(in_flight=working, in_flight_peak=working, waiting=len(self._waiting))
-        self._allowance = Allowance(self.settings)
+        self._limits = Limits(self._chosen)
         self._prefixes = Prefixes(self.settings.cache_from_tokens)
         self._attempts: Counter[int] = Counter()
         self._first: float | None = None
+
+    @property
+    def settings(self) -> RehearsalSettings:
+        """As they are at present."""
+        return self._limits.settings
 
     # connections
 
@@ -154,9 +162,12 @@ class Rehearsal:
     # what costs money at a provider
 
     def _paid(self, connection: Connection, request: Request) -> None:
-        now = self._loop.time()
-        self._first = now if self._first is None else self._first
+        if self._first is None:
+            self._begin()
+        self._limits.keep_up(self._now(), self.stats.answers)
+        client = request.headers.get("x-client", "")
         self.stats.requests += 1
+        self.stats.count(client, "requests")
         self.stats.received_bytes += len(request.body)
         content = int.from_bytes(blake2b(request.body, digest_size=8).digest(), "big")
         attempt = self._attempts[content]
@@ -164,14 +175,28 @@ class Rehearsal:
         try:
             job = self._admitted(connection, request, content, attempt)
         except Refusal as refusal:
+            self.stats.count(client, "refused")
             self._refuse(connection, refusal)
             return
+        job.client = client
         self._jobs[connection] = job
-        if self.settings.cap is not None and self.stats.in_flight >= self.settings.cap:
+        if self._limits.has_room(self.stats.in_flight):
+            self._work(job)
+        else:
             self._waiting.append(job)
             self.stats.waiting += 1
-        else:
-            self._work(job)
+
+    def _begin(self) -> None:
+        """The first request: outages, changes and windows are counted from here."""
+        self._first = self._loop.time()
+        self.stats.first_request_at = self._epoch + self._first
+        for change in self.settings.changes if self.settings.queue else ():
+            # Nobody may come or go at the moment at which there is more room for those who wait.
+            self._loop.call_later(change.after_seconds, self._move_up)
+
+    def _now(self) -> float:
+        """Seconds since the first request."""
+        return 0.0 if self._first is None else self._loop.time() - self._first
 
     def _admitted(self, connection: Connection, request: Request, content: int, attempt: int) -> Job:
         """The job, if the request is right and within the limits."""
@@ -198,24 +223,29 @@ class Rehearsal:
             raise Refusal(401, "Incorrect API key provided.", code="invalid_api_key")
 
     def _check_outage(self) -> None:
-        since = self._loop.time() - (self._first or 0.0)
-        if any(outage.covers(since) for outage in self.settings.outages):
+        now = self._now()
+        if any(outage.covers(now) for outage in self.settings.outages):
             self.stats.faults["outage"] += 1
             raise Refusal(503, "The server is overloaded or not ready yet.", code="overloaded")
 
     def _check_limits(self, tokens: int) -> None:
         settings = self.settings
-        if settings.quota is not None and self.stats.answered.total() >= settings.quota:
+        if settings.quota is not None and self.stats.answers >= settings.quota:
+            self.stats.refusals["quota"] += 1
             message = "You exceeded your current quota, please check your plan and billing details."
             raise Refusal(429, message, code="insufficient_quota", type="insufficient_quota")
-        if settings.cap is not None and self.stats.in_flight >= settings.cap and not settings.queue:
-            raise self._too_many("concurrency", settings.retry_after_seconds)
-        if (lacking := self._allowance.admit(tokens, self._loop.time())) is not None:
+        now = self._now()
+        if (lacking := self._limits.lacking(self.stats.in_flight, tokens, now)) is not None:
+            self.stats.refusals[lacking[0]] += 1
             raise self._too_many(*lacking)
+        self._limits.take(tokens, now)
 
     def _too_many(self, what: str, seconds: float) -> Refusal:
-        """A 429 as OpenAI words it, for clients that tell the limits apart by the words."""
-        headers = retry_after(seconds, self.settings.headers) + self._allowance.headers(self._loop.time())
+        """A 429 as OpenAI words it, for clients that tell the limits apart by the words; or one that tells nothing."""
+        headers = retry_after(seconds, self.settings.headers)
+        if not self.settings.labelled:
+            return Refusal(429, "Too many requests", type="rate_limit_error", headers=headers)
+        headers += self._limits.headers(self._now())
         message = f"{_LIMITS[what]}. Please try again in {seconds:.3g}s."
         return Refusal(429, message, code="rate_limit_exceeded", type=what, headers=headers)
 
@@ -266,7 +296,8 @@ class Rehearsal:
         if job.fate is Fate.HANG:
             self.stats.faults["hang"] += 1
             return
-        leaves = self._loop.time() + latency_of(self.settings, job.content, job.attempt)
+        latency = latency_of(self.settings, job.content, job.attempt) * self._limits.slowness(self.stats.in_flight)
+        leaves = self._loop.time() + latency
         try:
             made = job.make()
         except _WRONG as error:
@@ -280,34 +311,43 @@ class Rehearsal:
             self._finish(job, made)
 
     def _finish(self, job: Job, made: Made) -> None:
-        self._end(job)
+        """Counts it and makes room before anything is sent, so that who asks again upon the answer finds the room."""
         body, kind, tokens = made
         broken = job.fate is Fate.DROPPED
-        response = Response(200, body, self._allowance.headers(self._loop.time()), kind, broken)
         if broken:
             self.stats.faults["dropped"] += 1
         else:
-            self.stats.paid(f"{job.content:016x}", tokens)
-            if job.flaw is not Flaw.NONE:
-                self.stats.faults[job.flaw] += 1
+            self._count(job, tokens)
+        self._end(job)
+        response = Response(200, body, self._limits.headers(self._now()), kind, broken)
         self._answer(job.connection, response)
+
+    def _count(self, job: Job, tokens: tuple[int, int, int]) -> None:
+        self.stats.paid(f"{job.content:016x}", tokens)
+        self.stats.last_answer_at = self._epoch + self._loop.time()
+        self.stats.count(job.client, "answered")
+        if job.flaw is not Flaw.NONE:
+            self.stats.faults[job.flaw] += 1
 
     def _end(self, job: Job) -> None:
         self._jobs.pop(job.connection, None)
         self._leave(job)
 
     def _leave(self, job: Job) -> None:
-        """Makes room, and gives it to who has waited longest."""
+        """Makes room."""
         if job.working:
             self.stats.in_flight -= 1
         elif job in self._waiting:
             self._waiting.remove(job)
             self.stats.waiting -= 1
-            return
-        if self._waiting and (self.settings.cap is None or self.stats.in_flight < self.settings.cap):
-            following = self._waiting.popleft()
+        self._move_up()
+
+    def _move_up(self) -> None:
+        """Gives the room that there is to those who have waited longest."""
+        self._limits.keep_up(self._now(), self.stats.answers)
+        while self._waiting and self._limits.has_room(self.stats.in_flight):
             self.stats.waiting -= 1
-            self._work(following)
+            self._work(self._waiting.popleft())
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
         if self.settings.refusal_seconds > 0:

@@ -15,6 +15,14 @@ class Stats:
     by_status: Counter[int] = field(default_factory=Counter)
     #: What was done to attempts and answers: error, limit, hang, dropped, malformed, truncated, refused, outage, ...
     faults: Counter[str] = field(default_factory=Counter)
+    #: Requests above a limit, by which: concurrency, requests, tokens, quota.
+    refusals: Counter[str] = field(default_factory=Counter)
+    #: By the header X-Client, where it was sent: how many requests, and how many were answered and refused.
+    clients: dict[str, Counter[str]] = field(default_factory=dict)
+    answers: int = 0
+    #: Seconds since 1970.
+    first_request_at: float | None = None
+    last_answer_at: float | None = None
     #: By digest of the request: how often it was answered with 200.
     answered: Counter[str] = field(default_factory=Counter)
     #: Requests whose client went away before they were answered.
@@ -31,8 +39,14 @@ class Stats:
         self.in_flight += 1
         self.in_flight_peak = max(self.in_flight_peak, self.in_flight)
 
+    def count(self, client: str, what: str) -> None:
+        """Something happened to a request of this client; who gave no name is not counted."""
+        if client:
+            self.clients.setdefault(client, Counter(requests=0, answered=0, refused=0))[what] += 1
+
     def paid(self, digest: str, usage: tuple[int, int, int]) -> None:
         """A request was answered: tokens in, out, and those of the input that came from the cache."""
+        self.answers += 1
         self.answered[digest] += 1
         self.input_tokens += usage[0]
         self.output_tokens += usage[1]
@@ -41,13 +55,18 @@ class Stats:
     @property
     def repeated(self) -> int:
         """Answers beyond the first to the same request: what was paid for twice."""
-        return self.answered.total() - len(self.answered)
+        return self.answers - len(self.answered)
 
     def as_json(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
             "by_status": {str(status): count for status, count in sorted(self.by_status.items())},
             "faults": {str(name): count for name, count in sorted(self.faults.items())},
+            "refusals": {str(name): count for name, count in sorted(self.refusals.items())},
+            "clients": {name: dict(counts) for name, counts in sorted(self.clients.items())},
+            "answers": self.answers,
+            "first_request_at": self.first_request_at,
+            "last_answer_at": self.last_answer_at,
             "abandoned": self.abandoned,
             "in_flight": self.in_flight,
             "in_flight_peak": self.in_flight_peak,

@@ -1,0 +1,164 @@
+"""The providers that `shoal rehearse` plays, in virtual time and without sockets, to judge limits within milliseconds.
+
+provider = Provider(RehearsalSettings(latency_seconds=1, latency_sigma=0.5, cap=64, seed=7))
+reply = provider.arrive(now, call_id, tokens)        with `now` that never goes back
+oracle_seconds(provider, [800] * 10_000)             what a client takes that knows every limit in advance
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Literal
+
+from shoal.models.rehearsal.faults import latency_of
+from shoal.models.rehearsal.limits import Limits
+from shoal.models.rehearsal.settings import RehearsalSettings
+
+Kind = Literal["ok", "requests", "tokens", "concurrency", "limited", "overload"]
+
+#: By name of the limit: so much a minute, so much of it left, and seconds until it is full again.
+Told = dict[str, tuple[float, float, float]]
+
+_KINDS: dict[str, Kind] = {"requests": "requests", "tokens": "tokens", "concurrency": "concurrency"}
+_PUBLISHING = ("openai", "anthropic")
+#: What a rehearsal can do and this cannot.
+_NOT_PLAYED = ("queue", "quota", "errors", "limits", "hangs", "dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What comes back, and when. `limited` is a refusal that does not say of what, `overload` one of an outage."""
+
+    at_seconds: float
+    kind: Kind
+    retry_after: float | None = None
+    #: As they were when the call arrived; a server tells them as they are when the reply leaves.
+    limits: Told | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.kind == "ok"
+
+
+class Provider:
+    """Answers as a rehearsal server with these settings. What is in work ends by itself when its time has come."""
+
+    def __init__(self, settings: RehearsalSettings) -> None:
+        for name in _NOT_PLAYED:
+            if getattr(settings, name):
+                raise ValueError(f"{name} is not played in virtual time")
+        self.chosen = settings
+        self.answers = 0
+        self.peak = 0
+        self.refusals: Counter[str] = Counter()
+        self._limits = Limits(settings)
+        self._ends: list[float] = []
+        self._first: float | None = None
+
+    def begin(self, now: float) -> None:
+        """Outages, changes, windows and empty buckets are counted from here; if not called, from the first call."""
+        self._first = now if self._first is None else self._first
+
+    def arrive(self, now: float, call_id: int, tokens: int) -> Reply:
+        """A call is sent. How long it takes is drawn from its id, so that sending it again draws nothing else."""
+        self.begin(now)
+        self._settle(now)
+        settings, seconds = self._limits.settings, self._since(now)
+        if any(outage.covers(seconds) for outage in settings.outages):
+            return self._refused(now, "overload", None)
+        if (lacking := self._limits.lacking(len(self._ends), tokens, seconds)) is not None:
+            return self._refused(now, _KINDS[lacking[0]], lacking[1])
+        self._limits.take(tokens, seconds)
+        return self._worked_on(now, call_id)
+
+    def opens(self, now: float, tokens: int) -> float:
+        """When a call of so many tokens should be tried: now if it would be taken, else when something may change."""
+        self._settle(now)
+        seconds = self._since(now)
+        if over := [each for each in self.chosen.outages if each.covers(seconds)]:
+            return now + max(each.after_seconds + each.lasting_seconds for each in over) - seconds
+        lacking = self._limits.lacking(len(self._ends), tokens, seconds)
+        if lacking is None:
+            return now
+        waited = math.inf if lacking[0] == "concurrency" else now + lacking[1]
+        return min(waited, self.next_event(now))
+
+    def next_event(self, now: float) -> float:
+        """When the next answer leaves or the next change comes by the clock; infinity if nothing is to come."""
+        since = self._since(now)
+        changes = [each.after_seconds - since for each in self.chosen.changes if each.after_seconds > since]
+        return min([*self._ends[:1], *(now + each for each in changes)], default=math.inf)
+
+    def in_work(self, now: float) -> int:
+        self._settle(now)
+        return len(self._ends)
+
+    def _since(self, now: float) -> float:
+        """Seconds since it began."""
+        return 0.0 if self._first is None else now - self._first
+
+    def _settle(self, now: float) -> None:
+        """Lets end what has ended, one after another, with the changes that came in between."""
+        while self._ends and self._ends[0] <= now:
+            end = heappop(self._ends)
+            self.answers += 1
+            self._limits.keep_up(self._since(end), self.answers)
+        self._limits.keep_up(self._since(now), self.answers)
+
+    def _worked_on(self, now: float, call_id: int) -> Reply:
+        in_work = len(self._ends) + 1
+        self.peak = max(self.peak, in_work)
+        end = now + latency_of(self._limits.settings, call_id, 0) * self._limits.slowness(in_work)
+        heappush(self._ends, end)
+        return Reply(end, "ok", limits=self._told(self._since(now)))
+
+    def _refused(self, now: float, kind: Kind, wait: float | None) -> Reply:
+        self.refusals[kind] += 1
+        settings = self._limits.settings
+        at = now + settings.refusal_seconds
+        if kind == "overload":
+            return Reply(at, kind)
+        told = self._told(self._since(now)) if settings.labelled else None
+        return Reply(at, kind if settings.labelled else "limited", _whole(wait, settings), told)
+
+    def _told(self, seconds: float) -> Told | None:
+        if self.chosen.headers not in _PUBLISHING or not self._limits.buckets:
+            return None
+        return {
+            name: (bucket.limit, max(0.0, math.floor(bucket.level(seconds))), bucket.full_in(seconds))
+            for name, bucket in self._limits.buckets.items()
+        }
+
+
+def _whole(wait: float | None, settings: RehearsalSettings) -> float | None:
+    """What Retry-After says: milliseconds where they are sent as well, else seconds, and nothing without headers."""
+    if wait is None or settings.headers == "none":
+        return None
+    return math.ceil(wait * 1000) / 1000 if settings.headers == "openai" else float(math.ceil(wait))
+
+
+def oracle_seconds(provider: Provider, calls: Sequence[int], ids: Sequence[int] | None = None) -> float:
+    """Seconds until the last of these calls is answered, for a client that knows all limits and is never refused.
+
+    `calls` are the tokens of each, in the order in which they are sent, and a call's id is its place, if no others are
+    given. Each is sent as soon as it would be taken. Above the knee more at once only wait for one another, so that it stays below.
+    """
+    provider = Provider(provider.chosen)
+    knee = provider.chosen.knee or math.inf
+    now = last = 0.0
+    provider.begin(now)
+    for call_id, tokens in zip(ids or range(len(calls)), calls, strict=True):
+        while (at := _opens(provider, now, tokens, knee)) > now:
+            now = at
+        reply = provider.arrive(now, call_id, tokens)
+        assert reply.ok, f"call {call_id} was refused at {now}: {reply}"
+        last = max(last, reply.at_seconds)
+    return last
+
+
+def _opens(provider: Provider, now: float, tokens: int, knee: float) -> float:
+    return provider.opens(now, tokens) if provider.in_work(now) < knee else provider.next_event(now)
