@@ -16,6 +16,7 @@ import uvloop
 from bench.rehearsed import MODEL
 from shoal.journal import Journal
 from shoal.models.endpoints import Endpoint
+from shoal.models.limited import PlainLimit
 from shoal.models.question import Message, Question
 from shoal.models.stack import StackSettings, open_stack
 from shoal.runs.worker import own_collections
@@ -36,7 +37,8 @@ def question(round: int, agent: int) -> Question:
 
 
 async def main(count: int, folder: Path, base_url: str) -> list[float]:
-    settings = StackSettings(endpoints={MODEL: Endpoint(model="rehearsal", base_url=base_url)}, max_workers=count)
+    endpoints = {MODEL: Endpoint(model="rehearsal", base_url=base_url)}
+    settings = StackSettings(endpoints=endpoints, limit=PlainLimit(count))
     seconds = []
     async with Journal.open(folder / "journal.jsonl") as journal, open_stack(settings, journal, ("", "")) as stack:
         for round in range(_ROUNDS):

@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib import request
 
 import uvloop
 
 from shoal.models.rehearsal.server import BACKLOG, start
-from shoal.models.rehearsal.settings import Outage, RehearsalSettings
-from shoal.models.rehearsal.wire import Connection, Request, Response
+from shoal.models.rehearsal.settings import Change, Outage, RehearsalSettings
+from shoal.models.rehearsal.wire import Response
 
 MODEL = "openai/rehearsal"
+_LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +70,59 @@ class Stub:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1500, "completion_tokens": 60},
         }
-        self._response = Response(200, json.dumps(body).encode())
+        self._response = Response(200, json.dumps(body).encode()).encode()
         self._stats = {"requests": 0, "received_bytes": 0, "in_flight": 0, "in_flight_peak": 0}
 
-    def connect(self) -> Connection:
-        return Connection(self._serve, lambda connection: None)
+    def connect(self) -> StubConnection:
+        return StubConnection(self)
 
-    def _serve(self, connection: Connection, asked: Request) -> None:
-        if asked.path.endswith("/rehearsal/stats"):
-            connection.answer(Response(200, json.dumps(self._stats).encode()))
+    def serve(self, connection: StubConnection, head: bytes, length: int) -> None:
+        if b"/rehearsal/stats " in head:
+            connection.write(Response(200, json.dumps(self._stats).encode()).encode())
             return
         stats = self._stats
         stats["requests"] += 1
-        stats["received_bytes"] += len(asked.body)
+        stats["received_bytes"] += length
         stats["in_flight"] += 1
         stats["in_flight_peak"] = max(stats["in_flight_peak"], stats["in_flight"])
         asyncio.get_running_loop().call_later(self._latency_seconds, self._answer, connection)
 
-    def _answer(self, connection: Connection) -> None:
+    def _answer(self, connection: StubConnection) -> None:
         self._stats["in_flight"] -= 1
-        connection.answer(self._response)
+        connection.write(self._response)
+
+
+class StubConnection(asyncio.Protocol):
+    """As little HTTP as will do: of the head the length counts, and of the body only that it has come."""
+
+    def __init__(self, stub: Stub) -> None:
+        self._stub = stub
+        self._came = b""
+        self._length = self._missing = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        # Each answer goes out when it is due, and not with those that are due next.
+        self._transport.set_write_buffer_limits(high=0)
+
+    def data_received(self, data: bytes) -> None:
+        if self._missing:
+            self._missing -= len(data)
+        else:
+            self._came += data
+            end = self._came.find(b"\r\n\r\n") + 4
+            if end < 4:
+                return
+            found = _LENGTH.search(self._came, 0, end)
+            self._length = int(found[1]) if found else 0
+            self._missing = end + self._length - len(self._came)
+        if not self._missing:
+            head, self._came = self._came[:100], b""
+            self._stub.serve(self, head, self._length)
+
+    def write(self, response: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(response)
 
 
 async def _serve(settings: RehearsalSettings) -> None:
@@ -111,7 +146,8 @@ def main(settings: dict[str, Any]) -> None:
         uvloop.run(_serve_stub(Stub(**settings)))
         return
     outages = tuple(Outage(*each) for each in settings.pop("outages", ()))
-    uvloop.run(_serve(RehearsalSettings(**settings, outages=outages)))
+    changes = tuple(Change(**each) for each in settings.pop("changes", ()))
+    uvloop.run(_serve(RehearsalSettings(**settings, outages=outages, changes=changes)))
 
 
 if __name__ == "__main__":

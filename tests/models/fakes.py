@@ -1,17 +1,14 @@
-"""A model that answers as it is told to, a clock that does not wait, and a server on this machine."""
+"""A model that answers as it is told to, a clock that does not wait, and what servers reply."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from typing import Any
-
-import orjson
-from aiohttp import web
 
 from shoal.models.endpoints import Endpoint
 from shoal.models.question import Answer, Failure, Kind, Message, ModelFailed, Question, Usage
+from tests.models.servers import Handler, Said
 
 MODEL = "openai/gpt-4.1-mini"
 KEY = "sk-very-secret-0123456789"
@@ -77,38 +74,16 @@ def completion(content: str | None = "hello", finish: str = "stop", **message: A
     }
 
 
-Handler = Callable[[dict[str, Any], web.Request], Awaitable[web.StreamResponse]]
-
-
 def replying(*replies: tuple[int, Any]) -> tuple[Handler, list[dict[str, Any]]]:
     """A handler that gives these replies in order, the last again and again; and the bodies it was sent."""
     left, seen = list(replies), []
 
-    async def handle(body: dict[str, Any], _: web.Request) -> web.Response:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
         seen.append(body)
         status, reply = left.pop(0) if len(left) > 1 else left[0]
-        return web.Response(status=status, body=orjson.dumps(reply), content_type="application/json")
+        return Said(reply, status)
 
     return handle, seen
-
-
-@asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[str]:
-    """The base URL of a server that answers chat completions like this."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return await handler(orjson.loads(await request.read()), request)
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", handle)
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    finally:
-        await runner.cleanup()
 
 
 def endpoints(base_url: str = "http://127.0.0.1:9/v1", names: Iterable[str] = (MODEL,)) -> dict[str, Endpoint]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-
-import aiohttp
+from urllib.parse import urlsplit
 
 from shoal.models.rehearsal.server import Rehearsal, start
 from shoal.models.rehearsal.settings import RehearsalSettings
@@ -43,25 +42,27 @@ class Reply:
         return self.body["error"]
 
 
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
-
-
 class Client:
-    def __init__(self, server: Rehearsal, session: aiohttp.ClientSession) -> None:
+    def __init__(self, server: Rehearsal) -> None:
         self.server = server
-        self._session = session
 
     async def get(self, path: str) -> Reply:
-        async with self._session.get(self.server.base_url.removesuffix("/v1") + path) as response:
-            return Reply(response.status, _lower(response.headers), await response.json())
+        return await self._exchange("GET", path, b"")
 
     async def post(self, path: str, body: Any, **headers: str) -> Reply:
-        url = self.server.base_url.removesuffix("/v1") + path
-        async with self._session.post(url, data=json.dumps(body), headers=headers) as response:
-            kind = response.headers["content-type"]
-            read = await response.json() if kind == "application/json" else await response.text()
-            return Reply(response.status, _lower(response.headers), read)
+        return await self._exchange("POST", path, json.dumps(body).encode(), **headers)
+
+    async def _exchange(self, method: str, path: str, body: bytes, **headers: str) -> Reply:
+        """On a connection of its own; asyncio.IncompleteReadError where it breaks."""
+        at = urlsplit(self.server.base_url)
+        reader, writer = await asyncio.open_connection(at.hostname, at.port)
+        lines = {"Host": "rehearsal", "Connection": "close", "Content-Length": str(len(body)), **headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        try:
+            writer.write(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+            return await _reply(reader)
+        finally:
+            writer.close()
 
     async def chat(self, text: str = "Hello", **more: Any) -> Reply:
         body = {"model": "rehearsal", "messages": [{"role": "user", "content": text}], **more}
@@ -77,6 +78,13 @@ class Client:
 
 @asynccontextmanager
 async def rehearsing(**settings: Any) -> AsyncIterator[Client]:
-    connector = aiohttp.TCPConnector(limit=0)
-    async with start(RehearsalSettings(**settings)) as server, aiohttp.ClientSession(connector=connector) as session:
-        yield Client(server, session)
+    async with start(RehearsalSettings(**settings)) as server:
+        yield Client(server)
+
+
+async def _reply(reader: asyncio.StreamReader) -> Reply:
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    body = await reader.readexactly(int(headers["content-length"]))
+    read = json.loads(body) if headers["content-type"] == "application/json" else body.decode()
+    return Reply(int(first.split()[1]), headers, read)

@@ -8,12 +8,14 @@ import resource
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from shoal.models.client import Client
+from shoal.models.exchange import HttpReply
 from shoal.models.question import Answer, Kind, ModelFailed, Question, Usage
-from shoal.models.transport import FakeTransport, HttpReply, open_transport, raise_file_limit
-from tests.models.fakes import KEY, MODEL, SCHEMA, Handler, completion, endpoints, question, replying, serving
+from shoal.models.rehearsal.wire import Request
+from shoal.models.transport import FakeTransport, open_transport, raise_file_limit
+from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying
+from tests.models.servers import Handler, Said, serving
 
 NO_SCHEMA = (400, {"error": {"message": "response_format json_schema is not supported by this model"}})
 NO_TOOLS = (422, {"detail": "extra fields not permitted: tools"})
@@ -42,25 +44,22 @@ async def test_a_question_is_answered() -> None:
 
 
 async def test_the_key_is_sent_as_a_bearer_and_nothing_else_is() -> None:
-    headers: dict[str, str] = {}
-
-    async def handle(_: dict[str, Any], request: web.Request) -> web.Response:
-        headers.update(request.headers)
-        return web.json_response(completion())
-
-    await ask(handle, question())
-    assert headers["Authorization"] == f"Bearer {KEY}"
-    assert headers["Content-Type"] == "application/json"
-    assert set(headers) == {"Host", "Authorization", "Content-Type", "Content-Length", "User-Agent"}
+    seen: list[Request] = []
+    handler, _ = replying((200, completion()))
+    async with serving(handler, seen) as base_url, open_transport() as transport:
+        await Client(transport, endpoints(base_url), 30).answer(question())
+    headers = seen[0].headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["content-type"] == "application/json"
+    assert set(headers) == {"host", "authorization", "content-type", "content-length", "user-agent"}
 
 
 async def test_a_connection_is_used_again() -> None:
     ports = set()
 
-    async def handle(_: dict[str, Any], request: web.Request) -> web.Response:
-        assert request.transport is not None
-        ports.add(request.transport.get_extra_info("peername"))
-        return web.json_response(completion())
+    async def handle(_: dict[str, Any], writer: asyncio.StreamWriter) -> Said:
+        ports.add(writer.get_extra_info("peername"))
+        return Said(completion())
 
     await ask(handle, *map(question, range(5)))
     assert len(ports) == 1
@@ -83,14 +82,14 @@ async def test_questions_in_flight_together_give_up_only_one_step() -> None:
     arrived: list[dict[str, Any]] = []
     all_here = asyncio.Event()
 
-    async def handle(body: dict[str, Any], _: web.Request) -> web.Response:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
         if "response_format" not in body:
-            return web.json_response(completion(None, tool_calls=[{"function": {"arguments": "{}"}}]))
+            return Said(completion(None, tool_calls=[{"function": {"arguments": "{}"}}]))
         arrived.append(body)
         if len(arrived) == 8:
             all_here.set()
         await all_here.wait()
-        return web.json_response(NO_SCHEMA[1], status=400)
+        return Said(NO_SCHEMA[1], 400)
 
     async with serving(handle) as base_url, open_transport() as transport:
         client = Client(transport, endpoints(base_url), 30)
@@ -106,7 +105,7 @@ async def test_what_is_learned_about_a_server_does_not_change_the_question() -> 
 
 
 async def test_a_hung_connection_is_cut() -> None:
-    async def handle(_: dict[str, Any], __: web.Request) -> web.Response:
+    async def handle(_: dict[str, Any], __: asyncio.StreamWriter) -> Said:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -116,12 +115,9 @@ async def test_a_hung_connection_is_cut() -> None:
 
 
 async def test_a_reply_that_stops_in_the_middle_is_cut_too() -> None:
-    async def handle(_: dict[str, Any], request: web.Request) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Length": "1000"})
-        await response.prepare(request)
-        await response.write(b'{"choices": [')
+    async def handle(_: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"choices": [')
         await asyncio.Event().wait()
-        return response
 
     async with asyncio.timeout(10):
         [failure] = await ask(handle, question(), seconds=0.05)
@@ -129,10 +125,8 @@ async def test_a_reply_that_stops_in_the_middle_is_cut_too() -> None:
 
 
 async def test_a_connection_that_breaks_may_be_better_the_next_time() -> None:
-    async def handle(_: dict[str, Any], request: web.Request) -> web.Response:
-        assert request.transport is not None
-        request.transport.abort()
-        return web.Response()
+    async def handle(_: dict[str, Any], __: asyncio.StreamWriter) -> None:
+        return None
 
     [failure] = await ask(handle, question())
     assert failure.kind is Kind.TRANSIENT
@@ -149,8 +143,8 @@ async def test_nobody_there_may_be_better_the_next_time() -> None:
 
 
 async def test_a_redirect_is_not_followed_as_it_would_take_the_key_along() -> None:
-    async def handle(_: dict[str, Any], __: web.Request) -> web.Response:
-        raise web.HTTPTemporaryRedirect("http://127.0.0.1:9/elsewhere")
+    async def handle(_: dict[str, Any], __: asyncio.StreamWriter) -> Said:
+        return Said(b"", 307, "Location: http://127.0.0.1:9/elsewhere\r\n")
 
     [failure] = await ask(handle, question())
     assert (failure.kind, failure.status) == (Kind.FATAL, 307)
@@ -158,8 +152,8 @@ async def test_a_redirect_is_not_followed_as_it_would_take_the_key_along() -> No
 
 @pytest.mark.parametrize("limit", ["3", "Mon, 16 Nov 2099 12:00:00 GMT"])
 async def test_headers_of_a_real_reply_are_heard_in_any_case(limit: str) -> None:
-    async def handle(_: dict[str, Any], __: web.Request) -> web.Response:
-        return web.Response(status=429, text="slow down", headers={"RETRY-AFTER": limit})
+    async def handle(_: dict[str, Any], __: asyncio.StreamWriter) -> Said:
+        return Said(b"slow down", 429, f"RETRY-AFTER: {limit}\r\n")
 
     [failure] = await ask(handle, question())
     assert failure.retry_after >= 3
@@ -197,12 +191,12 @@ async def test_a_request_shows_neither_key_nor_prompt() -> None:
 async def test_hundreds_of_calls_wait_side_by_side() -> None:
     waiting, all_here = [], asyncio.Event()
 
-    async def handle(body: dict[str, Any], _: web.Request) -> web.Response:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
         waiting.append(body)
         if len(waiting) == 300:
             all_here.set()
         await all_here.wait()
-        return web.json_response(completion())
+        return Said(completion())
 
     async with serving(handle) as base_url, open_transport() as transport:
         client = Client(transport, endpoints(base_url), 60)

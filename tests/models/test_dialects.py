@@ -36,6 +36,11 @@ def test_a_question_without_a_schema_has_only_what_it_says() -> None:
     }
 
 
+def test_samples_of_the_same_question_have_seeds_of_their_own() -> None:
+    assert "seed" not in body(Dialect(), iteration=0)
+    assert [body(Dialect(), iteration=n)["seed"] for n in (1, 7)] == [1, 7]
+
+
 def test_a_schema_is_sent_as_response_format_first() -> None:
     sent = body(Dialect(), schema=SCHEMA, temperature=0.5, max_tokens=99)
     assert sent["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": strict(SCHEMA)}
@@ -109,6 +114,13 @@ def test_newer_models_want_another_name_for_the_length_and_no_temperature() -> N
     sent = body(dialect, temperature=1.5, max_tokens=10)
     assert sent["max_completion_tokens"] == 10
     assert not {"max_tokens", "temperature"} & set(sent)
+
+
+def test_a_server_that_knows_no_seeds_is_sent_none() -> None:
+    dialect = Dialect().after(refused("seed: extra inputs are not permitted", status=422), question(iteration=3))
+    assert dialect is not None
+    assert "seed" not in body(dialect, iteration=3)
+    assert Dialect().after(refused("seed: extra inputs are not permitted"), question()) is None
 
 
 # strict schemas

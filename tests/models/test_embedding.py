@@ -12,9 +12,10 @@ import pytest
 from shoal.journal import Journal, read
 from shoal.models.embedding import AskedEmbedder, Passages, pack, unpack
 from shoal.models.embedding_client import EmbeddingClient
+from shoal.models.exchange import HttpReply, HttpRequest
 from shoal.models.question import Answer, Failure, Kind, ModelFailed, Usage
 from shoal.models.stack import StackSettings, open_stack, sealed_stack
-from shoal.models.transport import FakeTransport, HttpReply, HttpRequest
+from shoal.models.transport import FakeTransport
 from tests.models.fakes import KEY, MODEL, Scripted, endpoints, question
 
 VERSIONS = ("1", "1")
@@ -44,7 +45,7 @@ async def test_texts_are_put_to_the_server_and_come_back_in_their_order() -> Non
     found = await AskedEmbedder(client(transport)).embed(passages("one", "two"))
     assert np.allclose(found, [[0.6, 0.8], [0.0, 1.0]], atol=1e-3)
     [sent] = transport.requests
-    assert str(sent.url) == "http://127.0.0.1:9/v1/embeddings"
+    assert sent.url == "http://127.0.0.1:9/v1/embeddings"
     assert sent.headers["Authorization"] == f"Bearer {KEY}"
     assert json.loads(sent.body) == {"model": "gpt-4.1-mini", "input": ["one", "two"]}
 

@@ -14,7 +14,7 @@ def find(model: str, environ: Mapping[str, str], base_url: str | None = None, va
     return endpoint(model, base_url=base_url, key_variable=variable, environ=environ)
 
 
-@pytest.mark.parametrize("prefix", [name for name, provider in PROVIDERS.items() if not provider.is_local])
+@pytest.mark.parametrize("prefix", [name for name, provider in PROVIDERS.items() if provider.key_variable])
 def test_a_provider_has_its_address_and_its_variable(prefix: str) -> None:
     found = find(f"{prefix}/some/model-1", {f"{prefix.upper()}_API_KEY": KEY})
     assert (found.model, found.base_url, found.key) == ("some/model-1", PROVIDERS[prefix].base_url, KEY)

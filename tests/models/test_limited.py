@@ -18,12 +18,20 @@ class Watching:
         self.inside = 0
         self.outcomes: list[Answer | Failure | None] = []
 
-    async def enter(self, question: Question) -> None:
-        self.inside += 1
+        self.backoffs: list[tuple[Kind, int]] = []
 
-    def leave(self, question: Question, outcome: Answer | Failure | None) -> None:
+    async def enter(self, question: Question) -> str:
+        self.inside += 1
+        return question.key
+
+    def leave(self, slot: str, question: Question, outcome: Answer | Failure | None, seconds: float) -> None:
+        assert slot == question.key
+        assert seconds >= 0
         self.inside -= 1
         self.outcomes.append(outcome)
+
+    def back_off(self, question: Question, failure: Failure, attempt: int, seconds: float) -> None:
+        self.backoffs.append((failure.kind, attempt))
 
 
 async def test_no_more_than_the_limit_are_asked_at_once() -> None:
@@ -36,7 +44,8 @@ async def test_no_more_than_the_limit_are_asked_at_once() -> None:
 async def test_the_limit_sees_how_every_attempt_ended() -> None:
     limit = Watching()
     inner = Scripted(failed(Kind.OVERLOAD), failed(Kind.REQUEST_RATE), Answer("yes"))
-    await Retrying(Limited(inner, limit), 60, 1, Spending({}), FakeClock()).answer(question())
+    await Retrying(Limited(inner, limit), 60, 1, Spending({}), FakeClock(), limit).answer(question())
+    assert limit.backoffs == [(Kind.OVERLOAD, 1), (Kind.REQUEST_RATE, 2)]
     kinds = [end.kind if isinstance(end, Failure) else end for end in limit.outcomes]
     assert kinds == [Kind.OVERLOAD, Kind.REQUEST_RATE, Answer("yes")]
 

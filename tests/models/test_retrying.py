@@ -106,7 +106,9 @@ async def test_the_time_spent_waiting_for_a_slot_does_not_count() -> None:
         async def enter(self, question: Question) -> None:
             await clock.sleep(3600)
 
-        def leave(self, question: Question, outcome: object) -> None: ...
+        def leave(self, slot: None, question: Question, outcome: object, seconds: float) -> None: ...
+
+        def back_off(self, question: Question, failure: Failure, attempt: int, seconds: float) -> None: ...
 
     inner = Scripted(failed(Kind.TRANSIENT), failed(Kind.TRANSIENT), Answer("at last"))
     model = Retrying(Limited(inner, Crowd()), 60, 1, Spending({}), clock)

@@ -63,6 +63,28 @@ def test_what_the_journal_holds_is_spent_already() -> None:
     assert total.cost == pytest.approx(0.00101)
 
 
+def test_the_journal_also_says_what_was_cut_off_and_refused() -> None:
+    lines = [
+        Line(f"town/1/{agent}/decide/0", "a", reply={"text": "", "finish": finish, "model": MODEL}, usage={"input": 1})
+        for agent, finish in enumerate(("stop", "length", "refused", "refused"))
+    ]
+    spending = Spending({MODEL: None}, lines)
+    assert (spending.cut_off, spending.refused) == (1, 2)
+
+
+def test_what_no_journal_holds_is_taken_over_from_earlier_sessions() -> None:
+    earlier, later = Spending({}), Spending({})
+    for spending in (earlier, later):
+        spending.failures[Kind.OVERLOAD] += 2
+        spending.unanswered[Kind.TRANSIENT] += 1
+        spending.retries += 3
+        spending.cache_hits += 4
+    later.go_on_from(earlier.as_dict())
+    told = later.as_dict()
+    assert (told["failures"], told["unanswered"]) == ({"overload": 4}, {"transient": 2})
+    assert (told["retries"], told["cache_hits"]) == (6, 8)
+
+
 def test_it_reads_as_plain_values() -> None:
     spending = Spending({})
     spending.failures[Kind.OVERLOAD] += 2

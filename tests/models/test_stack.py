@@ -9,23 +9,25 @@ from typing import Any
 
 import orjson
 import pytest
-from aiohttp import web
 
 from shoal.errors import BudgetReached, RunRefused
 from shoal.journal import Journal, read
 from shoal.models.endpoints import Endpoint
+from shoal.models.exchange import HttpReply
+from shoal.models.limited import PlainLimit
 from shoal.models.question import Kind, ModelFailed
 from shoal.models.spending import Price, Spending
 from shoal.models.stack import StackSettings, open_stack
-from shoal.models.transport import FakeTransport, HttpReply
-from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying, serving
+from shoal.models.transport import FakeTransport
+from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying
+from tests.models.servers import Said, serving
 
 VERSIONS = ("1", "1")
 REPLY = HttpReply(200, {}, orjson.dumps(completion('{"mood": "fine"}')))
 
 
 def settings(**changes: Any) -> StackSettings:
-    return StackSettings(**{"endpoints": endpoints(), "max_workers": 8, "seed": 5, **changes})
+    return StackSettings(**{"endpoints": endpoints(), "limit": PlainLimit(8), "seed": 5, **changes})
 
 
 async def run(path: Path, chosen: StackSettings, transport: FakeTransport | None, numbers: range) -> Spending:
@@ -112,11 +114,11 @@ async def test_a_server_that_fails_now_and_then_is_asked_again_and_each_failure_
 async def test_a_hang_is_cut_in_time_for_a_second_attempt(path: Path) -> None:
     asked: list[dict[str, Any]] = []
 
-    async def handle(body: dict[str, Any], _: web.Request) -> web.Response:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
         asked.append(body)
         if len(asked) == 1:
             await asyncio.Event().wait()
-        return web.json_response(completion())
+        return Said(completion())
 
     async with serving(handle) as base_url:
         spending = await run(path, settings(endpoints=endpoints(base_url), deadline_seconds=4), None, range(1))

@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 import msgspec
-from yarl import URL
 
 from shoal import __version__
 from shoal.models.dialects import Dialect, Writer, read
 from shoal.models.endpoints import Endpoint
+from shoal.models.exchange import HttpRequest, Target
 from shoal.models.failures import of_reply, without_secrets
 from shoal.models.question import Answer, Failure, Kind, ModelFailed, Question
-from shoal.models.transport import HttpReply, HttpRequest, Transport
+from shoal.models.transport import Transport
 
 _log = logging.getLogger(__name__)
 
@@ -25,8 +26,7 @@ class _Server:
     def __init__(self, name: str, endpoint: Endpoint) -> None:
         self.name = name
         self.endpoint = endpoint
-        self.url = URL(f"{endpoint.base_url}/chat/completions")
-        self.headers = _headers(endpoint, self.url.host or "")
+        self.target = Target(f"{endpoint.base_url}/chat/completions", _headers(endpoint))
         self.dialect = Dialect()
 
     def learn(self, spoken: Dialect, simpler: Dialect) -> None:
@@ -74,7 +74,8 @@ class Client:
         while True:
             dialect = server.dialect
             began = time.perf_counter()
-            reply = await self._post(server, question, dialect)
+            body = self._writer.body(server.endpoint.model, question, dialect)
+            reply = await self._transport.post(HttpRequest(server.target, body, self._attempt_seconds))
             if reply.status == 200:
                 answer = read(reply.headers, reply.body, question, self._wall())
                 return msgspec.structs.replace(answer, ms=round((time.perf_counter() - began) * 1000))
@@ -84,15 +85,11 @@ class Client:
                 raise ModelFailed(failure)
             server.learn(dialect, simpler)
 
-    async def _post(self, server: _Server, question: Question, dialect: Dialect) -> HttpReply:
-        body = self._writer.body(server.endpoint.model, question, dialect)
-        return await self._transport.post(HttpRequest(server.url, server.headers, body, self._attempt_seconds))
 
-
-def _headers(endpoint: Endpoint, host: str) -> dict[str, str]:
+def _headers(endpoint: Endpoint) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "User-Agent": f"shoal/{__version__}"}
     if endpoint.key is not None:
         headers["Authorization"] = f"Bearer {endpoint.key}"
-        if host.endswith(".azure.com"):
+        if (urlsplit(endpoint.base_url).hostname or "").endswith(".azure.com"):
             headers["api-key"] = endpoint.key
     return headers

@@ -16,6 +16,7 @@ import msgspec
 import orjson
 
 from shoal.models.failures import of_error, unreadable
+from shoal.models.headers import allowance
 from shoal.models.question import Answer, Failure, Kind, Message, ModelFailed, Question, Usage
 
 TOOL = "answer"
@@ -52,6 +53,7 @@ class Dialect(msgspec.Struct, frozen=True):
     form: Form = Form.SCHEMA
     length_name: str = "max_tokens"
     has_temperature: bool = True
+    has_seed: bool = True
 
     def after(self, failure: Failure, question: Question) -> Dialect | None:
         """The dialect to try next, if the failure is about how the question was put; None: it is not."""
@@ -62,6 +64,8 @@ class Dialect(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, length_name="max_completion_tokens")
         if self.has_temperature and question.temperature is not None and "temperature" in words:
             return msgspec.structs.replace(self, has_temperature=False)
+        if self.has_seed and question.iteration and "seed" in words:
+            return msgspec.structs.replace(self, has_seed=False)
         simpler = self.form.simpler
         if question.schema is None or simpler is None or not _FORMAT_WORDS.search(words):
             return None
@@ -80,6 +84,8 @@ class Writer:
             body[dialect.length_name] = question.max_tokens
         if question.temperature is not None and dialect.has_temperature:
             body["temperature"] = question.temperature
+        if question.iteration and dialect.has_seed:
+            body["seed"] = question.iteration
         if question.schema is not None:
             self._hold_to(question.schema, dialect.form, body)
         body["messages"] = [{"role": message.role, "content": message.content} for message in body["messages"]]
@@ -185,7 +191,8 @@ def read(headers: Mapping[str, str], body: bytes, question: Question, now: float
         text, finish = _choice(choices[0])
     except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise ModelFailed(unreadable(body, "is no chat completion")) from error
-    return Answer(text, _usage(reply.get("usage"), question, text), finish)
+    usage = _usage(reply.get("usage"), question, text)
+    return Answer(text, usage, finish, allowance=allowance(headers, now))
 
 
 def _choice(choice: dict[str, Any]) -> tuple[str, str]:

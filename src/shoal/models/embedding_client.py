@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
-from yarl import URL
 
 from shoal import __version__
 from shoal.models.embedding import is_embedding, pack
 from shoal.models.endpoints import Endpoint
+from shoal.models.exchange import HttpRequest, Target
 from shoal.models.failures import of_reply, unreadable, without_secrets
+from shoal.models.headers import allowance
 from shoal.models.question import Answer, Failure, Kind, Model, ModelFailed, Question, Usage
-from shoal.models.transport import HttpRequest, Transport
+from shoal.models.transport import Transport
 
 
 class _Row(msgspec.Struct):
@@ -44,6 +44,7 @@ class EmbeddingClient:
         self._inner = inner
         self._transport = transport
         self._endpoints = endpoints
+        self._targets = {name: _target(endpoint) for name, endpoint in endpoints.items()}
         self._attempt_seconds = attempt_seconds
 
     async def answer(self, question: Question) -> Answer:
@@ -60,19 +61,21 @@ class EmbeddingClient:
 
     async def _embed(self, endpoint: Endpoint, question: Question) -> Answer:
         began = time.perf_counter()
-        reply = await self._transport.post(_request(endpoint, question, self._attempt_seconds))
+        body = {"model": endpoint.model, "input": [message.content for message in question.messages]}
+        request = HttpRequest(self._targets[question.model], _encode(body), self._attempt_seconds)
+        reply = await self._transport.post(request)
         if reply.status != 200:
             raise ModelFailed(of_reply(reply.status, reply.headers, reply.body, time.time()))
         text, used = _read(reply.body, len(question.messages))
-        return Answer(text, Usage(input=used), ms=round((time.perf_counter() - began) * 1000))
+        ms = round((time.perf_counter() - began) * 1000)
+        return Answer(text, Usage(input=used), ms=ms, allowance=allowance(reply.headers, time.time()))
 
 
-def _request(endpoint: Endpoint, question: Question, seconds: float) -> HttpRequest:
+def _target(endpoint: Endpoint) -> Target:
     headers = {"Content-Type": "application/json", "User-Agent": f"shoal/{__version__}"}
     if endpoint.key is not None:
         headers["Authorization"] = f"Bearer {endpoint.key}"
-    body: dict[str, Any] = {"model": endpoint.model, "input": [message.content for message in question.messages]}
-    return HttpRequest(URL(f"{endpoint.base_url}/embeddings"), headers, _encode(body), seconds)
+    return Target(f"{endpoint.base_url}/embeddings", headers)
 
 
 def _read(body: bytes, count: int) -> tuple[str, int]:

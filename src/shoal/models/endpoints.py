@@ -36,10 +36,6 @@ class Provider(NamedTuple):
     base_url: str
     key_variable: str | None
 
-    @property
-    def is_local(self) -> bool:
-        return self.key_variable is None
-
 
 PROVIDERS = {
     "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),

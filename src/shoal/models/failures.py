@@ -9,13 +9,11 @@ from __future__ import annotations
 import re
 import ssl
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-import aiohttp
 import orjson
 
+from shoal.models.headers import allowance, number, span, until
 from shoal.models.question import Failure, Kind
 
 LONGEST_TEXT = 300
@@ -39,9 +37,6 @@ _TOKENS = re.compile(
 _REQUESTS = re.compile(r"requests? per (min|sec)|\brpm\b|\brps\b")
 _KEY = re.compile(r"api[ _-]?key|unauthori[sz]ed|authentication|invalid[ _](token|credentials)|permission")
 _TRY_AGAIN = re.compile(r"(?:try again|retry) (?:in|after) (?P<span>(?:[\d.]+ ?(?:ms|[hms])[a-z]*\s*)+)")
-_NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])")
-_UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 #: Words that look like a key, or like one that the server has masked.
 _SECRETS = re.compile(r"\b(sk|gsk|pk|xai|hf)[-_][\w*.…-]{4,}|\S*\*{3,}\S*|(?<=Bearer )\S+")
 
@@ -52,7 +47,7 @@ def of_reply(status: int, headers: Mapping[str, str], body: bytes, now: float) -
     words = f"{labels} {message}".lower()
     kind = _kind(status, headers, words)
     text = _in_words(kind, status, message)
-    return Failure(kind, text, status, _retry_after(kind, headers, words, now))
+    return Failure(kind, text, status, _retry_after(kind, headers, words, now), allowance(headers, now))
 
 
 def of_error(error: dict[str, Any], headers: Mapping[str, str], now: float) -> Failure:
@@ -70,11 +65,19 @@ def no_answer(seconds: float) -> Failure:
     return Failure(Kind.TRANSIENT, f"no answer within {seconds:g} s")
 
 
+def no_http(why: str, came: bytes) -> Failure:
+    """Something came, but it cannot be read: a proxy that went mad, or a server of another kind."""
+    return Failure(Kind.TRANSIENT, _short(f"the reply cannot be read ({why}): {came[:100].decode(errors='replace')!r}"))
+
+
+def too_large(received_bytes: int) -> Failure:
+    """It would be as large the next time, and perhaps be paid for again."""
+    return Failure(Kind.FATAL, f"the reply was cut at {received_bytes / 1e6:.1f} MB: no answer of a model is as long")
+
+
 def unreachable(error: Exception) -> Failure:
     """What the network did; only what cannot get better by itself is fatal."""
-    if isinstance(error, aiohttp.InvalidURL | aiohttp.NonHttpUrlClientError):
-        return Failure(Kind.FATAL, _short(f"this is no address of a server: {error}"))
-    if isinstance(error, aiohttp.ClientConnectorCertificateError | ssl.SSLCertVerificationError):
+    if isinstance(error, ssl.SSLCertVerificationError):
         return Failure(Kind.FATAL, _short(f"the server's certificate cannot be trusted: {error}"))
     said = str(error) or type(error).__name__
     return Failure(Kind.TRANSIENT, _short(f"the server cannot be reached: {said}"))
@@ -154,14 +157,16 @@ def _rate_kind(headers: Mapping[str, str], words: str) -> Kind:
         return Kind.TOKEN_RATE
     if _OVERLOAD.search(words):
         return Kind.OVERLOAD
-    return Kind.TOKEN_RATE if _is_used_up(headers, "tokens") else Kind.REQUEST_RATE
+    if _is_used_up(headers, "tokens"):
+        return Kind.TOKEN_RATE
+    return Kind.REQUEST_RATE if _is_used_up(headers, "requests") else Kind.LIMITED
 
 
 def _is_used_up(headers: Mapping[str, str], what: str) -> bool:
     names = [f"x-ratelimit-remaining-{what}", f"anthropic-ratelimit-{what}-remaining"]
     if what == "tokens":
         names += ["anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-output-tokens-remaining"]
-    return any(_number(headers.get(name)) == 0 for name in names)
+    return any(number(headers.get(name)) == 0 for name in names)
 
 
 def _request_kind(status: int, words: str) -> Kind:
@@ -190,58 +195,30 @@ def _server_kind(status: int, words: str) -> Kind:
 
 
 def _retry_after(kind: Kind, headers: Mapping[str, str], words: str, now: float) -> float | None:
-    told = _number(headers.get("retry-after-ms"))
+    told = number(headers.get("retry-after-ms"))
     if told is not None:
         return max(told / 1000, 0.0)
     if (after := headers.get("retry-after")) is not None:
-        seconds = _number(after)
-        return max(seconds, 0.0) if seconds is not None else _until(after, now)
+        seconds = number(after)
+        return max(seconds, 0.0) if seconds is not None else until(after, now)
     for name in _reset_headers(kind, headers):
-        if (reset := headers.get(name)) and (seconds := _span(reset, now)) is not None:
+        if (reset := headers.get(name)) and (seconds := span(reset, now)) is not None:
             return seconds
     found = _TRY_AGAIN.search(words)
-    return _span(found["span"], now) if found else None
+    return span(found["span"], now) if found else None
 
 
 def _reset_headers(kind: Kind, headers: Mapping[str, str]) -> list[str]:
     """Which counters matter: those that are used up, or the one that this kind of failure is about."""
-    if kind not in (Kind.REQUEST_RATE, Kind.TOKEN_RATE):
+    if kind not in (Kind.REQUEST_RATE, Kind.TOKEN_RATE, Kind.LIMITED):
         return []
     about = "tokens" if kind is Kind.TOKEN_RATE else "requests"
     names = [f"x-ratelimit-reset-{about}", f"anthropic-ratelimit-{about}-reset"]
     if kind is Kind.TOKEN_RATE:
-        sides = [side for side in ("input", "output") if _number(headers.get(_anthropic(side, "remaining"))) == 0]
+        sides = [side for side in ("input", "output") if number(headers.get(_anthropic(side, "remaining"))) == 0]
         names = [_anthropic(side, "reset") for side in sides] + names
     return [*names, "x-ratelimit-reset"]
 
 
 def _anthropic(side: str, what: str) -> str:
     return f"anthropic-ratelimit-{side}-tokens-{what}"
-
-
-def _number(text: str | None) -> float | None:
-    return float(text) if text is not None and _NUMBER.fullmatch(text.strip()) else None
-
-
-def _span(text: str, now: float) -> float | None:
-    """`1.5`, `850ms`, `6m0s`, a date, or a moment in seconds or milliseconds since 1970."""
-    number = _number(text)
-    if number is not None:
-        if number > 1e12:
-            number /= 1000
-        return max(number - now, 0.0) if number > 1e9 else max(number, 0.0)
-    if "T" in text or "," in text:
-        return _until(text, now)
-    parts = _SPAN.findall(text)
-    return sum(float(count) * _UNIT_SECONDS[unit] for count, unit in parts) if parts else None
-
-
-def _until(text: str, now: float) -> float | None:
-    """Seconds until a moment, as HTTP or as RFC 3339 writes it."""
-    try:
-        moment = datetime.fromisoformat(text) if text[:4].isdigit() else parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(moment.timestamp() - now, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -20,14 +21,17 @@ class Journaled:
         self._versions = versions
 
     async def answer(self, question: Question) -> Answer:
-        request = question.digest
-        line = self._known(question.key, request)
-        if line is not None:
-            return _answer(line)
+        if self._journal.holds(question.key):
+            line = self._known(question.key, question.digest)
+            if line is not None:
+                return _answer(line)
         if self._journal.is_sealed:
             raise _incomplete(question)
+        # Reading a long prompt once more can wait until it is on its way, and with it thousands of others.
+        request: list[str] = []
+        asyncio.get_running_loop().call_soon(lambda: request.append(question.digest))
         answer = await self._inner.answer(question)
-        await self._journal.record(_line(question, request, answer))
+        await self._journal.record(_line(question, request[0] if request else question.digest, answer))
         return answer
 
     def _known(self, key: str, request: str) -> Line | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 from shoal.models.question import Answer, Failure, Model, ModelFailed, Question
 
@@ -18,12 +18,16 @@ class AttemptFailed(ModelFailed):
 
 
 class Limit(Protocol):
-    async def enter(self, question: Question) -> None:
-        """Wait for a slot."""
+    async def enter(self, question: Question) -> Any:
+        """Wait for a slot. What is returned is given back with it."""
         ...
 
-    def leave(self, question: Question, outcome: Answer | Failure | None) -> None:
-        """Give the slot back. None: the attempt was cancelled."""
+    def leave(self, slot: Any, question: Question, outcome: Answer | Failure | None, seconds: float) -> None:
+        """Give the slot back, after so long. None: the attempt was cancelled."""
+        ...
+
+    def back_off(self, question: Question, failure: Failure, attempt: int, seconds: float) -> None:
+        """Hear that the question is asked again in so many seconds, for people to see."""
         ...
 
 
@@ -36,8 +40,11 @@ class PlainLimit:
     async def enter(self, question: Question) -> None:
         await self._slots.acquire()
 
-    def leave(self, question: Question, outcome: Answer | Failure | None) -> None:
+    def leave(self, slot: None, question: Question, outcome: Answer | Failure | None, seconds: float) -> None:
         self._slots.release()
+
+    def back_off(self, question: Question, failure: Failure, attempt: int, seconds: float) -> None:
+        pass
 
 
 class Limited:
@@ -48,7 +55,7 @@ class Limited:
         self._limit = limit
 
     async def answer(self, question: Question) -> Answer:
-        await self._limit.enter(question)
+        slot = await self._limit.enter(question)
         began = time.monotonic()
         outcome: Answer | Failure | None = None
         try:
@@ -58,4 +65,4 @@ class Limited:
             outcome = failed.failure
             raise AttemptFailed(failed.failure, time.monotonic() - began) from failed
         finally:
-            self._limit.leave(question, outcome)
+            self._limit.leave(slot, question, outcome, time.monotonic() - began)

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from shoal.allowance import Allowance
 from shoal.journal import digest
 
 
@@ -54,6 +55,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     #: Why it ended: `stop`, `length` (cut off) or `refused`.
     finish: str = "stop"
     ms: int = 0
+    #: What the server published about its limits; of use only at once.
+    allowance: Allowance | None = None
 
 
 class Kind(StrEnum):
@@ -63,6 +66,8 @@ class Kind(StrEnum):
     REQUEST_RATE = "request_rate"
     TOKEN_RATE = "token_rate"
     CONCURRENCY = "concurrency"
+    #: Too much of something, and the server did not say of what.
+    LIMITED = "limited"
     QUOTA = "quota"
     OVERLOAD = "overload"
     CONTEXT_TOO_LONG = "context_too_long"
@@ -79,6 +84,8 @@ class Failure(msgspec.Struct, frozen=True):
     status: int | None = None
     #: Seconds that the server asked to wait.
     retry_after: float | None = None
+    #: What the server published about its limits.
+    allowance: Allowance | None = None
 
 
 class ModelFailed(Exception):

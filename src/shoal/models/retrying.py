@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import NamedTuple, Protocol
 
-from shoal.models.limited import AttemptFailed
+from shoal.models.limited import AttemptFailed, Limit
 from shoal.models.question import Answer, Failure, Kind, Model, ModelFailed, Question
 from shoal.models.spending import Spending
 from shoal.seeds import Draws, derive
@@ -55,6 +55,7 @@ PATIENCE = {
     Kind.REQUEST_RATE: Patience(attempts=30, first_seconds=1, longest_seconds=60),
     Kind.TOKEN_RATE: Patience(attempts=30, first_seconds=2, longest_seconds=60),
     Kind.CONCURRENCY: Patience(attempts=50, first_seconds=0.25, longest_seconds=10),
+    Kind.LIMITED: Patience(attempts=50, first_seconds=0.5, longest_seconds=30),
 }
 
 
@@ -90,9 +91,17 @@ class Retrying:
     """Asks again until there is an answer, or no hope, or no time. While it waits it holds no slot."""
 
     def __init__(
-        self, inner: Model, deadline_seconds: float, seed: int, spending: Spending, clock: Clock | None = None
+        self,
+        inner: Model,
+        deadline_seconds: float,
+        seed: int,
+        spending: Spending,
+        clock: Clock | None = None,
+        limit: Limit | None = None,
     ) -> None:
         self._inner = inner
+        #: Told of every backoff.
+        self._limit = limit
         self._deadline_seconds = deadline_seconds
         self._seed = seed
         self._spending = spending
@@ -125,5 +134,7 @@ class Retrying:
             raise ModelFailed(failure)
         self._spending.retries += 1
         _log.info("%s: again in %.1f s: %s: %s", question.key, seconds, failure.kind, failure.text)
+        if self._limit is not None:
+            self._limit.back_off(question, failure, attempt, seconds)
         await self._clock.sleep(seconds)
         return seconds

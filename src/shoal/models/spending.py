@@ -92,6 +92,16 @@ class Spending:
         if line.usage is None or line.inherited is not None:
             return
         self.charge(_model(line.reply, self._prices), msgspec.convert(line.usage, Usage))
+        finish = line.reply.get("finish") if isinstance(line.reply, dict) else None
+        self.cut_off += finish == "length"
+        self.refused += finish == "refused"
+
+    def go_on_from(self, earlier: Mapping[str, Any]) -> None:
+        """Add what no journal holds, as earlier sessions wrote it down: attempts that failed, and free answers."""
+        self.cache_hits += earlier["cache_hits"]
+        self.retries += earlier["retries"]
+        self.failures.update(_by_kind(earlier["failures"]))
+        self.unanswered.update(_by_kind(earlier["unanswered"]))
 
     def as_dict(self) -> dict[str, Any]:
         """For summaries and metrics."""
@@ -104,6 +114,10 @@ class Spending:
             "failures": {str(kind): count for kind, count in sorted(self.failures.items())},
             "unanswered": {str(kind): count for kind, count in sorted(self.unanswered.items())},
         }
+
+
+def _by_kind(counts: Mapping[str, int]) -> dict[Kind, int]:
+    return {Kind(kind): count for kind, count in counts.items()}
 
 
 def _model(reply: object, prices: Mapping[str, Price | None]) -> str:

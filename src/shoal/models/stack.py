@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from shoal.journal import Journal
@@ -19,8 +19,9 @@ from shoal.models.embedding_client import EmbeddingClient
 from shoal.models.endpoints import Endpoint
 from shoal.models.journaled import Journaled, Sealed
 from shoal.models.lasting import Lasting
-from shoal.models.limited import Limited, PlainLimit
+from shoal.models.limited import Limit, Limited
 from shoal.models.prices import price_of
+from shoal.models.proxies import Proxies
 from shoal.models.question import Answer, Model, Question
 from shoal.models.retrying import ATTEMPT_SHARE, Retrying
 from shoal.models.spending import Price, Spending
@@ -33,7 +34,8 @@ class StackSettings:
 
     #: By the name under which questions ask for a model.
     endpoints: Mapping[str, Endpoint]
-    max_workers: int = 64
+    #: How many calls at once; None: as many as there are questions.
+    limit: Limit | None = None
     #: Where answers are kept for other runs; None: nowhere.
     cache: Path | None = None
     max_cost: float | None = None
@@ -42,6 +44,8 @@ class StackSettings:
     #: What a question may take, with everything that is tried.
     deadline_seconds: float = 300.0
     seed: int = 0
+    #: What stands between this machine and servers elsewhere.
+    proxies: Proxies = field(default_factory=Proxies)
 
     @property
     def budget(self) -> Budget:
@@ -73,12 +77,13 @@ async def open_stack(
     spending = Spending(prices, journal)
     async with AsyncExitStack() as opened:
         if transport is None:
-            transport = await opened.enter_async_context(open_transport())
+            transport = await opened.enter_async_context(open_transport(settings.proxies))
         attempt_seconds = settings.deadline_seconds * ATTEMPT_SHARE
         model: Model = Client(transport, settings.endpoints, attempt_seconds)
         model = EmbeddingClient(model, transport, settings.endpoints, attempt_seconds)
-        model = Limited(model, PlainLimit(settings.max_workers))
-        model = Retrying(model, settings.deadline_seconds, settings.seed, spending)
+        if settings.limit is not None:
+            model = Limited(model, settings.limit)
+        model = Retrying(model, settings.deadline_seconds, settings.seed, spending, limit=settings.limit)
         model = Budgeted(model, settings.budget, spending)
         if settings.cache is not None:
             cache = await opened.enter_async_context(open_cache(settings.cache))

@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-import aiohttp
-from yarl import URL
-
+from shoal.models.connection import Connection
+from shoal.models.exchange import HttpReply, HttpRequest, Origin, Target
 from shoal.models.failures import no_answer, unreachable
+from shoal.models.proxies import Proxies
 from shoal.models.question import ModelFailed
+from shoal.models.routes import Route, Routes
 
 #: How long an idle connection is kept; opening one with TLS costs as much CPU as ten calls.
 KEEPALIVE_SECONDS = 60.0
-#: What aiohttp would add to each request by itself.
-_OWN_HEADERS = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
-
-
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
-    """A request whose reply is JSON. The headers hold the key, so they show nowhere."""
-
-    url: URL
-    headers: Mapping[str, str] = field(repr=False)
-    body: bytes = field(repr=False)
-    #: After which a connection counts as hung and is cut.
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class Transport(Protocol):
@@ -45,38 +25,135 @@ class Transport(Protocol):
         ...
 
 
-class AiohttpTransport:
-    """Keeps connections open between calls, as many as there are calls at once."""
+class Pool:
+    """The connections to one origin: as many as there are requests at once, and kept for a while afterwards."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
-        self._session = session
+    def __init__(self, loop: asyncio.AbstractEventLoop, route: Route, keepalive_seconds: float) -> None:
+        self._loop = loop
+        self.route = route
+        self._keepalive_seconds = keepalive_seconds
+        self._all: set[Connection] = set()
+        #: Since when each of them has idled, in this order.
+        self._idle: dict[Connection, float] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied = asyncio.Event()
+
+    def take(self) -> Connection | None:
+        """The one that idled last, so that those which are too many grow old.
+
+        A server closes idle connections as it likes. One that is known to be closed is passed over here, before
+        anything was sent. One that turns out to be closed afterwards is a failure like any other: whether the server
+        has read the request is not known, so sending it again might pay twice, and that is for `Retrying` to decide,
+        which counts it.
+        """
+        now = self._loop.time()
+        while self._idle:
+            connection, since = self._idle.popitem()
+            if connection.is_usable(now - since):
+                return connection
+            connection.close()
+        return None
+
+    async def open(self) -> Connection:
+        connection = await self.route.open(lambda: Connection(self._loop, self._forget))
+        if not connection.is_open:
+            raise ConnectionResetError("it closed the connection at once")
+        self._all.add(connection)
+        self._emptied.clear()
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        if connection.is_open:
+            self._idle[connection] = self._loop.time()
+            if self._sweeper is None:
+                self._sweeper = self._loop.call_later(self._keepalive_seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        oldest = self._loop.time() - self._keepalive_seconds
+        for connection in [each for each, since in self._idle.items() if since <= oldest]:
+            connection.close()
+            del self._idle[connection]
+        if self._idle:
+            since = next(iter(self._idle.values()))
+            self._sweeper = self._loop.call_at(since + self._keepalive_seconds, self._sweep)
+
+    def _forget(self, connection: Connection) -> None:
+        self._idle.pop(connection, None)
+        self._all.discard(connection)
+        if not self._all:
+            self._emptied.set()
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in self._all:
+            connection.close()
+        if self._all:
+            await self._emptied.wait()
+
+
+class _Door(NamedTuple):
+    """Where the requests to one target go in, and what they begin with."""
+
+    pool: Pool
+    head: bytes
+
+
+class HttpTransport:
+    """Keeps connections open between requests, as many as there are requests at once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, proxies: Proxies, keepalive_seconds: float = KEEPALIVE_SECONDS
+    ) -> None:
+        self._loop = loop
+        self._keepalive_seconds = keepalive_seconds
+        self._routes = Routes(loop, proxies)
+        self._pools: dict[Origin, Pool] = {}
+        self._doors: dict[Target, _Door] = {}
 
     async def post(self, request: HttpRequest) -> HttpReply:
+        pool, head = self._doors.get(request.target) or self._door(request.target)
+        deadline = self._loop.time() + request.seconds
         try:
-            async with (
-                asyncio.timeout(request.seconds),
-                self._session.post(
-                    request.url, data=request.body, headers=request.headers, allow_redirects=False
-                ) as response,
-            ):
-                return HttpReply(response.status, response.headers, await response.read())
-        except TimeoutError as error:
-            raise ModelFailed(no_answer(request.seconds)) from error
-        except (aiohttp.ClientError, OSError) as error:
+            connection = pool.take() or await self._open(pool, request.seconds, deadline)
+            message = b"%b%d\r\n\r\n%b" % (head, len(request.body), request.body)
+            reply = await connection.exchange(message, request.seconds, deadline)
+        except OSError as error:
             raise ModelFailed(unreachable(error)) from error
+        pool.give_back(connection)
+        return reply
+
+    async def _open(self, pool: Pool, seconds: float, deadline: float) -> Connection:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await pool.open()
+        except TimeoutError as error:
+            raise ModelFailed(no_answer(seconds)) from error
+
+    def _door(self, target: Target) -> _Door:
+        pool = self._pools.get(target.origin)
+        if pool is None:
+            route = self._routes.to(target.origin)
+            pool = self._pools[target.origin] = Pool(self._loop, route, self._keepalive_seconds)
+        door = self._doors[target] = _Door(pool, target.head(pool.route.read_by))
+        return door
+
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            await pool.close()
 
 
 @asynccontextmanager
-async def open_transport() -> AsyncIterator[AiohttpTransport]:
+async def open_transport(
+    proxies: Proxies | None = None, keepalive_seconds: float = KEEPALIVE_SECONDS
+) -> AsyncIterator[HttpTransport]:
     raise_file_limit()
-    async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=_OWN_HEADERS,
-        # Each request has its own timeout, which also covers waiting for a connection.
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
-    ) as session:
-        yield AiohttpTransport(session)
+    transport = HttpTransport(asyncio.get_running_loop(), proxies or Proxies(), keepalive_seconds)
+    try:
+        yield transport
+    finally:
+        await transport.close()
 
 
 def raise_file_limit() -> int:

@@ -1,0 +1,118 @@
+"""Servers on this machine that say exactly what a test wants them to, byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from shoal.models.rehearsal.wire import Reader, Request
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(
+    talk: Talk, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, port: int = 0
+) -> AsyncIterator[int]:
+    """The port of a server that talks like this with everybody who connects; it ends with the block."""
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        talks[task] = writer
+        try:
+            await talk(reader, writer)
+        except (ConnectionError, asyncio.CancelledError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    server = await asyncio.start_server(connected, host, port, ssl=tls, backlog=1000)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        for task in talks:
+            task.cancel()
+        await asyncio.gather(*talks, return_exceptions=True)
+
+
+async def asked(reader: asyncio.StreamReader, reading: Reader | None = None) -> Request:
+    """The next request; ConnectionError where there is none any more."""
+    reading = reading or Reader()
+    while (request := reading.next()) is None:
+        if not (came := await reader.read(65536)):
+            raise ConnectionResetError
+        reading.feed(came)
+    return request
+
+
+def saying(*replies: bytes) -> Talk:
+    """One reply to each request, in order, on whichever connection; then nothing more."""
+    left = list(replies)
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while left:
+            await asked(reader)
+            writer.write(left.pop(0))
+        await reader.read()
+
+    return talk
+
+
+@dataclass(frozen=True)
+class Said:
+    """A reply of a server of language models."""
+
+    body: Any
+    status: int = 200
+    headers: str = ""
+
+    def encode(self) -> bytes:
+        body = self.body if isinstance(self.body, bytes) else orjson.dumps(self.body)
+        first = f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}\r\n"
+        return f"{first}Content-Length: {len(body)}\r\n{self.headers}\r\n".encode() + body
+
+
+#: Given the body and the connection; None: it has said already what it wanted.
+Handler = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[Said | None]]
+
+
+@asynccontextmanager
+async def serving(handler: Handler, seen: list[Request] | None = None) -> AsyncIterator[str]:
+    """The base URL of a server that answers chat completions like this."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            request = await asked(reader)
+            if seen is not None:
+                seen.append(request)
+            reply = await handler(orjson.loads(request.body), writer)
+            if reply is None:
+                return
+            writer.write(reply.encode())
+
+    async with listening(talk) as port:
+        yield f"http://127.0.0.1:{port}/v1"
+
+
+def certified(folder: Path, name: str = "localhost") -> tuple[ssl.SSLContext, Path]:
+    """What a server with a certificate of its own needs, and the file that makes others trust it."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *subject, *files], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context, certificate
