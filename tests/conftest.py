@@ -1,9 +1,12 @@
-"""What holds for every test: no key in the environment, no connection that leaves this machine."""
+"""What holds for every test: no key in the environment, no connection that leaves this machine, no limits of others."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import settings
@@ -30,3 +33,17 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of the person who runs the tests are neither used nor recorded."""
     for name in [name for name in os.environ if name.endswith("API_KEY")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def _slots_folder() -> Iterator[Path]:
+    # The path of a socket must be short, which pytest's own folders are not.
+    with TemporaryDirectory(prefix="shoal-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _own_slots(monkeypatch: pytest.MonkeyPatch, _slots_folder: Path) -> None:
+    """What the person who runs the tests has learned about limits is neither used nor changed."""
+    monkeypatch.setenv("SHOAL_SLOTS", str(_slots_folder / "slots.sock"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(_slots_folder))

@@ -12,6 +12,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 ├── ProviderRefused        the model's provider turns everybody away: the key is wrong, or the credit is used up
+├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     └── BudgetReached      the next call might cost more than is left; nothing paid for is lost
 """
@@ -93,6 +94,10 @@ class ProviderRefused(ShoalError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}\nEverything that was paid for is kept. When this is mended, `shoal resume` the run.")
+
+
+class SlotsRefused(ShoalError):
+    """The slots that all runs share cannot be used: their directory is not safe, or another version hands them out."""
 
 
 class Stopped(ShoalError):

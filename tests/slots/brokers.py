@@ -1,0 +1,71 @@
+"""Places for brokers of a test, and the end of those that were started there."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from shoal.slots.client import Slots
+from shoal.slots.place import Place
+from shoal.slots.snapshot import PoolView
+
+
+@contextmanager
+def some_place(idle_seconds: float = 30.0) -> Iterator[Place]:
+    """Short, as paths of sockets must be."""
+    folder = Path(tempfile.mkdtemp(prefix="shoal-"))
+    place = Place(folder / "s", folder / "limits.json", idle_seconds)
+    try:
+        yield place
+    finally:
+        stop_broker(place)
+        shutil.rmtree(folder)
+
+
+def broker_pid(place: Place) -> int:
+    return int(place.lock.read_text())
+
+
+def stop_broker(place: Place, how: signal.Signals = signal.SIGKILL) -> None:
+    """End the broker that is there, if one is, and wait until it is gone."""
+    if not is_locked(place.lock):
+        return
+    os.kill(broker_pid(place), how)
+    wait_for_end(place)
+
+
+def wait_for_end(place: Place) -> None:
+    """Until the lock is free, which the kernel sees to."""
+    with place.lock.open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def is_locked(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with path.open() as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        return False
+
+
+async def pool_of(slots: Slots, name: str) -> PoolView:
+    """A look at one pool, which also makes sure that the broker has heard everything said before."""
+    return next(pool for pool in (await slots.look()).pools if pool.name == name)
+
+
+async def until(slots: Slots, name: str, condition: Callable[[PoolView], bool]) -> PoolView:
+    """Look at a pool until it is as expected."""
+    async with asyncio.timeout(20):
+        while not condition(view := await pool_of(slots, name)):
+            pass
+        return view

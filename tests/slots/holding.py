@@ -1,0 +1,21 @@
+"""python -m tests.slots.holding SOCKET COUNT: takes so many slots of the pool `one`, says so, and holds them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from shoal.slots.client import open_slots
+from shoal.slots.place import Place
+
+
+async def main(socket: Path, count: int) -> None:
+    async with open_slots("holder", Place(socket, socket.with_name("limits.json"))) as slots:
+        await asyncio.gather(*(slots.acquire(("one",)) for _ in range(count)))
+        print("held", flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,102 @@
+"""Plays calls to a provider in virtual time, and keeps what happened."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bench.providers import Provider, oracle_seconds
+from bench.virtual import Alone, Call, drive
+from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.slots.adaptive import Adaptive, Learned
+from shoal.slots.control import Control
+from shoal.slots.lease import End, Outcome
+
+TOKENS = 1000
+
+
+class Ended(NamedTuple):
+    at: float
+    end: End
+
+
+@dataclass
+class Watched:
+    """Hands everything on, and sees that a limit says only what makes sense."""
+
+    control: Control
+    begun: list[float] = field(default_factory=list)
+    ended: list[Ended] = field(default_factory=list)
+    #: How many were in flight at most.
+    peak: int = 0
+
+    def wait(self, now: float, tokens: int, waiting: int) -> float:
+        wait = self.control.wait(now, tokens, waiting)
+        assert wait >= 0, wait
+        assert wait < math.inf or self.in_flight, "nothing is under way, and nothing may ever begin"
+        return wait
+
+    def begin(self, now: float, tokens: int) -> Any:
+        self.begun.append(now)
+        self.peak = max(self.peak, self.in_flight)
+        return self.control.begin(now, tokens)
+
+    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+        self.ended.append(Ended(now, outcome.end))
+        self.control.end(now, sent, outcome)
+
+    def resume(self, now: float, tokens: int) -> Any:
+        return self.control.resume(now, tokens)
+
+    def look(self, now: float) -> dict[str, Any]:
+        return self.control.look(now)
+
+    @property
+    def in_flight(self) -> int:
+        return len(self.begun) - len(self.ended)
+
+    def answers(self, first: float = 0.0, last: float = math.inf) -> int:
+        return sum(first <= each.at < last for each in self.ended if each.end is End.OK)
+
+    def refusals(self, first: float = 0.0, last: float = math.inf) -> int:
+        return sum(first <= each.at < last for each in self.ended if each.end is not End.OK)
+
+
+class Played(NamedTuple):
+    control: Adaptive
+    watched: Watched
+    seconds: float
+    #: Seconds that a client would have taken that knows the limits.
+    ideal: float
+
+    @property
+    def times(self) -> float:
+        return self.seconds / self.ideal
+
+    @property
+    def refusals(self) -> int:
+        return self.watched.refusals()
+
+    @property
+    def learned(self) -> Learned:
+        learned = self.control.learned()
+        assert learned is not None
+        return learned
+
+
+def provider(**settings: Any) -> RehearsalSettings:
+    """Answers within 0.4 s or so, refuses within 20 ms, and says only when to come back."""
+    usual = {"latency_seconds": 0.4, "latency_sigma": 0.6, "refusal_seconds": 0.02, "labelled": False, "seed": 5}
+    return RehearsalSettings(**{"headers": "retry-after", **usual, **settings})
+
+
+def play(count: int, *, control: Adaptive | None = None, tokens: list[int] | None = None, **settings: Any) -> Played:
+    """Sends so many calls, as fast as they are allowed."""
+    sizes = tokens or [TOKENS] * count
+    chosen = provider(**settings)
+    control = control or Adaptive()
+    watched = Watched(control)
+    calls = [Call(each, sizes[each]) for each in range(count)]
+    seconds = drive(Provider(chosen), Alone(watched), calls, seed=3).seconds
+    return Played(control, watched, seconds, oracle_seconds(Provider(chosen), sizes))
