@@ -1,0 +1,88 @@
+"""Changing one value of a scenario file, and nothing else in it."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+import yaml
+
+from shoal.errors import StorageFailed
+from shoal.scenario.amend import amend, amended
+
+COMMENTED = """\
+# A study.
+population: {count: 20}   # twenty people
+max_workers: 64  # as many as we dare
+# the end
+"""
+
+
+def test_a_value_is_replaced_and_every_comment_stays() -> None:
+    assert amended(COMMENTED, "max_workers", 12) == COMMENTED.replace("64", "12")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "population: {count: 20}\n",
+        "population: {count: 20}",
+        "population:\n  count: 20\n",
+        "population: {count: 20}\r\nrounds: 3\r\n",
+        "topic: >\n  a long\n  story\npopulation:\n- count: 3\n",
+        "population: {count: 1}\nnotes:\n  max_workers: 3\n",
+    ],
+)
+def test_a_value_that_is_missing_is_added_at_the_end(text: str) -> None:
+    changed = amended(text, "max_workers", 12)
+    assert changed is not None
+    assert changed.startswith(text)
+    assert yaml.safe_load(changed) == {**yaml.safe_load(text), "max_workers": 12}
+    assert ("\r\n" in text) == changed.endswith("\r\n")
+
+
+def test_json_is_changed_only_where_the_value_stands_already() -> None:
+    assert amended('{"rounds": 3, "max_workers": 64}', "max_workers", 8) == '{"rounds": 3, "max_workers": 8}'
+    assert amended('{"rounds": 3}', "max_workers", 8) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "- a list\n",
+        "{population: {count: 20}}\n",
+        "population: {count: 20}\n...\n",
+        "rounds: &n 3\nmax_workers: *n\n",
+        "max_workers: [1]\n",
+        "max_workers: 0x40\n",
+        "no: {good\n",
+    ],
+)
+def test_what_cannot_be_changed_safely_is_not_changed(text: str) -> None:
+    assert amended(text, "max_workers", 8) is None
+
+
+def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
+    file, link = tmp_path / "study.yaml", tmp_path / "link.yaml"
+    file.write_text(COMMENTED)
+    file.chmod(0o640)
+    link.symlink_to(file)
+    assert amend(link, "max_workers", 12)
+    assert link.is_symlink()
+    assert "max_workers: 12  # as many" in file.read_text()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.yaml", "study.yaml"]
+
+
+def test_a_file_that_is_not_changed_is_not_touched(tmp_path: Path) -> None:
+    file = tmp_path / "study.yaml"
+    file.write_bytes(b"topic: \xff\n")
+    assert not amend(file, "max_workers", 12)
+    assert file.read_bytes() == b"topic: \xff\n"
+
+
+def test_a_file_that_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="cannot write"):
+        amend(tmp_path / "missing.yaml", "max_workers", 12)
