@@ -2,36 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from shoal.agents.settings import LanguageSettings
 from shoal.journal import Journal
 from shoal.models.endpoints import Endpoint, endpoint
+from shoal.models.proxies import Proxies
 from shoal.models.spending import Price
 from shoal.models.stack import Stack, StackSettings, open_stack, sealed_stack
+from shoal.models.transport import raise_file_limit
+from shoal.runs.limits import RunLimits, open_limits
 from shoal.runs.outside import Outside
 from shoal.scenario.models import Scenario
 
+#: Files that a run has open beside its connections.
+OTHER_FILES = 128
 
-def opened(
+
+class Opened(NamedTuple):
+    model: Stack
+    limits: RunLimits
+
+
+@asynccontextmanager
+async def opened(
     scenario: Scenario, journal: Journal, outside: Outside, versions: tuple[str, str]
-) -> AbstractAsyncContextManager[Stack]:
+) -> AsyncIterator[Opened]:
     """What answers the questions of language minds, open as long as the run is worked on."""
     mind = scenario.mind
     assert isinstance(mind, LanguageSettings)
+    served = endpoints(mind, outside.environ)
+    ceiling = min(scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
+    name = outside.name or scenario.name
+    async with open_limits(name, served, place=outside.slots, parallel=outside.parallel, ceiling=ceiling) as limits:
+        settings = _settings(scenario, served, limits, outside)
+        async with open_stack(settings, journal, versions) as stack:
+            yield Opened(stack, limits)
+
+
+def _settings(scenario: Scenario, served: Mapping[str, Endpoint], limits: RunLimits, outside: Outside) -> StackSettings:
     budget = outside.budget or scenario.budget
-    settings = StackSettings(
-        endpoints=endpoints(mind, outside.environ),
-        max_workers=scenario.max_workers,
+    return StackSettings(
+        endpoints=served,
+        limit=limits.limit,
         cache=outside.cache,
         max_cost=budget.max_cost,
         max_tokens=budget.max_tokens,
         max_calls=budget.max_calls,
         deadline_seconds=scenario.deadline_seconds,
         seed=scenario.seed,
+        proxies=Proxies.of(outside.environ),
     )
-    return open_stack(settings, journal, versions)
 
 
 def sealed(journal: Journal, versions: tuple[str, str]) -> Stack:
