@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import bars as social
-from bench import language
+from bench import language, sending, slots
 from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.imports import importing
 from bench.rooms import room_ageing
 
-ALL = (*social.ALL, room_ageing, dialogues, importing, *language.ALL)
+ALL = (*social.ALL, room_ageing, dialogues, importing, *language.ALL, *slots.ALL, *sending.ALL)
 RESULTS = Path(__file__).parent / "results.json"
 
 

@@ -144,12 +144,15 @@ class _Trial:
         return True
 
     def _count_lost(self, abandoned_before: int) -> None:
-        """What has to be asked again can only have been in flight: answered too late, or not answered any more."""
+        """What has to be asked again can only have been in flight: not answered any more, or on its way to the disk.
+
+        An answer gives its slot back when it comes in, so as many others may be unanswered while it is being written.
+        """
         unanswered = _quiet(self._server)["abandoned"] - abandoned_before
         answered = self._settle()
-        lost = unanswered + answered
-        assert lost <= _IN_FLIGHT, f"{self.run}: {lost} calls are lost, more than can have been in flight"
-        self._tally.in_flight += lost
+        for lost in (unanswered, answered):
+            assert lost <= _IN_FLIGHT, f"{self.run}: {lost} calls are lost, more than can have been in flight"
+        self._tally.in_flight += unanswered + answered
         self._tally.paid_again += answered
 
     def finish(self) -> None:
@@ -196,7 +199,7 @@ def _check_told(run: Path, stats: dict[str, Any]) -> None:
     }
     said = {
         "transient": told["transient"],
-        "rate": told["request_rate"] + told["token_rate"],
+        "rate": told["request_rate"] + told["token_rate"] + told["limited"],
         "overload": told["overload"],
         "cut off": state["spending"]["cut_off"],
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents.human import Cast, HumanMind
+from shoal.agents.human import HumanMind, PartlyPlayed
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import Latency
 from shoal.agents.talker import DialogueMind
@@ -33,12 +33,14 @@ class Person:
         return Decision((Action("SAY", {"content": self._words}),))
 
 
-def cast(person: Person, default: DialogueMind | None = None) -> Cast:
+def cast(person: Person, default: DialogueMind | None = None) -> PartlyPlayed:
     """The second of two is played."""
-    return Cast(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
+    return PartlyPlayed(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
 
 
-async def run(mind: Cast, journal: Path, limits: Limits | None = None, stop: asyncio.Event | None = None) -> list[str]:
+async def run(
+    mind: PartlyPlayed, journal: Path, limits: Limits | None = None, stop: asyncio.Event | None = None
+) -> list[str]:
     """A conversation of six turns and a score; returns what was committed."""
     ledger = Ledger()
     async with Journal.open(journal) as lines:
@@ -57,7 +59,7 @@ def test_only_the_played_are_asked_outside_and_may_take_their_time() -> None:
 
 def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
     default = Unhurried(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
-    mind = Cast(default, HumanMind(Person().answer), [1])
+    mind = PartlyPlayed(default, HumanMind(Person().answer), [1])
     assert [mind.asks(0), mind.asks(1)] == [True, True]
     assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
     assert mind.request(look()) == default.request(look())
@@ -79,7 +81,7 @@ def test_the_others_decide_remember_and_explain_as_ever() -> None:
 
 async def test_nobody_looks_into_the_head_of_a_person() -> None:
     default = mind_of(people(*NEAR))
-    mind = Cast(default, HumanMind(Person("Hello.").answer), [0])
+    mind = PartlyPlayed(default, HumanMind(Person("Hello.").answer), [0])
     seen = look()
     before = default.memory(0)
     decision = await mind.decide(seen)  # type: ignore[misc]
@@ -92,7 +94,7 @@ async def test_nobody_looks_into_the_head_of_a_person() -> None:
 
 
 def test_a_mind_that_remembers_nothing_is_no_obstacle() -> None:
-    assert Cast(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
+    assert PartlyPlayed(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
 
 
 async def test_a_person_takes_the_turns_of_one_agent(tmp_path: Path) -> None:

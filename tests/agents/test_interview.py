@@ -10,9 +10,9 @@ import pytest
 
 from shoal.agents.interview import (
     CARD,
+    Approach,
     Field,
     Item,
-    Manner,
     Respondent,
     Survey,
     Unanswered,
@@ -26,7 +26,7 @@ from shoal.models.question import Answer, Kind, ModelFailed
 from tests.models.fakes import Scripted, failed
 
 ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain».", "It was Monday.")
-MANNER = Manner("openai/gpt-4.1-mini", 0.5, 400)
+APPROACH = Approach("openai/gpt-4.1-mini", 0.5, 400)
 FREE = Survey.of([Item("Do you like rain?")])
 FORMED = Survey.of([Item("Do you like rain?", fields_of(["like:yes/no,why"]))])
 
@@ -143,7 +143,7 @@ def test_a_survey_that_cannot_be_asked_is_refused(items: list[Item], complaint: 
 
 
 def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
-    question = question_for(ADA, FORMED, MANNER, "ask/5/3/0")
+    question = question_for(ADA, FORMED, APPROACH, "ask/5/3/0")
     system, user = (message.content for message in question.messages)
     assert system == CARD
     places = [user.index(part) for part in ("You are Ada.", "«rain»", "It was Monday.", "Do you like rain?")]
@@ -157,9 +157,9 @@ def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
 
 
 def test_iterations_are_different_questions_to_a_cache() -> None:
-    first, second = (question_for(ADA, FREE, MANNER, f"ask/5/3/{n}", n) for n in (0, 1))
+    first, second = (question_for(ADA, FREE, APPROACH, f"ask/5/3/{n}", n) for n in (0, 1))
     assert first.digest != second.digest
-    assert first.digest == question_for(ADA, FREE, MANNER, "ask/other/key", 0).digest
+    assert first.digest == question_for(ADA, FREE, APPROACH, "ask/other/key", 0).digest
 
 
 @pytest.mark.parametrize(
@@ -173,14 +173,14 @@ def test_iterations_are_different_questions_to_a_cache() -> None:
 )
 def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
     model = Scripted(Answer(reply))
-    found = asyncio.run(answered(model, question_for(ADA, FORMED, MANNER, "k"), FORMED))
+    found = asyncio.run(answered(model, question_for(ADA, FORMED, APPROACH, "k"), FORMED))
     assert found == {"like": "yes", "why": "it is wet"}
     assert len(model.asked) == 1
 
 
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() -> None:
     model = Scripted(Answer('{"like": "perhaps", "why": "x"}'), Answer(json.dumps({"like": "no", "why": "x"})))
-    first = question_for(ADA, FORMED, MANNER, "k", iteration=4)
+    first = question_for(ADA, FORMED, APPROACH, "k", iteration=4)
     assert asyncio.run(answered(model, first, FORMED)) == {"like": "no", "why": "x"}
     again = model.asked[1]
     assert '"like" must be "yes" or "no"' in again.messages[-1].content
@@ -198,16 +198,16 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() ->
 )
 def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
     with pytest.raises(Unanswered, match=reason):
-        asyncio.run(answered(Scripted(answer), question_for(ADA, FORMED, MANNER, "k"), FORMED))
+        asyncio.run(answered(Scripted(answer), question_for(ADA, FORMED, APPROACH, "k"), FORMED))
 
 
 def test_a_refusal_is_not_asked_about_again() -> None:
     model = Scripted(Answer("No.", finish="refused"))
     with pytest.raises(Unanswered):
-        asyncio.run(answered(model, question_for(ADA, FREE, MANNER, "k"), FREE))
+        asyncio.run(answered(model, question_for(ADA, FREE, APPROACH, "k"), FREE))
     assert len(model.asked) == 1
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ModelFailed):
-        asyncio.run(answered(Scripted(failed(Kind.AUTH)), question_for(ADA, FREE, MANNER, "k"), FREE))
+        asyncio.run(answered(Scripted(failed(Kind.AUTH)), question_for(ADA, FREE, APPROACH, "k"), FREE))

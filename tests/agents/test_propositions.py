@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from shoal.agents.interview import Manner, Unanswered, Unfit
+from shoal.agents.interview import Approach, Unanswered, Unfit
 from shoal.agents.propositions import MAX_LINE_CHARS, Proposition, Score, Transcript
 from shoal.errors import QueryFailed
 from shoal.models.question import Answer
 from tests.models.fakes import Scripted
 
-MANNER = Manner("openai/gpt-4.1")
+APPROACH = Approach("openai/gpt-4.1")
 CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
 
 
 def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
-    question = CLAIM.question(Transcript.bounded(["Round 1: rain", "Round 2: sun"]), MANNER, "claim/2/0/0", 3)
+    question = CLAIM.question(Transcript.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, "claim/2/0/0", 3)
     text = question.messages[-1].content
     places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
     assert places == sorted(places)
@@ -29,14 +29,16 @@ def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_befo
 
 def test_claims_about_the_same_record_begin_alike() -> None:
     record = Transcript.bounded(f"Round {round}: something" for round in range(20))
-    one, other = (Proposition(claim, "world", "twitter").question(record, MANNER, "k") for claim in ("One.", "Other."))
+    one, other = (
+        Proposition(claim, "world", "twitter").question(record, APPROACH, "k") for claim in ("One.", "Other.")
+    )
     text, start = one.messages[-1].content, one.messages[-1].content.index("One.")
     assert other.messages[-1].content.startswith(text[:start])
     assert start > len(record.text())
 
 
 def test_a_world_is_called_one() -> None:
-    text = Proposition("It was calm.", "world", "twitter").question(Transcript(()), MANNER, "k").messages[-1].content
+    text = Proposition("It was calm.", "world", "twitter").question(Transcript(()), APPROACH, "k").messages[-1].content
     assert "the world twitter" in text
     assert "(nothing happened)" in text
     assert "was told to be" not in text
@@ -70,7 +72,7 @@ def test_what_is_no_score_from_0_to_9_is_none(score: str) -> None:
 
 def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
     good, bad = Answer('{"reason": "x", "score": 3}'), Answer("three")
-    question = CLAIM.question(Transcript(("a",)), MANNER, "k")
+    question = CLAIM.question(Transcript(("a",)), APPROACH, "k")
     assert asyncio.run(CLAIM.scored(Scripted(bad, good), question)) == Score(3, "x")
     with pytest.raises(Unanswered):
         asyncio.run(CLAIM.scored(Scripted(bad, bad), question))

@@ -13,7 +13,7 @@ from shoal.types import Action, Observation
 from shoal.worlds.base import Look
 from shoal.worlds.dialogue.views import DialogueObservation, LineView
 from shoal.worlds.room.views import Relation, RoomObservation, Stimulus
-from shoal.worlds.social.views import Answer, CommentView, GroupView, MessageView, PostView, SocialObservation
+from shoal.worlds.social.views import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
 
 HEAD: dict[str, Any] = {"world": "w", "round": 3, "agent": 0, "name": "Ada", "time": "2026-03-02T08:00"}
 
@@ -41,7 +41,7 @@ SOCIAL = SocialObservation(
     followers=4,
     following=1,
     announcements=("the bridge is closed",),
-    answers=(Answer("SEARCH_POSTS", "bridge", (post(3, "found"),), ((3, "Dan"),)),),
+    answers=(LookedUp("SEARCH_POSTS", "bridge", (post(3, "found"),), ((3, "Dan"),)),),
     groups=(GroupView(9, "bridge fans", 2, True, (MessageView(2, "Cid", "in a group"),)),),
     products=(("lamp", 3),),
     pending=(Action("LIKE_POST", {"post_id": 1}),),

@@ -109,6 +109,23 @@ def test_an_unknown_price_is_said_with_how_to_give_it(folder: Path) -> None:
     assert "unknown" not in known.stdout
 
 
+def test_of_conversations_the_most_and_the_least_are_said(folder: Path) -> None:
+    """Ten pairs take four turns each, or only one; and then both say how it went."""
+    talking = ["--set", "worlds={talk: {kind: dialogue, turns: 4}}", "--set", "events=[]"]
+    result = call("plan", "small.yaml", *MODEL, *talking)
+    assert "up to 60" in result.stdout, result.stderr
+    assert "it would be 30 calls" in result.stdout
+    found = planned(*MODEL, *talking)
+    assert (found["calls"], found["least_calls"], found["may_end_early"]) == (60, 30, True)
+
+
+def test_embeddings_are_said_and_counted_by_themselves(folder: Path) -> None:
+    embedding = "mind.memory={embeddings: openai/text-embedding-3-small, recent_tokens: 50, episodes_shown: 1}"
+    result = call("plan", "small.yaml", *MODEL, "--set", embedding)
+    assert "of the calls texts are embedded" in result.stdout, result.stderr
+    assert "text-embedding-3-small" in result.stdout
+
+
 def test_a_budget_that_will_not_do_is_warned_of(folder: Path) -> None:
     result = call("plan", "small.yaml", *MODEL, "--set", "budget.max_calls=3")
     assert "max_calls is 3" in result.stdout
@@ -124,7 +141,7 @@ def test_a_plan_needs_no_key_and_makes_no_run(folder: Path) -> None:
 
 
 def of(calls: int, cost: float | None) -> Plan:
-    row = Expected("hall", "m", calls, 0, 10, 0, 10, cost, cost)
+    row = Expected("hall", "m", calls, 0, 0, 10, 0, 10, cost, cost, calls)
     return Plan("x", 1, 1, 1, (row,), 1.0, 1.0, 1)
 
 
@@ -162,3 +179,34 @@ async def test_a_script_runs_without_being_asked(folder: Path) -> None:
         result = await asyncio.to_thread(shoal, "run", "many.yaml", *at, "--json", cwd=folder)
     assert result.returncode == 0, result.stderr
     assert last_object(result.stdout)["calls"] > 2000
+
+
+async def test_going_on_is_asked_about_for_what_is_left(folder: Path) -> None:
+    """Whoever says no has changed nothing; whoever says so in advance is not asked."""
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
+        await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
+        before = (folder / "runs" / "a" / "journal.jsonl").read_bytes()
+        longer = ["resume", "runs/a", "--rounds", "40", "--no-cache"]
+        code, shown = await asyncio.to_thread(on_a_terminal, *longer, typed="n\n", cwd=folder)
+        assert code == 3
+        assert f"The rest of this run will take about {38 * 70 + 3 * 70:,} calls" in shown
+        assert (folder / "runs" / "a" / "journal.jsonl").read_bytes() == before
+        limited = [*longer, "--yes", "--max-calls", "150"]
+        _, shown = await asyncio.to_thread(on_a_terminal, *limited, typed="n\n", cwd=folder)
+    assert "Go on?" not in shown
+    assert server.stats.answered.total() == 150
+
+
+async def test_a_fork_is_asked_about_for_what_it_does_not_share(folder: Path) -> None:
+    """One that is only longer shares all that its parent has."""
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
+        await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
+    branch = ["fork", "runs/a", "--at", "1", "--set", "rounds=40"]
+    longer = await asyncio.to_thread(on_a_terminal, *branch, typed="n\n", cwd=folder)
+    other = await asyncio.to_thread(on_a_terminal, *branch, "--set", "mind.temperature=0.1", typed="n\n", cwd=folder)
+    assert (longer[0], other[0]) == (3, 3)
+    assert f"will take about {38 * 70 + 3 * 70:,} calls" in longer[1]
+    assert f"will take about {40 * 70 + 3 * 70:,} calls" in other[1]
+    assert [path.name for path in (folder / "runs").iterdir()] == ["a"]

@@ -25,7 +25,7 @@ from shoal.worlds.dialogue.views import DialogueObservation, LineView
 from shoal.worlds.room.room import Room
 from shoal.worlds.room.views import Relation, RoomObservation, Stimulus
 from shoal.worlds.social.rules import RULES
-from shoal.worlds.social.views import Answer, CommentView, GroupView, MessageView, PostView, SocialObservation
+from shoal.worlds.social.views import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
 from tests.cli.terminal import COMMAND, environment, last_object
 
 HEAD: dict[str, Any] = {"world": "w", "round": 3, "agent": 0, "name": "Ada Roy", "time": "2026-01-01T10:00:00+00:00"}
@@ -72,7 +72,7 @@ def feed() -> SocialObservation:
         followers=3,
         following=4,
         announcements=("It rains.",),
-        answers=(Answer("SEARCH_POSTS", "rain", posts=(post(90, 7, "Third."),), users=((7, "Fay"),)),),
+        answers=(LookedUp("SEARCH_POSTS", "rain", posts=(post(90, 7, "Third."),), users=((7, "Fay"),)),),
         groups=(GroupView(2, "Walkers", 5, True, (MessageView(4, "Dan", "Tonight?"),)),),
     )
 

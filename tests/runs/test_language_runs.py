@@ -7,12 +7,15 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from click.testing import CliRunner
 
+from shoal.cli.main import cli
 from shoal.errors import BudgetReached
 from shoal.journal import Line, read
 from shoal.models.rehearsal.server import Rehearsal, start
@@ -239,6 +242,83 @@ def test_another_run_takes_answers_from_the_cache(tmp_path: Path) -> None:
     (one, two), repeated = served(twice)
     assert one.digest == two.digest
     assert (two.calls, repeated) == (0, 0)
+
+
+def test_a_run_tells_how_much_of_its_prompts_repeats_earlier_ones(tmp_path: Path) -> None:
+    """In its state, in its metrics and on the terminal."""
+    complete(asking("twitter"), tmp_path / "run")
+    found = RunDirectory(tmp_path / "run").state().prefixes
+    assert found is not None
+    assert found["prompts"] == sum(key.endswith("/decide/0") for key in lines_of(tmp_path / "run"))
+    assert 0.2 < found["own_share"] < found["any_share"] < 1
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()[-1])
+    assert last["prefixes"] == found
+    shown = CliRunner().invoke(cli, ["show", str(tmp_path / "run")]).output
+    assert f"{found['any_share']:.0%} of what is in the prompts repeats" in " ".join(shown.split())
+
+
+def test_of_a_run_without_language_minds_there_is_nothing_to_tell_about_prompts(tmp_path: Path) -> None:
+    complete(asking("twitter", mind={"kind": "heuristic"}), tmp_path / "run")
+    assert RunDirectory(tmp_path / "run").state().prefixes is None
+    assert "prefixes" not in (tmp_path / "run" / "metrics.jsonl").read_text()
+
+
+def test_a_resumed_run_tells_the_same_of_its_prompts_as_an_unbroken_one(tmp_path: Path) -> None:
+    async def stop_and_go_on(server: Rehearsal) -> dict[str, Any] | None:
+        with pytest.raises(BudgetReached):
+            await begin(asking("twitter"), tmp_path / "run", server, budget=BudgetSettings(max_calls=13))
+        stopped = RunDirectory(tmp_path / "run").state().prefixes
+        await go_on(tmp_path / "run", server)
+        return stopped
+
+    stopped = served(stop_and_go_on)
+    complete(asking("twitter"), tmp_path / "unbroken")
+    resumed, unbroken = (RunDirectory(tmp_path / name).state().prefixes for name in ("run", "unbroken"))
+    assert resumed == unbroken
+    assert stopped is not None
+    assert unbroken is not None
+    assert 0 < stopped["prompts"] < unbroken["prompts"]
+
+
+def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path) -> None:
+    """The server knows how often it failed; the run says the same, whichever of its workers met it."""
+    flawed = RehearsalSettings(errors=0.3, truncated=0.2, refused=0.2)
+    scenario = asking("twitter", deadline_seconds=20)
+
+    def told() -> dict[str, Any]:
+        spending = RunDirectory(tmp_path / "run").state().spending
+        assert spending is not None
+        return spending
+
+    async def stop_and_go_on(server: Rehearsal) -> tuple[dict[str, Any], Counter[str]]:
+        with pytest.raises(BudgetReached):
+            await begin(scenario, tmp_path / "run", server, budget=BudgetSettings(max_calls=15))
+        first = told()
+        await go_on(tmp_path / "run", server)
+        return first, server.stats.faults
+
+    first, faults = served(stop_and_go_on, flawed)
+    last = told()
+    assert (first["failures"]["transient"], first["cut_off"], first["refused"]) > (0, 0, 0)
+    assert last["failures"] == {"transient": faults["error"]}
+    assert (last["cut_off"], last["refused"]) == (faults["truncated"], faults["refused"])
+    assert last["retries"] + sum(last["unanswered"].values()) == faults["error"]
+    assert last["retries"] > first["retries"]
+
+
+def test_answers_from_the_cache_are_told_of_all_sessions(tmp_path: Path) -> None:
+    async def stop_and_go_on(server: Rehearsal) -> None:
+        outside = {"cache": tmp_path / "replies.db"}
+        await begin(asking("reddit", rounds=2), tmp_path / "before", server, **outside)
+        with pytest.raises(BudgetReached):
+            await begin(asking("reddit"), tmp_path / "run", server, budget=BudgetSettings(max_calls=1), **outside)
+        await go_on(tmp_path / "run", server)
+
+    served(stop_and_go_on)
+    spending = RunDirectory(tmp_path / "run").state().spending
+    assert spending is not None
+    replies = [line for line in lines_of(tmp_path / "run").values() if line.reply is not None]
+    assert spending["cache_hits"] == len(replies) - spending["calls"] > 0
 
 
 @pytest.mark.parametrize("accepted", [True, False], ids=["a key that is right", "a key that is refused"])

@@ -88,6 +88,7 @@ async def test_a_plan_is_close_to_what_the_run_then_takes(scenario: Scenario, tm
     found = await plan(scenario)
     took = await spent(scenario, tmp_path / "run")
     check_close(found, took["calls"], took["input"], took["output"])
+    assert found.output == pytest.approx(took["output"], rel=TOLERANCE)
     assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
 
 
@@ -128,8 +129,78 @@ async def test_so_is_that_of_a_conversation(tmp_path: Path) -> None:
         asking = Deliberation(simulation.minds["dialogue"], journal, simulation.limits, VERSIONS)
         engine = Engine(simulation.worlds["dialogue"], asking, Ledger(), simulation.seed)
         await engine.run(simulation.rounds, asyncio.Event())
-    assert found.may_end_early
+    assert found.calls == talker.spent.calls == 24
     check_close(found, talker.spent.calls, talker.spent.input, talker.spent.output)
+
+
+async def test_a_conversation_that_ends_early_takes_something_between_the_least_and_the_most(tmp_path: Path) -> None:
+    scenario = language("negotiation")
+    found, took = await plan(scenario), await spent(scenario, tmp_path / "run")
+    assert (found.least_calls, found.calls) == (6, 24)
+    assert found.least_calls < took["calls"] < found.calls
+    assert found.cost is not None
+    assert took["cost"] < found.cost
+
+
+async def test_what_the_offline_minds_say_does_not_end_a_planned_conversation() -> None:
+    """They walk out and use the words that end it as they do, which is no measure of a model."""
+    people = {"count": 40}
+    talk = {"kind": "dialogue", "turns": 8, "score": False}
+    stopping = {**talk, "stop": {"said": ["I", "you", "the"], "silence": 1, "agreement": 2}}
+    free, ended = [await plan(small(population=people, rounds=8, worlds={"talk": world})) for world in (talk, stopping)]
+    assert free.calls == ended.calls == 20 * 8
+    assert ended.least_calls == 20
+
+
+async def test_where_nobody_converses_there_is_only_one_figure() -> None:
+    found = await plan(small())
+    assert not found.may_end_early
+    assert found.least_calls == found.calls
+
+
+# Replies and embeddings
+
+
+async def test_whoever_may_do_only_one_thing_writes_less() -> None:
+    mind = {"kind": "language", "model": MINI}
+    one, many = [await plan(small(mind={**mind, "max_actions": most})) for most in (1, 4)]
+    assert one.output < 0.95 * many.output
+
+
+async def test_quiet_offline_minds_do_not_make_for_short_replies() -> None:
+    """How often people let a turn pass is a matter of the offline minds; how long what they say is, of the world."""
+    people = {"count": 12, "activity": 1.0}
+    room = {"hall": {"kind": "room"}}
+    found = await plan(small(population=people, worlds=room, rounds=10))
+    assert 70 < found.output / found.calls < 110
+
+
+async def test_embeddings_are_planned(tmp_path: Path) -> None:
+    memory = {"embeddings": "openai/text-embedding-3-small", "consolidate_every": 0, "recent_tokens": 100}
+    scenario = small(rounds=16, mind={"kind": "language", "model": MINI, "memory": memory})
+    found, took = await plan(scenario), await spent(scenario, tmp_path / "run")
+    chat, embedding = found.expected
+    assert (chat.embedding, embedding.embedding) == (0, embedding.calls)
+    assert (embedding.model, embedding.output) == (memory["embeddings"], 0)
+    assert embedding.calls > chat.calls
+    check_close(found, took["calls"], took["input"], took["output"])
+    assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
+
+
+# What is left
+
+
+async def test_of_a_run_that_goes_on_only_what_is_left_is_planned() -> None:
+    whole, rest, none = [await plan(small(), latency_seconds=1.0, done={"twitter": done}) for done in (0, 4, 6)]
+    assert (whole.calls, rest.calls, none.calls) == (8 * 6, 8 * 2, 0)
+    assert whole.seconds > rest.seconds > none.seconds == 0
+    assert rest.input / rest.calls > whole.input / whole.calls
+    assert (none.tokens, none.cost) == (0, 0.0)
+
+
+async def test_a_run_that_was_made_longer_is_planned_to_its_new_end() -> None:
+    history = Timeline(small(), ((7, small(rounds=10)),))
+    assert (await plan(history, done={"twitter": 6})).calls == 8 * 4
 
 
 async def test_a_sample_of_people_stands_for_all() -> None:

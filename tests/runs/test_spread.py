@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shoal.runs.spread import Reached, Spread, Turn
+from shoal.runs.spread import Deviation, Reached, Spread
 from shoal.types import Event, Notice, Observation
 
 NAMES = ["Ada", "Bea", "Cid", "Dan"]
@@ -32,8 +32,8 @@ def event(agent: int, **args: Any) -> Event:
     return Event(1, agent, NAMES[agent], "LIKE_POST", args, True, None, "", f"w-1-{agent}-0")
 
 
-def turn(agent: int, one: Picture, other: Picture, acted: bool = True, in_turn: bool = False) -> Turn:
-    return Turn(agent, (one, other), acted, in_turn)
+def turn(agent: int, one: Picture, other: Picture, acted: bool = True, in_turn: bool = False) -> Deviation:
+    return Deviation(agent, (one, other), acted, in_turn)
 
 
 def began(agent: int = ADA) -> Spread:
@@ -155,7 +155,7 @@ def test_before_anybody_is_reached_what_was_declared_is_the_cause() -> None:
 
 
 def test_a_turn_that_is_missing_comes_from_who_was_in_sight_unless_something_else_was_declared() -> None:
-    missing = Turn(BEA, (picture(BEA, (ADA, "hello")), None), True)
+    missing = Deviation(BEA, (picture(BEA, (ADA, "hello")), None), True)
     for redeclared, expected in ((False, ("saw", ADA)), (True, ("scenario", None))):
         spread = Spread(NAMES, redeclared)
         spread.take_in(1, [event(ADA)], [], [])

@@ -16,7 +16,7 @@ from shoal.worlds.clock import Clock, TimeSettings
 from shoal.worlds.given import Given
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
-from shoal.worlds.social.views import Answer, PostView, SocialObservation
+from shoal.worlds.social.views import LookedUp, PostView, SocialObservation
 from shoal.worlds.words import Reader
 
 TOPICS = ("gardening", "football", "cooking", "travel")
@@ -179,7 +179,7 @@ class Stage:
         """The post as the agent sees it."""
         return next(post for post in self.shown(agent) if post.post_id == post_id)
 
-    def answer(self, agent: int) -> Answer:
+    def answer(self, agent: int) -> LookedUp:
         (answer,) = self.look(agent).answers
         return answer
 

@@ -9,7 +9,7 @@ from shoal.agents.unhurried import Remembering
 from shoal.types import Decision, Mind, Observation
 
 #: Asks a person for one turn.
-Answer = Callable[[Observation], Awaitable[Decision]]
+AskPerson = Callable[[Observation], Awaitable[Decision]]
 
 
 class HumanMind(Mind):
@@ -17,7 +17,7 @@ class HumanMind(Mind):
 
     outside: ClassVar[bool] = True
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: AskPerson) -> None:
         self._answer = answer
 
     def deadline(self, agent: int, seconds: float) -> float | None:
@@ -30,7 +30,7 @@ class HumanMind(Mind):
         return {"played_by": "a person"}
 
 
-class Cast(Mind):
+class PartlyPlayed(Mind):
     """Some agents are played, the others are as they are.
 
     Nobody looks into the head of a person: a played agent's opinion stays what it was declared to be, or changed to.

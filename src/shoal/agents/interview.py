@@ -259,7 +259,7 @@ class Respondent:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class Approach:
     """Which model is asked, and how."""
 
     model: str
@@ -278,9 +278,9 @@ class Manner:
         )
 
 
-def question_for(somebody: Respondent, survey: Survey, manner: Manner, key: str, iteration: int = 0) -> Question:
+def question_for(somebody: Respondent, survey: Survey, approach: Approach, key: str, iteration: int = 0) -> Question:
     """The one question that is put to a model in somebody's name."""
-    return manner.question(f"{key}/0", CARD, f"{somebody.text()}\n\n{survey.text()}", survey.schema(), iteration)
+    return approach.question(f"{key}/0", CARD, f"{somebody.text()}\n\n{survey.text()}", survey.schema(), iteration)
 
 
 async def answered(ask: Model, question: Question, survey: Survey) -> dict[str, Any]:

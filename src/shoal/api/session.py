@@ -17,7 +17,7 @@ from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.runs import inputs, verbs, worker
 from shoal.runs.config import Config
 from shoal.runs.directory import CONFIG, RunDirectory
-from shoal.runs.outside import Outside, cache_of
+from shoal.runs.outside import Outside
 from shoal.runs.places import RUNS, place_for
 from shoal.runs.state import Status
 from shoal.runs.summary import committed_rounds
@@ -75,7 +75,7 @@ class Session:
         total = directory.history().versions()[-1].rounds
         try:
             with progress(title, total, known, quiet) as watch:
-                await worker.work(directory, stop, watch, Outside(environ=os.environ, cache=cache_of(os.environ)))
+                await worker.work(directory, stop, watch, Outside.of_user(os.environ))
         finally:
             self.rounds = max(committed_rounds(directory).values())
 

@@ -51,7 +51,7 @@ class World:
         mind: str | Mapping[str, Any] | type[Mind] = "heuristic",
         events: Iterable[Mapping[str, Any]] = (),
         interventions: Iterable[Mapping[str, Any]] = (),
-        max_workers: int = 64,
+        max_workers: int | None = None,
         deadline_seconds: float = 300,
         metrics: bool = True,
         out: str | Path | None = None,

@@ -7,11 +7,15 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from shoal.engine.metrics import Metrics
 from shoal.engine.record import Record
 from shoal.models.spending import Spending
 from shoal.worlds.clock import Clock
+
+if TYPE_CHECKING:
+    from shoal.runs.limits import RunLimits
 
 #: The rate is that of the last seconds, sampled now and then; a shorter time says nothing yet.
 _RATE_SECONDS = 8.0
@@ -105,6 +109,7 @@ class Board:
         self.stopping = False
         self._clock = clock
         self._spending: Spending | None = None
+        self._limits: RunLimits | None = None
 
     def watch(self, record: Record) -> None:
         """A round was committed."""
@@ -114,6 +119,21 @@ class Board:
         """From now on this is where the cost is counted."""
         self._spending = spending
 
+    def watch_limits(self, limits: RunLimits) -> None:
+        """The same for what limits them."""
+        self._limits = limits
+
+    def at_once(self) -> str:
+        """How many calls are under way; nothing where none are made."""
+        if self._limits is None:
+            return ""
+        waiting = f", {self._limits.waiting:,} waiting" if self._limits.waiting else ""
+        return f"{self._limits.in_flight:,} in flight{waiting}"
+
+    def strained(self) -> list[str]:
+        """What is too much for the machine or the server, in words."""
+        return [] if self._limits is None else [each.text for each in self._limits.strained]
+
     def spent(self) -> str:
         """What language models took so far; nothing where none is asked."""
         if self._spending is None:
@@ -121,7 +141,7 @@ class Board:
         total = self._spending.total
         cost = "cost unknown" if total.cost is None else f"${total.cost:,.2f}"
         retries = f"  {self._spending.retries:,} retries" if self._spending.retries else ""
-        return f"{total.calls:,} calls  {total.tokens:,} tokens  {cost}{retries}"
+        return f"{total.calls:,} calls  {total.tokens:,} tokens  {cost}{retries}  {self.at_once()}".rstrip()
 
     def simulated(self, world: WorldCount) -> str:
         """Day and time in the world."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from shoal.cli.session import Speech
-from shoal.runs.outside import Outside, cache_of
+from shoal.runs.outside import Outside
 from shoal.scenario.models import BudgetSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,6 +23,7 @@ scenario_argument = click.argument("scenario", type=PATH)
 run_argument = click.argument("run", type=PATH)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
 json_option = click.option("--json", "as_json", is_flag=True, help="End with one JSON object on standard output.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask whether what it will cost is wanted.")
 set_option = click.option(
     "--set",
     "sets",
@@ -51,12 +52,18 @@ def outside_options(command: F) -> F:
     @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
     @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls to a language model, at most.")
     @click.option("--no-cache", is_flag=True, help="Do not use replies that other runs have paid for, nor keep any.")
+    @click.option(
+        "--parallel",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="At most N agents act at once, over all runs that are given this.",
+    )
     @wraps(command)
-    def budgeted(*args: Any, no_cache: bool, **rest: Any) -> Any:
+    def budgeted(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
         limits = {name: rest.pop(name) for name in ("max_cost", "max_tokens", "max_calls")}
         budget = BudgetSettings(**limits) if any(limits.values()) else None
-        cache = None if no_cache else cache_of(os.environ)
-        return command(*args, outside=Outside(environ=os.environ, cache=cache, budget=budget), **rest)
+        outside = replace(Outside.of_user(os.environ), budget=budget, parallel=parallel)
+        return command(*args, outside=replace(outside, cache=None) if no_cache else outside, **rest)
 
     return cast(F, budgeted)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from shoal.cli.options import Changes, change_options, json_option, scenario_arg
 from shoal.cli.report import Output
 from shoal.cli.words import counted, of_scenario
 from shoal.errors import RunRefused
-from shoal.runs.outside import Outside
 from shoal.runs.plan import Expected, Plan, plan
-from shoal.scenario.models import Scenario
+from shoal.scenario.models import BudgetSettings, Scenario
+from shoal.types import Timeline
 
 #: A run that may take more than this is confirmed by whoever sits at the terminal.
 THRESHOLD_DOLLARS = 1.0
@@ -65,34 +65,43 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
 
 def as_dict(found: Plan) -> dict[str, Any]:
     """The plan with its totals."""
-    totals = {name: getattr(found, name) for name in ("calls", "input", "cached", "output", "cost", "cost_uncached")}
-    return {**msgspec.to_builtins(found), **totals, "unpriced": found.unpriced}
+    return {**msgspec.to_builtins(found), **{name: getattr(found, name) for name in _TOTALS}}
+
+
+_TOTALS = "calls least_calls may_end_early input cached output cost cost_uncached unpriced".split()
 
 
 # Whether that is wanted
 
 
-def confirm(scenario: Scenario, outside: Outside) -> None:
-    """Ask whoever sits at the terminal before much is spent; RunRefused where the answer is no."""
-    if not _is_watched() or not isinstance(scenario.mind, LanguageSettings):
+def confirm(
+    wanted: Timeline[Scenario],
+    budget: BudgetSettings | None,
+    done: Mapping[str, int] | None = None,
+    what: str = "This run",
+) -> None:
+    """Ask whoever sits at the terminal before much is spent; RunRefused where the answer is no.
+
+    `done`: world -> the last round of it that need not be paid for, where a run goes on or is forked.
+    """
+    if not _is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
         return
-    if not confirmed(asyncio.run(plan(scenario, budget=outside.budget))):
+    if not confirmed(asyncio.run(plan(wanted, budget=budget, done=done)), what):
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def confirmed(
-    found: Plan, threshold_dollars: float = THRESHOLD_DOLLARS, threshold_calls: int = THRESHOLD_CALLS
-) -> bool:
+def confirmed(found: Plan, what: str = "This run") -> bool:
     """Whether the run may begin. Only asked where it takes much and somebody is there to answer."""
-    is_small = (found.cost_uncached or 0.0) <= threshold_dollars and found.calls <= threshold_calls
+    is_small = (found.cost_uncached or 0.0) <= THRESHOLD_DOLLARS and found.calls <= THRESHOLD_CALLS
     if is_small or not _is_watched():
         return True
     cost = (
         "at a price that is not known" if found.cost_uncached is None else f"for up to {_dollars(found.cost_uncached)}"
     )
-    told = f"{counted(found.calls, 'call')} with {_rounded(found.input + found.output)} tokens {cost}"
+    about = "up to" if found.may_end_early else "about"
+    told = f"{about} {counted(found.calls, 'call')} with {_rounded(found.input + found.output)} tokens {cost}"
     short = "".join(f"\n{words}." for words in found.short)
-    return click.confirm(f"This run will take about {told}.{short}\nGo on?", err=True)
+    return click.confirm(f"{what} will take {told}.{short}\nGo on?", err=True)
 
 
 def _is_watched() -> bool:
@@ -134,7 +143,8 @@ def _table(found: Plan) -> Table:
 
 def _figures(each: Expected | Plan) -> list[str]:
     cost = UNKNOWN if each.cost is None else _dollars(each.cost)
-    return [f"{each.calls:,}", f"{each.input:,}", f"{each.output:,}", cost]
+    calls = f"up to {each.calls:,}" if each.least_calls < each.calls else f"{each.calls:,}"
+    return [calls, f"{each.input:,}", f"{each.output:,}", cost]
 
 
 def _remarks(found: Plan) -> Iterator[Text]:
@@ -142,10 +152,15 @@ def _remarks(found: Plan) -> Iterator[Text]:
     seconds = f"{found.seconds_per_call:.2g} s"
     yield _remark(
         "time",
-        f"about {duration(found.seconds)}, with {found.max_workers:,} calls at once of {seconds} each (--latency)",
+        f"{'up to' if found.may_end_early else 'about'} {duration(found.seconds)}, "
+        f"with {found.max_workers:,} calls at once of {seconds} each (--latency)",
     )
     if remembering := sum(each.remembering for each in found.expected):
         yield _remark("memory", f"in {remembering:,} of the calls people draw conclusions from what they remember")
+    if embedding := sum(each.embedding for each in found.expected):
+        yield _remark(
+            "embeddings", f"in {embedding:,} of the calls texts are embedded, to find what they bring to mind"
+        )
     if found.cached:
         yield _remark("prefix cache", _caching(found))
     if found.unpriced:
@@ -155,8 +170,15 @@ def _remarks(found: Plan) -> Iterator[Text]:
             "a sample", f"the prompts of {found.followed:,} of {found.people:,} people were built, and scaled to all"
         )
     if found.may_end_early:
-        yield _remark("may be less", "a conversation that ends before its last turn takes less")
-    yield _remark("estimated", "tokens from the length of texts, and what people do from the offline minds")
+        yield _remark(
+            "may be less",
+            "how long people talk is not known: these figures are for conversations that take all their turns; "
+            f"with those that end at their first words it would be {counted(found.least_calls, 'call')}",
+        )
+    yield _remark(
+        "estimated",
+        "tokens from the length of texts, what people do from the offline minds, one or two actions a reply",
+    )
     for words in found.short:
         yield _remark("budget", f"{words}: the run will stop before its end, and can be resumed", "yellow")
 

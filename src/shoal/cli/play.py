@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from threading import Thread
 
-from shoal.agents.human import Answer
+from shoal.agents.human import AskPerson
 from shoal.cli.parts import NOTHING, Mistake, part_of, picture
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Observation
 
@@ -19,7 +19,7 @@ END = "No more input: from here on nothing is done.\n"
 Write = Callable[[str], object]
 
 
-def terminal_answer(lines: Iterable[str] | None = None, write: Write | None = None) -> Answer:
+def terminal_answer(lines: Iterable[str] | None = None, write: Write | None = None) -> AskPerson:
     """Asks whoever sits at the terminal; lines are only read when somebody is asked."""
     return Terminal(keyboard() if lines is None else lines, write or _to_stderr).answer
 

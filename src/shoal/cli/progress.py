@@ -105,6 +105,7 @@ class View:
             parts += self._world(world, now, name_width)
         if spent := self.board.spent():
             parts.append(Text(spent, "dim"))
+        parts += [Text(text, "yellow") for text in self.board.strained()]
         for part in parts:
             part.no_wrap, part.overflow = True, "ellipsis"
         # Room at the right for the ^C that a terminal echoes: it must not start a new line.

@@ -217,6 +217,8 @@ def _foot(summary: Summary) -> Iterator[RenderableType]:
         facts.append(counted(summary.calls, "call"))
     if summary.spending is not None:
         yield Text(f"\n{_spent(summary.spending)}", "dim")
+    if summary.prefixes is not None and summary.prefixes["characters"]:
+        yield Text(_repeated(summary.prefixes), "dim")
     yield Text()
     if summary.measured is None:
         yield Text(", ".join(facts), "dim")
@@ -238,6 +240,12 @@ def _spent(spending: Mapping[str, Any]) -> str:
     parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending[name]]
     troubles = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in spending["failures"].items())
     return f"{', '.join(parts)}; cost {cost}" + (f"\nattempts that failed: {troubles}" if troubles else "")
+
+
+def _repeated(prefixes: Mapping[str, Any]) -> str:
+    """What a server with a prefix cache could save, whether or not this one has one."""
+    shares = f"{prefixes['any_share']:.0%} of what is in the prompts repeats the beginning of an earlier one"
+    return f"{shares}, {prefixes['own_share']:.0%} that of the same agent's last"
 
 
 _ALSO_SPENT = {"cache_hits": "answered by the cache", "retries": "retries", "refused": "refused", "cut_off": "cut off"}

@@ -26,6 +26,7 @@ from shoal.cli.options import (
     scenario_argument,
     set_option,
     speech_options,
+    yes_option,
 )
 from shoal.cli.play import terminal_answer
 from shoal.cli.progress import Progress, Silent, progress_on
@@ -41,7 +42,7 @@ from shoal.runs.summary import committed_rounds, summarize
 from shoal.scenario.build import history_end
 from shoal.scenario.files import override
 from shoal.scenario.inject import load_events
-from shoal.scenario.models import Scenario
+from shoal.scenario.models import BudgetSettings, Scenario
 from shoal.scenario.population import sample
 from shoal.scenario.sources.mirofish import bring, is_mirofish
 from shoal.types import Persona, Timeline
@@ -56,7 +57,7 @@ _PLANNING = "shoal.cli.plan"
 @click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
 @click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
 @outside_options
-@click.option("--yes", is_flag=True, help="Do not ask whether what it will cost is wanted.")
+@yes_option
 @speech_options
 def run_(  # noqa: PLR0913  # a command has as many options as it has
     scenario: Path,
@@ -88,9 +89,8 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     if is_mirofish(scenario) and not speech.quiet:
         complain(_understood(scenario))
     check_models(wanted, outside)
-    if not yes and isinstance(wanted.mind, LanguageSettings):
-        # Planning is loaded only where there is something to plan.
-        import_module(_PLANNING).confirm(wanted, outside)
+    if not yes:
+        _confirm(Timeline(wanted), outside.budget)
     with place_for(out, RUNS, wanted.name) as path:
         directory = verbs.create(wanted, path)
     _work(directory, {}, f"running {directory.path}", speech, outside)
@@ -102,13 +102,14 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round, also where the run was to end."
 )
 @outside_options
+@yes_option
 @speech_options
-def resume_(run: Path, rounds: int | None, outside: Outside, speech: Speech) -> None:
+def resume_(run: Path, rounds: int | None, outside: Outside, yes: bool, speech: Speech) -> None:
     """Continue a run that was stopped, killed or failed, or let one that is complete go on.
 
     Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
     never been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that
-    was to be so long from the start.
+    was to be so long from the start. Where the rounds that are left will cost much you are asked first, as by `run`.
 
     \b
     Examples:
@@ -117,12 +118,18 @@ def resume_(run: Path, rounds: int | None, outside: Outside, speech: Speech) -> 
     """
     directory = RunDirectory(run)
     directory.config()
-    if rounds is not None:
-        _plan(directory, rounds)
-    if directory.is_over() and speech.plain:
+    done = committed_rounds(directory)
+    longer = None if rounds is None else _longer(directory, rounds, max(done.values()))
+    is_over = longer is None and directory.is_over()
+    if is_over and speech.plain:
         click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
         return
-    _work(directory, committed_rounds(directory), f"resuming {run}", speech, outside)
+    if not yes and not is_over:
+        # What a run may spend counts all its sessions, so a limit cannot be compared with what is left.
+        _confirm(_extended(directory.history(), longer, done), BudgetSettings(), done, "The rest of this run")
+    if longer is not None:
+        verbs.extend(directory, longer)
+    _work(directory, done, f"resuming {run}", speech, outside)
 
 
 @click.command("replay")
@@ -160,6 +167,7 @@ def replay_(run: Path, speech: Speech) -> None:
 @click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
 @out_option
 @outside_options
+@yes_option
 @speech_options
 def fork_(  # noqa: PLR0913  # a command has as many options as it has
     run: Path,
@@ -168,12 +176,14 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
     inject: Path | None,
     out: Path | None,
     outside: Outside,
+    yes: bool,
     speech: Speech,
 ) -> None:
     """Branch a run at a round, with something changed, and run the branch to its end.
 
     Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
     of the world really changed, so that the two histories differ by cause and not by luck. The parent is not touched.
+    Where it would cost much to ask everybody again you are asked first, as by `run`.
 
     \b
     Examples:
@@ -189,6 +199,9 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
     changed = override(history.at(at), sets)
     _check_round(at, _last_round(parent), changed)
     injected = load_events(inject, changed, at) if inject else []
+    if not yes:
+        shared = _shared(parent, at, changed, is_alike=not injected)
+        _confirm(verbs.forked(history, at, changed), outside.budget, shared, "This fork, if everybody is asked again,")
     with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
         directory = verbs.fork(parent, path, at, changed, injected)
     title = f"forking {run} at round {at} into {directory.path}"
@@ -215,17 +228,41 @@ def _played(scenario: Scenario) -> list[Persona]:
     return [people[who if isinstance(who, int) else names.index(who)] for who in scenario.play]
 
 
-def _plan(directory: RunDirectory, rounds: int) -> None:
-    """Let the run go to this round and no further."""
-    planned, last = _latest(directory.history()), max(committed_rounds(directory).values())
+def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
+    """The scenario with which the run goes to this round and no further; None where it does so already."""
+    planned = _latest(directory.history())
     if rounds == planned.rounds:
-        return
+        return None
     if rounds <= last:
         raise click.BadParameter(
             f"{directory.path} has {counted(last, 'round')} already; give more than that, or fork it to go back.",
             param_hint="--rounds",
         )
-    verbs.extend(directory, override(cut(planned, rounds), [f"rounds={rounds}"]))
+    return override(cut(planned, rounds), [f"rounds={rounds}"])
+
+
+def _extended(history: Timeline[Scenario], longer: Scenario | None, done: dict[str, int]) -> Timeline[Scenario]:
+    changes = () if longer is None else ((max(done.values()) + 1, longer),)
+    return Timeline(history.first, (*history.changes, *changes))
+
+
+def _shared(parent: RunDirectory, at: int, changed: Scenario, is_alike: bool) -> dict[str, int]:
+    """World -> the last round that a fork has for nothing. One that only goes on for longer shares all there is."""
+    committed, now = committed_rounds(parent), parent.history().at(at)
+    if is_alike and changed.model_copy(update={"rounds": now.rounds}) == now:
+        return committed
+    return dict.fromkeys(committed, max(at - 1, 0))
+
+
+def _confirm(
+    wanted: Timeline[Scenario],
+    budget: BudgetSettings | None,
+    done: dict[str, int] | None = None,
+    what: str = "This run",
+) -> None:
+    """Ask before much is spent. Planning is loaded only where there is something to plan."""
+    if isinstance(_latest(wanted).mind, LanguageSettings):
+        import_module(_PLANNING).confirm(wanted, budget, done, what)
 
 
 def _last_round(directory: RunDirectory) -> int:
@@ -255,7 +292,7 @@ def _work(directory: RunDirectory, known: dict[str, int], title: str, speech: Sp
     else:
         board = _board(directory, scenario.rounds, known)
         progress = progress_on(Console(stderr=True), board, title, speech.quiet)
-        outside = replace(outside, show_spending=board.watch_spending)
+        outside = replace(outside, show_spending=board.watch_spending, show_limits=board.watch_limits)
     ended = work_on(directory, partial(worker.work, outside=outside), progress)
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import shoal
-from shoal.agents.interview import Field, Item, Manner, Survey, Unanswered, answered, fields_of, question_for
+from shoal.agents.interview import Approach, Field, Item, Survey, Unanswered, answered, fields_of, question_for
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.propositions import Proposition, Transcript
 from shoal.agents.settings import LanguageSettings
@@ -115,12 +115,12 @@ async def score(directory: RunDirectory, claim: str, asking: Asking, outside: Ou
     """Score a claim on each of the agents that are meant, by what they lived through."""
     desk = _Desk.of(directory, asking, outside)
     copies = await copied(directory, asking.whom, asking.round, claim)
-    manner = _manner(desk.mind, desk.mind.model, _SCORED)
+    approach = _approach(desk.mind, desk.mind.model, _SCORED)
     jobs = [
         _scoring(
             Proposition(claim, "agent", somebody.name, somebody.persona.partition("\n")[2]),
             Transcript.bounded(copies.records[somebody.agent]),
-            manner,
+            approach,
             (copies.round, somebody.agent, iteration),
         )
         for somebody in copies.respondents
@@ -138,8 +138,8 @@ async def score_world(directory: RunDirectory, claim: str, world: str, asking: A
     until = last_round(rounds, asking.round)
     transcript = Transcript.bounded(happened(directory.file(world) / "actions.jsonl", until))
     proposition = Proposition(claim, "world", world)
-    manner = _manner(desk.mind, desk.mind.model, _SCORED)
-    jobs = [_scoring(proposition, transcript, manner, (until, None, turn)) for turn in range(asking.iterations)]
+    approach = _approach(desk.mind, desk.mind.model, _SCORED)
+    jobs = [_scoring(proposition, transcript, approach, (until, None, turn)) for turn in range(asking.iterations)]
     return await desk.table(until, _SCORED, jobs)
 
 
@@ -147,34 +147,34 @@ def interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iteration
     """An interview with each of them, as often as it is to be repeated."""
     jobs = []
     for somebody in copies.respondents:
-        manner = _manner(mind, mind.model_of(somebody.name, somebody.group), survey.columns)
+        approach = _approach(mind, mind.model_of(somebody.name, somebody.group), survey.columns)
         for iteration in range(iterations):
             key = f"ask/{copies.round}/{somebody.agent}/{iteration}"
-            question = question_for(somebody, survey, manner, key, iteration)
+            question = question_for(somebody, survey, approach, key, iteration)
 
             async def interview(model: Model, question: Any = question) -> Mapping[str, Any]:
                 return await answered(model, question, survey)
 
-            jobs.append(Job(somebody.agent, somebody.name, iteration, manner.model, interview))
+            jobs.append(Job(somebody.agent, somebody.name, iteration, approach.model, interview))
     return jobs
 
 
 def _scoring(
-    proposition: Proposition, transcript: Transcript, manner: Manner, place: tuple[int, int | None, int]
+    proposition: Proposition, transcript: Transcript, approach: Approach, place: tuple[int, int | None, int]
 ) -> Job:
     round, agent, iteration = place
     whose = proposition.name if agent is None else agent
-    question = proposition.question(transcript, manner, f"claim/{round}/{whose}/{iteration}", iteration)
+    question = proposition.question(transcript, approach, f"claim/{round}/{whose}/{iteration}", iteration)
 
     async def judge(model: Model) -> Mapping[str, Any]:
         found = await proposition.scored(model, question)
         return {"score": found.value, "reason": found.reason}
 
-    return Job(agent, proposition.name, iteration, manner.model, judge)
+    return Job(agent, proposition.name, iteration, approach.model, judge)
 
 
-def _manner(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Manner:
-    return Manner(model, mind.temperature, max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1)))
+def _approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
+    return Approach(model, mind.temperature, max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1)))
 
 
 async def answers(jobs: Sequence[Job], model: Model) -> tuple[Row, ...]:
@@ -241,9 +241,9 @@ class _Desk:
         with TemporaryDirectory(prefix="shoal-ask-") as folder:
             async with (
                 Journal.open(Path(folder) / "journal.jsonl") as journal,
-                language_models(self.scenario.model_copy(update=update), journal, self.outside, versions) as stack,
+                language_models(self.scenario.model_copy(update=update), journal, self.outside, versions) as language,
             ):
-                yield stack
+                yield language.model
 
 
 def _stand_in(directory: RunDirectory, scenario: Scenario, asking: Asking) -> LanguageSettings:

@@ -20,7 +20,7 @@ from shoal.engine.record import Record
 from shoal.runs.declared import Declared, bears, differences
 from shoal.runs.directory import RunDirectory
 from shoal.runs.overhear import Overheard, again, committed, is_own
-from shoal.runs.spread import Reached, Spread, Turn
+from shoal.runs.spread import Deviation, Reached, Spread
 from shoal.runs.worker import Again, own_collections
 from shoal.types import Decision, Event, Mind, Notice, Observation
 
@@ -221,7 +221,7 @@ class _Comparison:
             self._first = self._divergence(one, other, acts)
         self._count(one, other, turns, found)
 
-    def _count(self, one: _Moment, other: _Moment, turns: list[Turn], found: list[Reached]) -> None:
+    def _count(self, one: _Moment, other: _Moment, turns: list[Deviation], found: list[Reached]) -> None:
         if self._first is None:
             return
         pictures = tuple(turn.agent for turn in turns if turn.changed)
@@ -270,15 +270,15 @@ class _Comparison:
         )
 
 
-def _turns(one: _Moment, other: _Moment, acts: tuple[_Acts, _Acts]) -> Iterator[Turn]:
+def _turns(one: _Moment, other: _Moment, acts: tuple[_Acts, _Acts]) -> Iterator[Deviation]:
     """Turns that differ in any way, in the order in which they were taken."""
     for agent in {**one.turns, **other.turns}:
         left, right = one.turns.get(agent), other.turns.get(agent)
         if left is None or right is None:
-            yield Turn(agent, (left and left[0], right and right[0]), acted=True)
+            yield Deviation(agent, (left and left[0], right and right[0]), acted=True)
             continue
         acted = left[1] != right[1] or acts[0].own.get(agent) != acts[1].own.get(agent)
-        turn = Turn(agent, (left[0], right[0]), acted, one.in_turn or other.in_turn)
+        turn = Deviation(agent, (left[0], right[0]), acted, one.in_turn or other.in_turn)
         if acted or turn.changed:
             yield turn
 

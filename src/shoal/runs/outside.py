@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from shoal.agents.human import Answer
+from shoal.agents.human import AskPerson
 from shoal.agents.settings import LanguageSettings
 from shoal.journal import Journal
 from shoal.models.question import Model
 from shoal.models.spending import Spending
 from shoal.scenario.models import BudgetSettings, Scenario
+from shoal.slots.place import Place
+
+if TYPE_CHECKING:
+    from shoal.runs.limits import RunLimits
 
 #: The code that speaks to servers is loaded by those who do.
 _LANGUAGE = "shoal.runs.language"
@@ -24,7 +28,7 @@ _LANGUAGE = "shoal.runs.language"
 class Outside:
     """Whoever plays somebody, the environment with its keys and addresses, a cache of replies, and money."""
 
-    answer: Answer | None = None
+    answer: AskPerson | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Where replies are shared between runs; None: nowhere.
     cache: Path | None = None
@@ -32,20 +36,35 @@ class Outside:
     budget: BudgetSettings | None = None
     #: Told once where the run keeps count of what it spends, to look at whenever one likes.
     show_spending: Callable[[Spending], None] | None = None
+    #: The same for what limits it.
+    show_limits: Callable[[RunLimits], None] | None = None
+    #: Where all runs of this user share their limits; None: this run keeps to itself.
+    slots: Place | None = None
+    #: How many agents act at once, over all runs that say so.
+    parallel: int | None = None
+    #: By which others that share its limits know the run; else by that of its scenario.
+    name: str = ""
+
+    @classmethod
+    def of_user(cls, environ: Mapping[str, str]) -> Outside:
+        """What a user's runs have in common: keys, replies and limits."""
+        return cls(environ=environ, cache=cache_of(environ), slots=Place.of_user(environ))
 
 
 @asynccontextmanager
 async def language_models(
     scenario: Scenario, journal: Journal, outside: Outside, versions: tuple[str, str]
 ) -> AsyncIterator[Any]:
-    """What answers the questions of language minds; None where nobody asks any."""
+    """What answers the questions of language minds, and what limits it; None where nobody asks any."""
     if not isinstance(scenario.mind, LanguageSettings):
         yield None
         return
-    async with import_module(_LANGUAGE).opened(scenario, journal, outside, versions) as stack:
+    async with import_module(_LANGUAGE).opened(scenario, journal, outside, versions) as opened:
         if outside.show_spending is not None:
-            outside.show_spending(stack.spending)
-        yield stack
+            outside.show_spending(opened.model.spending)
+        if outside.show_limits is not None:
+            outside.show_limits(opened.limits)
+        yield opened
 
 
 def check_models(scenario: Scenario, outside: Outside) -> None:

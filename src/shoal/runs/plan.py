@@ -7,8 +7,8 @@ population only some people are followed that closely, and the rest is taken to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -24,16 +24,16 @@ from shoal.engine.record import Record
 from shoal.errors import ScenarioInvalid
 from shoal.journal import Journal
 from shoal.models.prices import price_of
-from shoal.models.question import Usage
+from shoal.models.question import Question, Usage
 from shoal.models.spending import Price
-from shoal.runs.understudy import Idle, Measured, Measurements, Place, Rehearsed, Understudy, Whom
+from shoal.runs.understudy import USUAL_ACTIONS, Idle, Measured, Measurements, Place, Rehearsed, Understudy, Whom
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.scenario.entries import size
 from shoal.scenario.models import BudgetSettings, OwnWorldSettings, Scenario
 from shoal.scenario.population import People
 from shoal.seeds import derive, hashes
 from shoal.types import Mind, Timeline
-from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.dialogue.settings import DialogueSettings, StopSettings
 
 #: People whose prompts are built, in each world.
 MAX_FOLLOWED = 400
@@ -53,6 +53,8 @@ class Expected(msgspec.Struct, frozen=True):
     calls: int
     #: Of the calls, those in which agents draw conclusions from what they remember.
     remembering: int
+    #: Of the calls, those in which texts are embedded, to find what agents are reminded of.
+    embedding: int
     input: int
     #: Of the input, what repeats the beginning of an earlier prompt and is in the server's prefix cache, if it has one.
     cached: int
@@ -61,6 +63,8 @@ class Expected(msgspec.Struct, frozen=True):
     cost: float | None
     #: Dollars if every token is paid in full: the most that it can be.
     cost_uncached: float | None
+    #: Calls that are left if every conversation ends with its first words; elsewhere all of them.
+    least_calls: int
 
     @property
     def tokens(self) -> int:
@@ -81,14 +85,21 @@ class Plan(msgspec.Struct, frozen=True):
     #: What the time rests on.
     seconds_per_call: float
     max_workers: int
-    #: Whether conversations may end before their last turn, and take less.
-    may_end_early: bool = False
     #: Limits of the budget that will be reached before the end, in words.
     short: tuple[str, ...] = ()
 
     @property
     def calls(self) -> int:
         return sum(each.calls for each in self.expected)
+
+    @property
+    def least_calls(self) -> int:
+        return sum(each.least_calls for each in self.expected)
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether there are conversations, whose length nobody knows: then all figures are the most that they take."""
+        return self.least_calls < self.calls
 
     @property
     def input(self) -> int:
@@ -121,29 +132,44 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 async def plan(
-    scenario: Scenario,
+    wanted: Scenario | Timeline[Scenario],
     latency_seconds: float | None = None,
     budget: BudgetSettings | None = None,
     max_followed: int = MAX_FOLLOWED,
+    done: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Play the scenario through; `latency_seconds` is what one call takes, `budget` stands in for the scenario's."""
+    """Play the scenario through; `latency_seconds` is what one call takes, `budget` stands in for the scenario's.
+
+    `done`: world -> the last round of it that has been paid for, where a run is to go on.
+    """
+    history = wanted if isinstance(wanted, Timeline) else Timeline(wanted)
+    scenario = history.versions()[-1]
     if not isinstance(scenario.mind, LanguageSettings):
-        return Plan(scenario.name, size(scenario.population), 0, scenario.rounds, (), 0.0, 0.0, scenario.max_workers)
-    played = await _play(scenario, scenario.mind, max_followed)
+        return Plan(scenario.name, size(scenario.population), 0, scenario.rounds, (), 0.0, 0.0, scenario.workers)
+    played = await _play(history, scenario.mind, max_followed)
+    if done:
+        played = played.after(done)
     expected = tuple(_expectations(played, scenario.mind))
     seconds_per_call = latency_seconds or _usual_seconds(expected)
     found = Plan(
         name=scenario.name,
         people=played.people,
         followed=played.followed,
-        rounds=max(map(len, played.rounds.values())) - 1,
+        rounds=played.last_round,
         expected=expected,
-        seconds=_waves(played, scenario.max_workers, sum(each.calls for each in expected)) * seconds_per_call,
+        seconds=_waves(played, scenario.workers, sum(each.calls for each in expected)) * seconds_per_call,
         seconds_per_call=seconds_per_call,
-        max_workers=scenario.max_workers,
-        may_end_early=any(isinstance(world, DialogueSettings) for world in scenario.worlds.values()),
+        max_workers=scenario.workers,
     )
     return msgspec.structs.replace(found, short=tuple(_short(found, budget or scenario.budget)))
+
+
+async def questions(scenario: Scenario, max_followed: int) -> list[Question]:
+    """What the agents of a scenario would ask in their turns, as they would ask it; nobody is asked."""
+    assert isinstance(scenario.mind, LanguageSettings)
+    asked: list[Question] = []
+    await _play(Timeline(scenario), scenario.mind, max_followed, asked.append)
+    return asked
 
 
 # Playing it through
@@ -154,9 +180,17 @@ class _Played:
     people: int
     followed: int
     measurements: Measurements
+    last_round: int
     #: World -> its rounds, and how many of them are in flight.
     rounds: Mapping[str, list[_Round]]
     visibility: Mapping[str, int]
+    #: World -> the share of its turns that are taken at the least.
+    least: Mapping[str, float]
+
+    def after(self, done: Mapping[str, int]) -> _Played:
+        """What is left when these rounds are done."""
+        rounds = {world: rounds[done.get(world, 0) + 1 :] for world, rounds in self.rounds.items()}
+        return replace(self, rounds=rounds, measurements=self.measurements.after(done))
 
 
 class _Round(NamedTuple):
@@ -181,13 +215,18 @@ class _Rounds:
         self.rounds.append(_Round(record.tally.acting, mode == SEQUENTIAL))
 
 
-async def _play(scenario: Scenario, settings: LanguageSettings, max_followed: int) -> _Played:
+async def _play(
+    wanted: Timeline[Scenario],
+    settings: LanguageSettings,
+    max_followed: int,
+    tell: Callable[[Question], None] | None = None,
+) -> _Played:
     measurements = Measurements()
-    understudy = Understudy(measurements)
-    history = Timeline(scenario.model_copy(update={"play": ()}))
+    understudy = Understudy(measurements, tell)
+    history = wanted.map(_played_to_the_end)
     simulation = build(history, sources=Sources(model=understudy))
-    offline = _offline_minds(history.first)
-    whom = _whom(scenario, settings, simulation.people, max_followed)
+    offline = _offline_minds(history)
+    whom = _whom(wanted.first, settings, simulation.people, max_followed)
     minds = {
         name: Rehearsed(mind, offline[name], whom, measurements, understudy) for name, mind in simulation.minds.items()
     }
@@ -197,13 +236,34 @@ async def _play(scenario: Scenario, settings: LanguageSettings, max_followed: in
     finally:
         for mind in minds.values():
             await mind.close()
+    rounds = {name: ledger.rounds for name, ledger in ledgers.items()}
     return _Played(
-        len(simulation.people),
-        len(whom.followed),
-        measurements,
-        {name: ledger.rounds for name, ledger in ledgers.items()},
-        {name: world.visibility for name, world in simulation.worlds.items()},
+        people=len(simulation.people),
+        followed=len(whom.followed),
+        measurements=measurements,
+        last_round=max(map(len, rounds.values())) - 1,
+        rounds=rounds,
+        visibility={name: world.visibility for name, world in simulation.worlds.items()},
+        least={name: _least(world, rounds[name]) for name, world in history.versions()[-1].worlds.items()},
     )
+
+
+def _played_to_the_end(scenario: Scenario) -> Scenario:
+    """By nobody but minds; and how long people would talk cannot be known, so they take all their turns."""
+    worlds = {
+        name: world.model_copy(update={"stop": StopSettings()}) if isinstance(world, DialogueSettings) else world
+        for name, world in scenario.worlds.items()
+    }
+    return scenario.model_copy(update={"play": (), "worlds": worlds})
+
+
+def _least(world: object, rounds: Sequence[_Round]) -> float:
+    """Of the turns in a world, the share that is left if each scene ends with its first words."""
+    turns = sum(round.acting for round in rounds)
+    if not isinstance(world, DialogueSettings) or not turns:
+        return 1.0
+    pairs = max(round.acting for round in rounds[:2])
+    return min(1.0, pairs * len(world.scenes) * (1 + 2 * world.score) / turns)
 
 
 async def _run(simulation: Simulation, name: str, mind: Mind, ledger: _Rounds) -> None:
@@ -213,15 +273,20 @@ async def _run(simulation: Simulation, name: str, mind: Mind, ledger: _Rounds) -
     await engine.run(simulation.rounds, asyncio.Event())
 
 
-def _offline_minds(scenario: Scenario) -> Mapping[str, Mind]:
+def _offline_minds(history: Timeline[Scenario]) -> Mapping[str, Mind]:
     """The minds that decide in place of models. Where there is none, or only one that asks outside, nobody acts."""
-    without = scenario.model_copy(update={"mind": HeuristicSettings()})
+    without = history.map(lambda scenario: scenario.model_copy(update={"mind": HeuristicSettings()}))
     try:
-        minds = build(Timeline(without)).minds
+        minds = build(without).minds
     except ScenarioInvalid:
-        known = {name: world for name, world in scenario.worlds.items() if not isinstance(world, OwnWorldSettings)}
-        minds = build(Timeline(without.model_copy(update={"worlds": known}))).minds
-    return {name: minds[name] if name in minds and not minds[name].outside else Idle() for name in scenario.worlds}
+        minds = build(without.map(_without_own_worlds)).minds
+    worlds = history.first.worlds
+    return {name: minds[name] if name in minds and not minds[name].outside else Idle() for name in worlds}
+
+
+def _without_own_worlds(scenario: Scenario) -> Scenario:
+    known = {name: world for name, world in scenario.worlds.items() if not isinstance(world, OwnWorldSettings)}
+    return scenario.model_copy(update={"worlds": known})
 
 
 # Whom to follow
@@ -259,30 +324,38 @@ def _followed(drawn: list[int], model: Callable[[int], str], most: int) -> Itera
 
 
 def _expectations(played: _Played, settings: LanguageSettings) -> Iterable[Expected]:
-    deciding = _scaled_decisions(played.measurements)
-    remembering = _scaled_memories(played.measurements)
-    for world, model in sorted({*deciding, *remembering}):
-        decided, remembered = (found.get((world, model), Measured()) for found in (deciding, remembering))
-        both = Measured()
-        both.add(decided)
-        both.add(remembered)
-        cached = 0 if model.startswith(UNCACHED) else round(both.cached)
-        usage, price = Usage(round(both.input), round(both.output), cached), _price(model, settings)
+    measurements = played.measurements
+    deciding = _scaled_decisions(measurements, min(USUAL_ACTIONS, settings.max_actions))
+    remembering = _scaled(measurements, measurements.remembered)
+    embedding = _scaled(measurements, measurements.embedded)
+    for world, model in sorted({*deciding, *remembering, *embedding}):
+        kinds = [found.get((world, model), Measured()) for found in (deciding, remembering, embedding)]
+        total = Measured()
+        for each in kinds:
+            total.add(each)
+        decided, remembered, embedded = (each.calls for each in kinds)
+        cached = 0 if model.startswith(UNCACHED) else round(total.cached)
+        usage, price = Usage(round(total.input), round(total.output), cached), _price(model, settings)
         yield Expected(
             world=world,
             model=model,
-            calls=both.calls,
-            remembering=remembered.calls,
+            calls=total.calls,
+            remembering=remembered,
+            embedding=embedded,
             input=usage.input,
             cached=usage.cached,
             output=usage.output,
             cost=None if price is None else price.of(usage),
             cost_uncached=None if price is None else price.of(Usage(usage.input, usage.output)),
+            least_calls=total.calls if played.least[world] == 1 else round(decided * played.least[world]),
         )
 
 
-def _scaled_decisions(measurements: Measurements) -> dict[tuple[str, str], Measured]:
-    """Everybody's turns, each taken to be like those that were followed in the same round, or else in any."""
+def _scaled_decisions(measurements: Measurements, actions: float) -> dict[tuple[str, str], Measured]:
+    """Everybody's turns, each taken to be like those that were followed in the same round, or else in any.
+
+    Replies are as long as is asked for, with so many actions of the length that is usual in the world.
+    """
     usual: dict[tuple[str, str], Measured] = {}
     for place, measured in measurements.decided.items():
         usual.setdefault(place[:2], Measured()).add(measured)
@@ -291,19 +364,20 @@ def _scaled_decisions(measurements: Measurements) -> dict[tuple[str, str], Measu
         followed = measurements.decided.get(place) or usual.get(place[:2]) or Measured()
         total = found.setdefault(place[:2], Measured())
         total.add(followed.mean(), turns)
+        total.output += turns * actions * measurements.action_tokens(place.world)
     return found
 
 
-def _scaled_memories(measurements: Measurements) -> dict[tuple[str, str], Measured]:
-    """Whoever has more turns draws more conclusions."""
+def _scaled(measurements: Measurements, besides: Mapping[Place, Measured]) -> dict[tuple[str, str], Measured]:
+    """What is asked besides the turns: whoever has more of them asks more."""
     turns, followed = _by_world(measurements.turns), _by_world(_calls(measurements.decided))
     summed: dict[tuple[str, str], Measured] = {}
-    for place, measured in measurements.remembered.items():
+    for place, measured in besides.items():
         summed.setdefault(place[:2], Measured()).add(measured)
     found = {}
     for (world, model), measured in summed.items():
         found[world, model] = Measured()
-        found[world, model].add(measured, turns[world] / max(followed[world], 1))
+        found[world, model].add(measured, turns.get(world, 0) / max(followed.get(world, 0), 1))
     return found
 
 
@@ -327,7 +401,7 @@ def _price(model: str, settings: LanguageSettings) -> Price | None:
 def _usual_seconds(expected: Iterable[Expected]) -> float:
     calls, output = 0, 0
     for each in expected:
-        calls, output = calls + each.calls, output + each.output
+        calls, output = calls + each.calls - each.embedding, output + each.output
     return LATENCY_SECONDS + output / max(calls, 1) / TOKENS_PER_SECOND
 
 

@@ -53,7 +53,7 @@ class _Contact(NamedTuple):
     depth: int
 
 
-class Turn(NamedTuple):
+class Deviation(NamedTuple):
     """One agent's part in a round in which something was different about it."""
 
     agent: int
@@ -86,7 +86,7 @@ class Spread:
         self._last_turn: dict[int, int] = {}
 
     def take_in(
-        self, round: int, made: Iterable[Event | Notice], turns: Iterable[Turn], acting: Iterable[int]
+        self, round: int, made: Iterable[Event | Notice], turns: Iterable[Deviation], acting: Iterable[int]
     ) -> list[Reached]:
         """A round: what was made to happen differently, and the turns, in order. Returns who is reached in it."""
         for event in made:
@@ -121,41 +121,43 @@ class Spread:
             return None
         return self._reach(round, event.agent_id, _Contact("happening", None, 0))
 
-    def _meet(self, round: int, turn: Turn) -> Reached | None:
-        agent = turn.agent
+    def _meet(self, round: int, deviation: Deviation) -> Reached | None:
+        agent = deviation.agent
         if agent in self.reached:
             return None
-        contact = self._contact(round, turn)
+        contact = self._contact(round, deviation)
         if contact is not None:
             self._contacts.setdefault(agent, contact)
-        if not turn.acted:
+        if not deviation.acted:
             return None
-        return self._reach(round, agent, contact or self._contacts.get(agent) or self._unclear(round, turn))
+        return self._reach(round, agent, contact or self._contacts.get(agent) or self._unclear(round, deviation))
 
-    def _unclear(self, round: int, turn: Turn) -> _Contact:
+    def _unclear(self, round: int, deviation: Deviation) -> _Contact:
         """Nobody in particular led there."""
         began = any(who.round < round for who in self.reached.values())
-        return _Contact("totals" if began and (turn.changed or not self._redeclared) else "scenario", None, 0)
+        return _Contact("totals" if began and (deviation.changed or not self._redeclared) else "scenario", None, 0)
 
     def _reach(self, round: int, agent: int, contact: _Contact) -> Reached:
         found = Reached(agent, self._names[agent], round, contact.how, contact.via, contact.depth)
         self.reached[agent] = found
         return found
 
-    def _contact(self, round: int, turn: Turn) -> _Contact | None:
+    def _contact(self, round: int, deviation: Deviation) -> _Contact | None:
         """What is different about the picture, nearest to where it began; or what somebody was told."""
-        if max(self._told.get(turn.agent, -1), self._all_told) > self._last_turn.get(turn.agent, -1):
+        if max(self._told.get(deviation.agent, -1), self._all_told) > self._last_turn.get(deviation.agent, -1):
             return _Contact("happening", None, 0)
-        one, other = turn.pictures
+        one, other = deviation.pictures
         if one is None or other is None:
             return self._kept_from(round, one or other)
-        if not turn.changed:
+        if not deviation.changed:
             return None
-        authors = _differing(one.sources(), other.sources()) - {turn.agent}
+        authors = _differing(one.sources(), other.sources()) - {deviation.agent}
         return (
             self._nearest("saw", (who for who in authors if self._before(who, round)))
-            or self._nearest("reaction", (who for who in self._reactors(turn.agent, one, other) if who != turn.agent))
-            or self._nearest("saw", authors if turn.in_turn else ())
+            or self._nearest(
+                "reaction", (who for who in self._reactors(deviation.agent, one, other) if who != deviation.agent)
+            )
+            or self._nearest("saw", authors if deviation.in_turn else ())
         )
 
     def _kept_from(self, round: int, picture: Observation | None) -> _Contact | None:

@@ -83,6 +83,10 @@ class RunState(msgspec.Struct):
     metrics: Metrics = msgspec.field(default_factory=Metrics)
     #: What language models cost: calls, tokens, retries, failures by kind.
     spending: dict[str, Any] | None = None
+    #: How much of the prompts repeats the beginning of an earlier one, as far as the rounds were done or done again.
+    prefixes: dict[str, Any] | None = None
+    #: How many calls at once: this run's, and what was learned about each model's server.
+    limits: dict[str, Any] | None = None
 
     def plan(self, history: Timeline[Scenario]) -> None:
         """How far the run is to go."""

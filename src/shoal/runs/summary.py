@@ -162,6 +162,8 @@ class Summary:
     cost: float | None
     #: What language models took, where any were asked: calls, tokens, retries, failures by kind.
     spending: dict[str, Any] | None
+    #: How much of the prompts repeats the beginning of an earlier one.
+    prefixes: dict[str, Any] | None
     errors: int
     timeouts: int
     mind: str
@@ -191,6 +193,7 @@ def summarize(directory: RunDirectory) -> Summary:
         calls=state.calls,
         cost=state.cost,
         spending=state.spending,
+        prefixes=state.prefixes,
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,

@@ -10,21 +10,34 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
 from shoal.agents.memory.tokens import estimate
+from shoal.models.embedding import is_embedding, pack
 from shoal.models.question import Answer, Question
+from shoal.models.rehearsal.embeddings import vector
 from shoal.models.rehearsal.prefixes import Prefixes
-from shoal.types import Decision, Mind, Observation
+from shoal.types import Action, Decision, Mind, Observation
+from shoal.worlds.dialogue.dialogue import LEAVE
+from shoal.worlds.dialogue.views import DialogueObservation
 
 #: As long as what models write where they are allowed twenty words.
 THOUGHT = "Everybody talks about this, and before I take a side I would rather hear what those say who were there."
+#: Models seldom let a turn pass, as offline minds often do; of several actions that they may take they take one or two.
+USUAL_ACTIONS = 1.5
+#: One action, where no offline mind shows how long they are.
+ACTION_TOKENS = 24
+NOTHING = "DO_NOTHING"
+#: Directions in which texts can differ; enough to tell them apart.
+_DIMENSIONS = 64
 #: What a server adds around a prompt and its schema.
 TOKENS_AROUND = 16
 #: Servers keep no shorter beginnings of prompts than this.
 CACHED_FROM_TOKENS = 1024
+
+T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -68,43 +81,81 @@ class Measurements:
     #: Questions of those who were followed.
     decided: defaultdict[Place, Measured] = field(default_factory=lambda: defaultdict(Measured))
     remembered: defaultdict[Place, Measured] = field(default_factory=lambda: defaultdict(Measured))
+    embedded: defaultdict[Place, Measured] = field(default_factory=lambda: defaultdict(Measured))
+    #: World -> what was done in it, action by action, where anything was done at all.
+    acts: defaultdict[str, Measured] = field(default_factory=lambda: defaultdict(Measured))
+
+    def action_tokens(self, world: str) -> float:
+        """How long an action usually is."""
+        acts = self.acts[world]
+        return acts.output / acts.calls if acts.calls else ACTION_TOKENS
+
+    def after(self, done: Mapping[str, int]) -> Measurements:
+        """What is asked in the rounds that come after these."""
+
+        def left(found: Mapping[Place, T]) -> dict[Place, T]:
+            return {place: each for place, each in found.items() if place.round > done.get(place.world, 0)}
+
+        return Measurements(
+            Counter(left(self.turns)),
+            defaultdict(Measured, left(self.decided)),
+            defaultdict(Measured, left(self.remembered)),
+            defaultdict(Measured, left(self.embedded)),
+            self.acts,
+        )
 
 
 class Understudy:
-    """Answers in place of every model."""
+    """Answers in place of every model; `tell` is told what is asked in turns."""
 
-    def __init__(self, measurements: Measurements) -> None:
+    def __init__(self, measurements: Measurements, tell: Callable[[Question], None] | None = None) -> None:
         self._measurements = measurements
+        self._tell = tell
         self._replies: dict[str, str] = {}
         self._schemas: dict[int, tuple[object, int]] = {}
         self._prefixes: dict[str, Prefixes] = {}
 
     def learn(self, observation: Observation, decision: Decision) -> None:
         """What to answer when this agent asks."""
-        actions = [{"action": action.kind, **action.args} for action in decision.actions]
         turn = f"{observation.world}/{observation.round}/{observation.agent}"
-        self._replies[turn] = _encode({"thought": THOUGHT, "actions": actions}).decode()
+        self._replies[turn] = _reply(decision.actions)
+        acts = self._measurements.acts[observation.world]
+        for action in decision.actions:
+            if action.kind != NOTHING:
+                acts.calls += 1
+                acts.output += estimate(_reply([action])) - REPLY_TOKENS
 
     async def answer(self, question: Question) -> Answer:
         turn, purpose, _ = question.key.rsplit("/", 2)
         world, round, agent = turn.rsplit("/", 2)
         place = Place(world, question.model, int(round))
+        if is_embedding(question):
+            return self._embed(self._measurements.embedded[place], question)
         if purpose == "remember":
             text = _insights(int(round), int(agent))
-            self._measure(self._measurements.remembered[place], question, text)
+            self._measure(self._measurements.remembered[place], question, estimate(text))
         elif purpose == "decide" and turn in self._replies:
             text = self._replies.pop(turn)
-            self._measure(self._measurements.decided[place], question, text)
+            if self._tell is not None:
+                self._tell(question)
+            self._measure(self._measurements.decided[place], question, REPLY_TOKENS)
         else:
             # Asked a second time, about a decision that cannot be said in the words of this world.
             text = '{"thought": "", "actions": []}'
         return Answer(text)
 
-    def _measure(self, measured: Measured, question: Question, text: str) -> None:
+    @staticmethod
+    def _embed(measured: Measured, question: Question) -> Answer:
+        texts = [message.content for message in question.messages]
+        measured.calls += 1
+        measured.input += sum(map(estimate, texts))
+        return Answer(pack([vector(text, _DIMENSIONS) for text in texts]))
+
+    def _measure(self, measured: Measured, question: Question, output: int) -> None:
         measured.calls += 1
         measured.input += sum(_tokens(message.role, message.content) for message in question.messages)
         measured.input += self._schema_tokens(question.schema) + TOKENS_AROUND
-        measured.output += estimate(text)
+        measured.output += output
         prompt = "\n".join(f"{message.role}: {message.content}" for message in question.messages)
         measured.cached += self._prefixes.setdefault(question.model, Prefixes(CACHED_FROM_TOKENS)).cached(prompt)
 
@@ -147,11 +198,18 @@ class Rehearsed(Mind):
         agent = observation.agent
         if agent not in self._whom.played:
             self._turns[Place(observation.world, self._whom.model(agent), observation.round)] += 1
-        return self._ask(observation) if self.asks(agent) else self._offline.decide(observation)
+        return self._ask(observation) if self.asks(agent) else self._decided(observation)
 
-    async def _ask(self, observation: Observation) -> Decision:
+    def _decided(self, observation: Observation) -> Decision:
+        """As the offline mind decides; only that nobody ends a conversation before its time."""
         decision = self._offline.decide(observation)
         assert isinstance(decision, Decision)
+        if not isinstance(observation, DialogueObservation):
+            return decision
+        return Decision(tuple(action for action in decision.actions if action.kind != LEAVE))
+
+    async def _ask(self, observation: Observation) -> Decision:
+        decision = self._decided(observation)
         self._understudy.learn(observation, decision)
         asked = self._language.decide(observation)
         if isinstance(asked, Awaitable):
@@ -179,6 +237,15 @@ class Idle(Mind):
 
     def decide(self, observation: Observation) -> Decision:
         return Decision()
+
+
+def _reply(actions: Sequence[Action]) -> str:
+    told = [{"action": action.kind, **action.args} for action in actions]
+    return _encode({"thought": THOUGHT, "actions": told}).decode()
+
+
+#: A reply without its actions.
+REPLY_TOKENS = estimate(_reply(()))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,7 @@ def fork(
     The parent's replies come along: wherever the fork asks the same thing, it has the same answer for nothing.
     """
     name = parent.config().simulation_id
-    history = _forked(parent.history(), at, changed)
+    history = forked(parent.history(), at, changed)
     lines = [*_inherited(parent, name, at), *_injections(injected)]
     child = Config.of(path.name, history, parent=name)
     return RunDirectory.create(path, child, history.first, lines, inputs.names(history))
@@ -66,7 +66,8 @@ def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> Non
         )
 
 
-def _forked(history: Timeline[Scenario], at: int, changed: Scenario) -> Timeline[Scenario]:
+def forked(history: Timeline[Scenario], at: int, changed: Scenario) -> Timeline[Scenario]:
+    """The scenario of a fork, from its first round on."""
     if at == 0:
         return Timeline(changed)
     before = tuple((since, version) for since, version in history.changes if since < at)

@@ -11,18 +11,18 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 import shoal
+from shoal.agents.language.prefix import Prefixes, sum_of
 from shoal.engine.deliberation import Deliberation
 from shoal.engine.engine import Engine
 from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, Record
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, digest
-from shoal.models.spending import Spending
 from shoal.runs.config import Config
 from shoal.runs.directory import LOG, METRICS, RunDirectory, injected
 from shoal.runs.files import storage_errors
@@ -31,6 +31,9 @@ from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store, Witness
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.types import Mind
+
+if TYPE_CHECKING:
+    from shoal.runs.language import Opened
 
 #: How often the state is written while rounds go by; readers need no more.
 _STATE_SECONDS = 0.5
@@ -89,11 +92,12 @@ async def _work(
     latest = directory.history().versions()[-1]
     async with (
         Journal.open(directory.journal) as journal,
-        language_models(latest, journal, outside, versions) as stack,
+        language_models(latest, journal, replace(outside, name=directory.path.name), versions) as language,
     ):
         reporter.state.begin_again(journal.calls)
-        reporter.spending = stack and stack.spending
-        simulation = build_from(directory, journal, Sources(outside.answer, stack))
+        reporter.watch_language(language)
+        simulation = build_from(directory, journal, Sources(outside.answer, language and language.model))
+        reporter.prefixes = simulation.prefixes
         with _stores(directory, simulation, versions) as stores, own_collections() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
@@ -219,8 +223,10 @@ class _Reporter:
         self._directory = directory
         self._log = log
         self._written = 0.0
-        #: What language models cost so far, where any are asked.
-        self.spending: Spending | None = None
+        #: What language models cost so far, and what limits them, where any are asked.
+        self._language: Opened | None = None
+        #: World -> how much of its prompts repeats earlier ones.
+        self.prefixes: Mapping[str, Prefixes] = {}
         self._metrics: FileIO | None = None
         if timed:
             with storage_errors(directory.file(METRICS)):
@@ -231,6 +237,12 @@ class _Reporter:
         self.state.become(Status.RUNNING)
         self._write()
         self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+
+    def watch_language(self, language: Opened | None) -> None:
+        """Keep count where earlier sessions left off; what one that was killed did not write down any more is lost."""
+        if language is not None and self.state.spending is not None:
+            language.model.spending.go_on_from(self.state.spending)
+        self._language = language
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
@@ -252,9 +264,17 @@ class _Reporter:
         self.state.take_in(record)
         if record.step is not None and self._metrics is not None:
             with storage_errors(self._directory.file(METRICS)):
-                self._metrics.write(_encode(_measured(record, record.step)) + b"\n")
+                self._metrics.write(_encode(self._measured(record, record.step)) + b"\n")
         if time.monotonic() - self._written > _STATE_SECONDS:
             self._write()
+
+    def _measured(self, record: Record, step: Step) -> dict[str, Any]:
+        found = _measured(record, step)
+        if record.world in self.prefixes:
+            found["prefixes"] = self.prefixes[record.world].total.as_dict()
+        if self._language is not None:
+            found["limits"] = self._language.limits.as_dict()
+        return found
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         """A run whose end cannot be written goes on saying `running` with nobody at work, and is resumable as well."""
@@ -269,8 +289,11 @@ class _Reporter:
     def _write(self) -> None:
         self._written = time.monotonic()
         self.state.updated_at = wall_clock()
-        if self.spending is not None:
-            self.state.spend(self.spending.as_dict())
+        if self._language is not None:
+            self.state.spend(self._language.model.spending.as_dict())
+            self.state.limits = self._language.limits.as_dict()
+        if self.prefixes:
+            self.state.prefixes = sum_of(each.total for each in self.prefixes.values()).as_dict()
         self._directory.write_state(self.state)
         alive = self.state.process_pid is not None
         self._directory.write_env_status(

@@ -11,10 +11,10 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from shoal.agents.heuristic import HeuristicMind
-from shoal.agents.human import Answer as PersonAnswers
-from shoal.agents.human import Cast, HumanMind
+from shoal.agents.human import AskPerson, HumanMind, PartlyPlayed
 from shoal.agents.language.cards import card_of
 from shoal.agents.language.mind import LanguageMind
+from shoal.agents.language.prefix import Prefixes
 from shoal.agents.manner import Manner
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
@@ -72,13 +72,15 @@ class Simulation:
     worlds: Mapping[str, World]
     minds: Mapping[str, Mind]
     agendas: Mapping[str, Agenda]
+    #: World -> how much of its prompts repeats earlier ones, where language minds send any.
+    prefixes: Mapping[str, Prefixes]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
     """Where replies come from that a run cannot make itself: a person who plays somebody, and language models."""
 
-    answer: PersonAnswers | None = None
+    answer: AskPerson | None = None
     model: Model | None = None
 
 
@@ -101,11 +103,12 @@ def build(
     )
     worlds = {name: _world(name, history, given) for name in scenario.worlds}
     minds = {name: _mind(name, history, given, worlds[name], sources.model) for name in scenario.worlds}
+    prefixes = {name: mind.prefixes for name, mind in minds.items() if isinstance(mind, LanguageMind)}
     if scenario.play:
         minds = {name: _played(mind, scenario, given, sources.answer) for name, mind in minds.items()}
     agendas = {name: _agenda(name, history, given, events) for name in scenario.worlds}
-    limits = Limits(latest.max_workers, latest.deadline_seconds, latest.metrics)
-    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas)
+    limits = Limits(latest.workers, latest.deadline_seconds, latest.metrics)
+    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas, prefixes)
 
 
 def clock_of(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
@@ -236,10 +239,10 @@ def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
     return mind if latency is None else Unhurried(mind, latency, seed)
 
 
-def _played(mind: Mind, scenario: Scenario, given: Given, answer: PersonAnswers | None) -> Mind:
+def _played(mind: Mind, scenario: Scenario, given: Given, answer: AskPerson | None) -> Mind:
     names = list(given.population.names)
     agents = [who if isinstance(who, int) else names.index(who) for who in scenario.play]
-    return Cast(mind, HumanMind(answer or _nobody), agents)
+    return PartlyPlayed(mind, HumanMind(answer or _nobody), agents)
 
 
 async def _nobody(observation: Observation) -> Decision:

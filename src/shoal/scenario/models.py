@@ -227,6 +227,10 @@ class BudgetSettings(Model):
     max_calls: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="Calls that are answered.")
 
 
+#: Decisions made at once by minds that ask something else than a model of a known server.
+USUAL_WORKERS = 64
+
+
 class Scenario(Model):
     """Everything that a user declares about a run."""
 
@@ -249,7 +253,11 @@ class Scenario(Model):
         default=(), description="What is made to happen when something has happened."
     )
     play: tuple[Who, ...] = Field(default=(), description="Names or numbers of those whose turns a person takes.")
-    max_workers: Annotated[Whole, Field(ge=1)] = Field(default=64, description="Decisions made at once, at most.")
+    max_workers: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None,
+        description="Decisions made at once, at most. By default as many as the provider of the model turns out to "
+        "allow; and 64 where something else is asked.",
+    )
     deadline_seconds: Annotated[Number, Field(gt=0)] = Field(
         default=300.0, description="An agent that takes longer than this to decide does nothing that round."
     )
@@ -258,6 +266,11 @@ class Scenario(Model):
     notes: dict[str, Any] = Field(
         default_factory=dict, description="Anything worth keeping with it; nothing that happens depends on it."
     )
+
+    @property
+    def workers(self) -> int:
+        """How many decisions at once, where that is not learned."""
+        return self.max_workers or USUAL_WORKERS
 
     @model_validator(mode="before")
     @classmethod

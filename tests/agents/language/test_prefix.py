@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.agents.language import prefix
-from shoal.agents.language.prefix import BLOCK_CHARS, Prefixes
+from shoal.agents.language.prefix import BLOCK_CHARS, Prefixes, PrefixShare, sum_of
 
 SHARED = "s" * 1000
 MINE = "m" * (2 * BLOCK_CHARS)
@@ -54,3 +54,15 @@ def test_what_is_used_again_and_again_is_not_forgotten(monkeypatch: pytest.Monke
 
 def test_there_is_no_share_of_nothing() -> None:
     assert (Prefixes().total.own_share, Prefixes().total.any_share) == (0.0, 0.0)
+
+
+def test_worlds_are_added_up_by_their_characters() -> None:
+    total = sum_of([PrefixShare(1, 100, 50, 60), PrefixShare(2, 300, 50, 140)])
+    assert total.as_dict() == {
+        "prompts": 3,
+        "characters": 400,
+        "own": 100,
+        "any": 200,
+        "own_share": 0.25,
+        "any_share": 0.5,
+    }

@@ -9,7 +9,7 @@ from shoal.types import Action, Observation
 from shoal.worlds.base import Look
 from shoal.worlds.dialogue.views import DialogueObservation, LineView
 from shoal.worlds.room.views import Relation, RoomObservation, Stimulus
-from shoal.worlds.social.views import Answer, CommentView, GroupView, MessageView, SocialObservation
+from shoal.worlds.social.views import CommentView, GroupView, LookedUp, MessageView, SocialObservation
 from tests.agents.language.asked import Replies, forgetful, minds
 from tests.agents.people import post
 
@@ -77,7 +77,7 @@ FEED = on_twitter(
     followers=1,
     following=2,
     announcements=("Town hall: the bridge stays.",),
-    answers=(Answer("SEARCH_USER", "Kim", users=((5, "Kim Far"),)), Answer("TREND", "")),
+    answers=(LookedUp("SEARCH_USER", "Kim", users=((5, "Kim Far"),)), LookedUp("TREND", "")),
     groups=(
         GroupView(5, "Bread", 3, True, (MessageView(1, "Ada Lund", "Rye, always."),)),
         GroupView(6, "Bridge", 9, False, ()),

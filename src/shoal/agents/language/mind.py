@@ -10,7 +10,7 @@ from shoal.agents.language.cards import WorldCard
 from shoal.agents.language.finding import Finder
 from shoal.agents.language.people import Everybody
 from shoal.agents.language.prefix import Prefixes
-from shoal.agents.language.prompts import Prompt, Turn, first_question, second_question
+from shoal.agents.language.prompts import Occasion, Prompt, first_question, second_question
 from shoal.agents.language.reading import Reply, read
 from shoal.agents.language.wording import ago, clipped
 from shoal.agents.memory.memory import Memory
@@ -124,8 +124,8 @@ class LanguageMind(Mind):
         settings = self._versions.at(round)
         sight = sights.in_words(observation, settings.observation_tokens * CHARS_PER_TOKEN, self._ago)
         prompt = Prompt(self._people.persona(agent), recalled, sight)
-        turn = Turn(f"{observation.world}/{round}/{agent}", self._model(agent, settings), self.given.seed)
-        return first_question(turn, prompt, self._cards.at(round), settings)
+        occasion = Occasion(f"{observation.world}/{round}/{agent}", self._model(agent, settings), self.given.seed)
+        return first_question(occasion, prompt, self._cards.at(round), settings)
 
     def _recalled(self, observation: Observation) -> str:
         return self._memory.recall(observation.agent, observation.round, _cue(observation))

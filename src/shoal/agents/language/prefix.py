@@ -7,7 +7,8 @@ such a server could save: in whole blocks, so never too much.
 from __future__ import annotations
 
 from array import array
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,7 +27,7 @@ class PrefixShare(msgspec.Struct):
     characters: int = 0
     #: With the same agent's previous prompt.
     own: int = 0
-    #: With any earlier prompt of the run.
+    #: With any earlier prompt of the same world.
     any: int = 0
 
     @property
@@ -36,6 +37,22 @@ class PrefixShare(msgspec.Struct):
     @property
     def any_share(self) -> float:
         return self.any / self.characters if self.characters else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For summaries and metrics."""
+        shares = {"own_share": round(self.own_share, 4), "any_share": round(self.any_share, 4)}
+        return {**msgspec.to_builtins(self), **shares}
+
+
+def sum_of(shares: Iterable[PrefixShare]) -> PrefixShare:
+    """Of several worlds."""
+    total = PrefixShare()
+    for share in shares:
+        total.prompts += share.prompts
+        total.characters += share.characters
+        total.own += share.own
+        total.any += share.any
+    return total
 
 
 class Prefixes:

@@ -28,7 +28,7 @@ class Prompt:
         return f"{self.persona}\n\n{remembered}{self.sight}\n\nWhat do you do? Reply in JSON."
 
 
-class Turn(NamedTuple):
+class Occasion(NamedTuple):
     """Whose turn it is, who is asked, and in which run of the same scenario."""
 
     key: str
@@ -36,12 +36,12 @@ class Turn(NamedTuple):
     seed: int
 
 
-def first_question(turn: Turn, prompt: Prompt, card: WorldCard, settings: LanguageSettings) -> Question:
+def first_question(occasion: Occasion, prompt: Prompt, card: WorldCard, settings: LanguageSettings) -> Question:
     """The question for a turn. Runs with different seeds are different samples, also where they ask the same."""
     return Question(
-        key=f"{turn.key}/decide/0",
-        model=turn.model,
-        iteration=turn.seed,
+        key=f"{occasion.key}/decide/0",
+        model=occasion.model,
+        iteration=occasion.seed,
         messages=(Message("system", card.text), Message("user", prompt.text())),
         schema=card.schema,
         temperature=settings.temperature,

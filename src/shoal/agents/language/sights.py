@@ -10,7 +10,7 @@ from shoal.worlds.base import Look
 from shoal.worlds.dialogue.dialogue import NOBODY
 from shoal.worlds.dialogue.views import DialogueObservation, LineView
 from shoal.worlds.room.views import RoomObservation, Stimulus
-from shoal.worlds.social.views import Answer, CommentView, GroupView, MessageView, PostView, SocialObservation
+from shoal.worlds.social.views import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
 
 MAX_POST_CHARS = 280
 MAX_COMMENT_CHARS = 120
@@ -161,7 +161,7 @@ class Sight:
         who = self._names.of(reply.author_id, reply.author)
         return f"  comment [{reply.comment_id}] {who}{likes}{dislikes}: {said(reply.content, MAX_COMMENT_CHARS)}"
 
-    def _answer(self, answer: Answer, seen: SocialObservation) -> None:
+    def _answer(self, answer: LookedUp, seen: SocialObservation) -> None:
         about = f" for {said(answer.query, MAX_COMMENT_CHARS)}" if answer.query else ""
         self.add(f"Your {answer.action}{about} found{':' if answer.posts or answer.messages else ' '}"
                  + (joined((self._names.of(*user) for user in answer.users), MAX_NAMES) if answer.users else "")

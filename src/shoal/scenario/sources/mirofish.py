@@ -16,7 +16,7 @@ import msgspec
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.sources.imported import Imported
 from shoal.scenario.sources.mirofish_events import Calendar, events
-from shoal.scenario.sources.mirofish_people import Cast, cast_of
+from shoal.scenario.sources.mirofish_people import Participants, participants_of
 from shoal.scenario.sources.record import Notebook, Record
 from shoal.scenario.sources.tables import Table, csv_table, json_table, json_value, text_of
 
@@ -92,13 +92,17 @@ def bring(directory: Path) -> Imported:
     happenings = config.below("event_config")
     hot_topics = happenings.texts("hot_topics", "interests of everybody")
     scenario["topic"], notes = _topic(config, hot_topics)
-    cast = cast_of(book, config, profiles, hot_topics)
-    scenario["population"] = cast.people
-    scenario |= {"follows": "none", "worlds": _worlds(config, profiles), "events": events(happenings, cast, calendar)}
+    everybody = participants_of(book, config, profiles, hot_topics)
+    scenario["population"] = everybody.people
+    scenario |= {
+        "follows": "none",
+        "worlds": _worlds(config, profiles),
+        "events": events(happenings, everybody, calendar),
+    }
     scenario["notes"] = notes | _kept(config)
     happenings.rest("unused", "not a field that MiroFish is known to write")
     _speak_of_other_files(book, directory)
-    _say_what_differs(book, cast, calendar)
+    _say_what_differs(book, everybody, calendar)
     book.check()
     return Imported("MiroFish directory", scenario, book.fields, tuple(book.notes))
 
@@ -207,7 +211,7 @@ def _speak_of_other_files(book: Notebook, directory: Path) -> None:
             book.use(name, "(the whole file)", "unused", "how MiroFish got on with it; a run here keeps its own record")
 
 
-def _say_what_differs(book: Notebook, cast: Cast, calendar: Calendar) -> None:
+def _say_what_differs(book: Notebook, everybody: Participants, calendar: Calendar) -> None:
     if calendar.minutes_per_round != _MINUTES_PER_ROUND:
         book.note(
             f"agents_per_hour_min and _max count per simulated hour here; MiroFish applies them to every round, "

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from shoal.scenario.problems import show
-from shoal.scenario.sources.mirofish_people import Cast
+from shoal.scenario.sources.mirofish_people import Participants
 from shoal.scenario.sources.record import Record
 
 _POSTS = frozenset({"post", "create_post", "initial_post"})
@@ -30,45 +30,45 @@ class Calendar:
         return int(hours * 60 / self.minutes_per_round) + 1
 
 
-def events(config: Record, cast: Cast, calendar: Calendar) -> list[dict[str, Any]]:
+def events(config: Record, everybody: Participants, calendar: Calendar) -> list[dict[str, Any]]:
     """The events of the scenario, in the order in which they stand."""
-    happenings = [_initial_post(post, cast) for post in config.each("initial_posts")]
-    happenings += [_scheduled(event, cast, calendar) for event in config.each("scheduled_events")]
+    happenings = [_initial_post(post, everybody) for post in config.each("initial_posts")]
+    happenings += [_scheduled(event, everybody, calendar) for event in config.each("scheduled_events")]
     direction = config.text("narrative_direction", "a broadcast to everybody in round 1")
     if direction is not None:
         happenings.append({"broadcast": direction, "round": 1})
     return [happening for happening in happenings if happening is not None]
 
 
-def _initial_post(post: Record, cast: Cast) -> dict[str, Any] | None:
+def _initial_post(post: Record, everybody: Participants) -> dict[str, Any] | None:
     content = post.text("content", "a post before round 1")
-    author = _author(post, cast, "poster_agent_id")
+    author = _author(post, everybody, "poster_agent_id")
     post.rest("unused", "not a field that MiroFish is known to write")
     if content is None:
         post.wrong("content", "a post must say something")
         return None
     if author is None:
-        author = cast.most_influential()
+        author = everybody.most_influential()
         post.note("an initial post without an author is by whoever has the most influence_weight")
     return {"post": content, "by": author, "round": 0}
 
 
-def _author(event: Record, cast: Cast, field: str) -> int | None:
+def _author(event: Record, everybody: Participants, field: str) -> int | None:
     """The agent by its id, or the first one of an entity type."""
     agent_id = event.whole(field, "who posts it", None)
     kind = event.text("poster_type", "who posts it, where no agent is named: the first of that entity type")
     if agent_id is not None:
-        if agent_id not in cast.numbers and not 0 <= agent_id < len(cast.people):
-            event.wrong(field, f"there is no agent {agent_id}: agents are numbered 0 to {len(cast.people) - 1}")
+        if agent_id not in everybody.numbers and not 0 <= agent_id < len(everybody.people):
+            event.wrong(field, f"there is no agent {agent_id}: agents are numbered 0 to {len(everybody.people) - 1}")
             return None
-        return cast.numbers.get(agent_id, agent_id)
-    first = None if kind is None else cast.first_of(kind)
+        return everybody.numbers.get(agent_id, agent_id)
+    first = None if kind is None else everybody.first_of(kind)
     if kind is not None and first is None:
         event.note(f"nobody is of the type {kind!r}")
     return first
 
 
-def _scheduled(event: Record, cast: Cast, calendar: Calendar) -> dict[str, Any] | None:
+def _scheduled(event: Record, everybody: Participants, calendar: Calendar) -> dict[str, Any] | None:
     """A post, or a broadcast where nobody posts it. What cannot be told is reported and left out."""
     when = next((name for name in _WHEN if name in event), None)
     kind = str(event.peek("type") or "").strip().lower()
@@ -81,11 +81,11 @@ def _scheduled(event: Record, cast: Cast, calendar: Calendar) -> dict[str, Any] 
     event.mark(when, "used", "the round of the event")
     event.mark("type", "used", "whether it is a post or a broadcast")
     content = event.text("content", "a post or a broadcast in a later round")
-    author = _author(event, cast, "poster_agent_id" if "poster_agent_id" in event else "agent_id")
+    author = _author(event, everybody, "poster_agent_id" if "poster_agent_id" in event else "agent_id")
     event.rest("unused", "not a field that is understood here")
     if kind in _BROADCASTS or (author is None and kind not in _POSTS):
         return {"broadcast": content, "round": max(round, 1)}
-    return {"post": content, "by": cast.most_influential() if author is None else author, "round": round}
+    return {"post": content, "by": everybody.most_influential() if author is None else author, "round": round}
 
 
 def _reason(event: Record, when: str | None, kind: str, round: int | None, calendar: Calendar) -> str | None:

@@ -30,7 +30,7 @@ _PROFILE_TEXTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Participants:
     """Everybody, in the order of their numbers, and what events need to know about them."""
 
     people: list[Fields]
@@ -56,20 +56,22 @@ class _Configured:
     kind: str | None
 
 
-def cast_of(book: Notebook, config: Record, profiles: Mapping[str, Table | None], hot_topics: Sequence[str]) -> Cast:
+def participants_of(
+    book: Notebook, config: Record, profiles: Mapping[str, Table | None], hot_topics: Sequence[str]
+) -> Participants:
     """Everybody who is configured or has a profile."""
     configured = [_configured(agent, number) for number, agent in enumerate(config.each("agent_configs"))]
     tables = [_profiles(book, table, platform) for platform, table in profiles.items() if table is not None]
     count = max([len(configured), *map(len, tables)])
     if not count:
         config.wrong("agent_configs", "nobody takes part: there are neither agent_configs nor profiles")
-        return Cast([{"name": "Nobody"}], {}, [None], [1.0])
+        return Participants([{"name": "Nobody"}], {}, [None], [1.0])
     placed = _placed(config, configured, count)
     _compare(config, [len(configured), *map(len, tables)])
     joined = [_joined(placed.get(number), [rows[number : number + 1] for rows in tables]) for number in range(count)]
     people = [_person(fields, hot_topics) for fields in joined]
     _name_everybody(book, people)
-    return Cast(
+    return Participants(
         people,
         {agent.agent_id: number for number, agent in placed.items()},
         [placed[number].kind if number in placed else None for number in range(count)],

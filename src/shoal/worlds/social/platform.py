@@ -34,8 +34,8 @@ from shoal.worlds.social.recommend import Pools, Ranking
 from shoal.worlds.social.rules import RULES
 from shoal.worlds.social.settings import SocialSettings
 from shoal.worlds.social.show import Window
-from shoal.worlds.social.state import Done, FeedParts, State, Turn, trace
-from shoal.worlds.social.views import Answer, SocialObservation
+from shoal.worlds.social.state import Actor, Done, FeedParts, State, trace
+from shoal.worlds.social.views import LookedUp, SocialObservation
 
 _CHUNK = 100_000
 
@@ -93,7 +93,7 @@ class Platform:
             for i, (agent, page) in enumerate(zip(agents, window.pages(everyone), strict=True))
         ]  # fmt: skip
 
-    def _answers(self, agent: int) -> tuple[Answer, ...]:
+    def _answers(self, agent: int) -> tuple[LookedUp, ...]:
         """What the agent looked up and could not see yet when it last had its turn."""
         seen = int(self._previous_turn[agent]) - self.visibility
         return tuple(answer for asked, answer in self._state.answers[agent] if asked > seen)
@@ -140,13 +140,13 @@ class Platform:
         return [happening.notice(round, self._clock.stamp(round))]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
-        turn = Turn(self._state, round, agent, self._created_at)
+        actor = Actor(self._state, round, agent, self._created_at)
         self._state.version += 1
         self._forget_answers(round, agent)
         if decision.failure is not None:
-            return [self._refused(turn, 0, Action("DO_NOTHING"), _failure(decision))]
+            return [self._refused(actor, 0, Action("DO_NOTHING"), _failure(decision))]
         actions = decision.actions or (Action("DO_NOTHING"),)
-        return [self._carry_out(turn, n, action) for n, action in enumerate(actions)]
+        return [self._carry_out(actor, n, action) for n, action in enumerate(actions)]
 
     def writes(self) -> Writes:
         state = self._state
@@ -161,15 +161,15 @@ class Platform:
     def hours(self, round: int) -> float:
         return self._clock.hours_gone(round)
 
-    def _carry_out(self, turn: Turn, n: int, action: Action) -> Event:
+    def _carry_out(self, actor: Actor, n: int, action: Action) -> Event:
         try:
-            done = self._try(turn, n, action)
+            done = self._try(actor, n, action)
         except Rejected as refusal:
-            return self._refused(turn, n, action, str(refusal))
-        trace(self._state, turn, action.kind.lower(), done.trace)
-        return self._event(turn, n, action.kind, done.args, True, None)
+            return self._refused(actor, n, action, str(refusal))
+        trace(self._state, actor, action.kind.lower(), done.trace)
+        return self._event(actor, n, action.kind, done.args, True, None)
 
-    def _try(self, turn: Turn, n: int, action: Action) -> Done:
+    def _try(self, actor: Actor, n: int, action: Action) -> Done:
         if n >= MAX_ACTIONS_PER_TURN:
             raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} actions in one turn")
         known = RULES.get(action.kind)
@@ -181,31 +181,31 @@ class Platform:
         for name, kind in needs.items():
             if type(action.args.get(name)) is not kind:
                 raise Rejected(f"{action.kind} needs {name} ({'a number' if kind is int else 'a text'})")
-        return rule(self._state, turn, action.args)
+        return rule(self._state, actor, action.args)
 
-    def _refused(self, turn: Turn, n: int, action: Action, why: str) -> Event:
-        return self._event(turn, n, action.kind, action.args, False, why)
+    def _refused(self, actor: Actor, n: int, action: Action, why: str) -> Event:
+        return self._event(actor, n, action.kind, action.args, False, why)
 
     def _event(
-        self, turn: Turn, n: int | str, kind: str, args: dict[str, Any], success: bool, result: str | None
+        self, actor: Actor, n: int | str, kind: str, args: dict[str, Any], success: bool, result: str | None
     ) -> Event:
-        agent = turn.agent
-        number = f"{self.name}-{turn.round}-{agent}-{n}"
-        return Event(turn.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
+        agent = actor.agent
+        number = f"{self.name}-{actor.round}-{agent}-{n}"
+        return Event(actor.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
 
     def _post(self, round: int, happening: Happening) -> Event:
         """A post in somebody's name. There is room for as many in a round as for the agent's own actions."""
         agent = happening.agent or 0
         number = self._posted[agent]
         self._posted[agent] += 1
-        turn = Turn(self._state, round, agent, self._created_at, event=number)
+        actor = Actor(self._state, round, agent, self._created_at, event=number)
         args, named = {"content": happening.content}, f"event{number}"
         if number >= MAX_ACTIONS_PER_TURN:
             refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
-            return self._event(turn, named, "CREATE_POST", args, False, refusal)
-        done = RULES["CREATE_POST"][1](self._state, turn, args)
-        trace(self._state, turn, "create_post", done.trace)
-        return self._event(turn, named, "CREATE_POST", done.args, True, None)
+            return self._event(actor, named, "CREATE_POST", args, False, refusal)
+        done = RULES["CREATE_POST"][1](self._state, actor, args)
+        trace(self._state, actor, "create_post", done.trace)
+        return self._event(actor, named, "CREATE_POST", done.args, True, None)
 
     def _change(self, happening: Happening) -> None:
         """How active people are, and how far their words carry, is the world's business; the rest is their mind's."""

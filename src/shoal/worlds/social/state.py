@@ -15,7 +15,7 @@ from shoal.worlds.social.follows import Follows
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.recommend import Pools, Ranking
 from shoal.worlds.social.search import Directory
-from shoal.worlds.social.views import Answer
+from shoal.worlds.social.views import LookedUp
 from shoal.worlds.words import Reader
 
 #: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
@@ -111,7 +111,7 @@ class State:
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
         #: What agents looked up, with the round in which they did.
-        self.answers: dict[int, list[tuple[int, Answer]]] = {}
+        self.answers: dict[int, list[tuple[int, LookedUp]]] = {}
         self.directory = Directory(self.names)
         self.self_rating = True
         self.comments_shown = 0
@@ -144,9 +144,9 @@ class State:
         for touched in (self.touched_posts, self.touched_comments, self.touched_people):
             touched.clear()
 
-    def answer(self, turn: Turn, answer: Answer) -> None:
+    def answer(self, actor: Actor, answer: LookedUp) -> None:
         """Keep what the agent looked up until it can see it."""
-        self.answers.setdefault(turn.agent, []).append((turn.round, answer))
+        self.answers.setdefault(actor.agent, []).append((actor.round, answer))
 
     def find_trend(self, round: int) -> None:
         """A round begins: see what is trending."""
@@ -167,7 +167,7 @@ class FeedParts:
     feed: Feed
 
 
-class Turn:
+class Actor:
     """One agent acting in one round. Numbers of new things depend only on who made them and when.
 
     A counter over all would do for a single run; but then one more post in a fork would renumber all later ones, and
@@ -191,5 +191,5 @@ class Turn:
         return number
 
 
-def trace(state: State, turn: Turn, action: str, info: dict[str, Any]) -> None:
-    state.rows.add(tables.TRACE, turn.agent, turn.created_at, action, _encode(info).decode())
+def trace(state: State, actor: Actor, action: str, info: dict[str, Any]) -> None:
+    state.rows.add(tables.TRACE, actor.agent, actor.created_at, action, _encode(info).decode())

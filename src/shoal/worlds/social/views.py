@@ -59,7 +59,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
     messages: tuple[MessageView, ...]
 
 
-class Answer(msgspec.Struct, frozen=True, gc=False):
+class LookedUp(msgspec.Struct, frozen=True, gc=False):
     """What came of looking something up in the agent's last turn."""
 
     action: str
@@ -84,7 +84,7 @@ class SocialObservation(Observation, frozen=True, kw_only=True):
     following: int = 0
     #: News to everybody, or to this agent, since its last turn.
     announcements: tuple[str, ...] = ()
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[LookedUp, ...] = ()
     groups: tuple[GroupView, ...] = ()
     #: Products on sale and how many were sold.
     products: tuple[tuple[str, int], ...] = ()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from shoal.worlds.social.rules import groups, lookup, people, rating, writing
-from shoal.worlds.social.state import Done, State, Turn
+from shoal.worlds.social.state import Actor, Done, State
 
-Rule = Callable[[State, Turn, dict[str, Any]], Done]
+Rule = Callable[[State, Actor, dict[str, Any]], Done]
 
 #: Every action there is: what it needs, and the rule that carries it out.
 RULES: Mapping[str, tuple[Mapping[str, type], Rule]] = {

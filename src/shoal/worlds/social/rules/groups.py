@@ -6,8 +6,8 @@ from typing import Any
 
 from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
-from shoal.worlds.social.state import Done, Group, State, Turn
-from shoal.worlds.social.views import Answer, MessageView
+from shoal.worlds.social.state import Actor, Done, Group, State
+from shoal.worlds.social.views import LookedUp, MessageView
 
 #: Messages of a group that are kept for members to see; the database keeps all.
 MESSAGES_KEPT = 50
@@ -16,58 +16,58 @@ _MESSAGES_HEARD = 10
 _MOST_BOUGHT = 1_000_000
 
 
-def create_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def create_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     name = args["group_name"].strip()
     if not name:
         raise Rejected("a group needs a name")
-    group = Group(turn.new_id(), name)
+    group = Group(actor.new_id(), name)
     state.groups[group.group_id] = group
-    state.rows.add(tables.GROUP, group.group_id, name, turn.created_at)
-    _enter(state, turn, group)
+    state.rows.add(tables.GROUP, group.group_id, name, actor.created_at)
+    _enter(state, actor, group)
     return Done({"group_id": group.group_id, "group_name": name}, {"group_id": group.group_id, "group_name": name})
 
 
-def join_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def join_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     group = _find(state, args["group_id"])
-    if turn.agent in group.members:
+    if actor.agent in group.members:
         raise Rejected("already a member of this group")
-    _enter(state, turn, group)
+    _enter(state, actor, group)
     return Done({"group_id": group.group_id, "group_name": group.name}, {"group_id": group.group_id})
 
 
-def leave_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    group = _joined(state, turn, args["group_id"])
-    group.members.remove(turn.agent)
-    state.group_ids_of[turn.agent].remove(group.group_id)
-    state.rows.drop(tables.GROUP_JOIN, (group.group_id, turn.agent), tables.GROUP_LEAVE)
+def leave_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    group = _joined(state, actor, args["group_id"])
+    group.members.remove(actor.agent)
+    state.group_ids_of[actor.agent].remove(group.group_id)
+    state.rows.drop(tables.GROUP_JOIN, (group.group_id, actor.agent), tables.GROUP_LEAVE)
     return Done({"group_id": group.group_id, "group_name": group.name}, {"group_id": group.group_id})
 
 
-def send_to_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    group, content = _joined(state, turn, args["group_id"]), args["message"]
+def send_to_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    group, content = _joined(state, actor, args["group_id"]), args["message"]
     if not content.strip():
         raise Rejected("a message cannot be empty")
-    message_id = turn.new_id()
-    group.messages.append((turn.agent, content))
+    message_id = actor.new_id()
+    group.messages.append((actor.agent, content))
     del group.messages[:-MESSAGES_KEPT]
-    state.rows.add(tables.GROUP_MESSAGE, message_id, group.group_id, turn.agent, content, turn.created_at)
+    state.rows.add(tables.GROUP_MESSAGE, message_id, group.group_id, actor.agent, content, actor.created_at)
     trace = {"group_id": group.group_id, "message_id": message_id, "content": content}
     return Done({"group_id": group.group_id, "group_name": group.name, "message": content}, trace)
 
 
-def listen_from_group(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def listen_from_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     """The newest messages in the agent's groups; they are in the agent's next observation."""
     heard = tuple(
         MessageView(author, state.names[author], content)
-        for group_id in state.group_ids_of.get(turn.agent, ())
+        for group_id in state.group_ids_of.get(actor.agent, ())
         for author, content in state.groups[group_id].messages[-_MESSAGES_HEARD:]
-        if not state.feed.is_muted(turn.agent, author)
+        if not state.feed.is_muted(actor.agent, author)
     )
-    state.answer(turn, Answer("LISTEN_FROM_GROUP", "", messages=heard))
+    state.answer(actor, LookedUp("LISTEN_FROM_GROUP", "", messages=heard))
     return Done({}, {"messages": len(heard)})
 
 
-def purchase_product(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def purchase_product(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     name, number = args["product_name"], args["purchase_num"]
     if name not in state.sales:
         raise Rejected(f"there is no product {name!r}")
@@ -80,11 +80,11 @@ def purchase_product(state: State, turn: Turn, args: dict[str, Any]) -> Done:
     return Done({"product_name": name, "purchase_num": number}, {"product_name": name, "purchase_num": number})
 
 
-def _enter(state: State, turn: Turn, group: Group) -> None:
-    group.members.add(turn.agent)
-    state.group_ids_of.setdefault(turn.agent, []).append(group.group_id)
-    key = (group.group_id, turn.agent)
-    state.rows.put(tables.GROUP_JOIN, key, *key, turn.created_at)
+def _enter(state: State, actor: Actor, group: Group) -> None:
+    group.members.add(actor.agent)
+    state.group_ids_of.setdefault(actor.agent, []).append(group.group_id)
+    key = (group.group_id, actor.agent)
+    state.rows.put(tables.GROUP_JOIN, key, *key, actor.created_at)
 
 
 def _find(state: State, group_id: int) -> Group:
@@ -94,8 +94,8 @@ def _find(state: State, group_id: int) -> Group:
     return group
 
 
-def _joined(state: State, turn: Turn, group_id: int) -> Group:
+def _joined(state: State, actor: Actor, group_id: int) -> Group:
     group = _find(state, group_id)
-    if turn.agent not in group.members:
+    if actor.agent not in group.members:
         raise Rejected("not a member of this group")
     return group

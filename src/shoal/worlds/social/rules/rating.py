@@ -7,107 +7,107 @@ from typing import Any
 from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
 from shoal.worlds.social.rules.writing import about_post, find_post
-from shoal.worlds.social.state import Done, Ratings, State, Turn
+from shoal.worlds.social.state import Actor, Done, Ratings, State
 
 
-def like_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def like_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     row = find_post(state, args["post_id"])
-    done = _rate_post(state, turn, row, state.likes)
-    state.ranking.learn(turn.agent, int(state.posts.lean[row]))
+    done = _rate_post(state, actor, row, state.likes)
+    state.ranking.learn(actor.agent, int(state.posts.lean[row]))
     return done
 
 
-def unlike_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _unrate_post(state, turn, args, state.likes)
+def unlike_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _unrate_post(state, actor, args, state.likes)
 
 
-def dislike_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _rate_post(state, turn, find_post(state, args["post_id"]), state.dislikes)
+def dislike_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _rate_post(state, actor, find_post(state, args["post_id"]), state.dislikes)
 
 
-def undo_dislike_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _unrate_post(state, turn, args, state.dislikes)
+def undo_dislike_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _unrate_post(state, actor, args, state.dislikes)
 
 
-def report_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def report_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     row = find_post(state, args["post_id"])
     about, reason = about_post(state, row), args["report_reason"]
-    report_id = _give(turn, row, state.reports, state.posts)
+    report_id = _give(actor, row, state.reports, state.posts)
     state.touched_posts.add(row)
-    state.rows.add(tables.REPORT, report_id, turn.agent, about["post_id"], reason, turn.created_at)
+    state.rows.add(tables.REPORT, report_id, actor.agent, about["post_id"], reason, actor.created_at)
     trace = {"post_id": about["post_id"], "report_id": report_id, "report_reason": reason}
     return Done({**about, "report_reason": reason}, trace)
 
 
-def like_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _rate_comment(state, turn, args, state.comment_likes)
+def like_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _rate_comment(state, actor, args, state.comment_likes)
 
 
-def unlike_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _unrate_comment(state, turn, args, state.comment_likes)
+def unlike_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _unrate_comment(state, actor, args, state.comment_likes)
 
 
-def dislike_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _rate_comment(state, turn, args, state.comment_dislikes)
+def dislike_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _rate_comment(state, actor, args, state.comment_dislikes)
 
 
-def undo_dislike_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
-    return _unrate_comment(state, turn, args, state.comment_dislikes)
+def undo_dislike_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    return _unrate_comment(state, actor, args, state.comment_dislikes)
 
 
-def _rate_post(state: State, turn: Turn, row: int, ratings: Ratings) -> Done:
-    if not state.self_rating and state.posts.author[row] == turn.agent:
+def _rate_post(state: State, actor: Actor, row: int, ratings: Ratings) -> Done:
+    if not state.self_rating and state.posts.author[row] == actor.agent:
         raise Rejected("agents cannot rate their own posts here")
-    rating_id = _give(turn, row, ratings, state.posts)
-    state.reacted.setdefault(turn.agent, set()).add(row)
+    rating_id = _give(actor, row, ratings, state.posts)
+    state.reacted.setdefault(actor.agent, set()).add(row)
     state.touched_posts.add(row)
     about = about_post(state, row)
-    state.rows.add(ratings.kind.insert, rating_id, turn.agent, about["post_id"], turn.created_at)
+    state.rows.add(ratings.kind.insert, rating_id, actor.agent, about["post_id"], actor.created_at)
     return Done(about, {"post_id": about["post_id"], ratings.kind.id_name: rating_id})
 
 
-def _unrate_post(state: State, turn: Turn, args: dict[str, Any], ratings: Ratings) -> Done:
+def _unrate_post(state: State, actor: Actor, args: dict[str, Any], ratings: Ratings) -> Done:
     row = find_post(state, args["post_id"])
-    rating_id = _take_back(state, turn, row, ratings, state.posts)
-    if not any(other.given(turn.agent, row) for other in (state.likes, state.dislikes, state.shares)):
-        state.reacted[turn.agent].remove(row)
+    rating_id = _take_back(state, actor, row, ratings, state.posts)
+    if not any(other.given(actor.agent, row) for other in (state.likes, state.dislikes, state.shares)):
+        state.reacted[actor.agent].remove(row)
     state.touched_posts.add(row)
     about = about_post(state, row)
     return Done(about, {"post_id": about["post_id"], ratings.kind.id_name: rating_id})
 
 
-def _rate_comment(state: State, turn: Turn, args: dict[str, Any], ratings: Ratings) -> Done:
+def _rate_comment(state: State, actor: Actor, args: dict[str, Any], ratings: Ratings) -> Done:
     row = _find_comment(state, args["comment_id"])
-    if not state.self_rating and state.comments.author[row] == turn.agent:
+    if not state.self_rating and state.comments.author[row] == actor.agent:
         raise Rejected("agents cannot rate their own comments here")
-    rating_id = _give(turn, row, ratings, state.comments)
+    rating_id = _give(actor, row, ratings, state.comments)
     _touch_comment(state, row)
     about = _about_comment(state, row)
-    state.rows.add(ratings.kind.insert, rating_id, turn.agent, about["comment_id"], turn.created_at)
+    state.rows.add(ratings.kind.insert, rating_id, actor.agent, about["comment_id"], actor.created_at)
     return Done(about, {"comment_id": about["comment_id"], ratings.kind.id_name: rating_id})
 
 
-def _unrate_comment(state: State, turn: Turn, args: dict[str, Any], ratings: Ratings) -> Done:
+def _unrate_comment(state: State, actor: Actor, args: dict[str, Any], ratings: Ratings) -> Done:
     row = _find_comment(state, args["comment_id"])
-    rating_id = _take_back(state, turn, row, ratings, state.comments)
+    rating_id = _take_back(state, actor, row, ratings, state.comments)
     _touch_comment(state, row)
     about = _about_comment(state, row)
     return Done(about, {"comment_id": about["comment_id"], ratings.kind.id_name: rating_id})
 
 
-def _give(turn: Turn, row: int, ratings: Ratings, store: object) -> int:
-    if ratings.given(turn.agent, row):
+def _give(actor: Actor, row: int, ratings: Ratings, store: object) -> int:
+    if ratings.given(actor.agent, row):
         raise Rejected(f"this was already {ratings.kind.done}")
-    rating_id = turn.new_id()
-    ratings.give(turn.agent, row, rating_id)
+    rating_id = actor.new_id()
+    ratings.give(actor.agent, row, rating_id)
     getattr(store, ratings.kind.counter)[row] += 1
     return rating_id
 
 
-def _take_back(state: State, turn: Turn, row: int, ratings: Ratings, store: object) -> int:
-    if not ratings.given(turn.agent, row):
+def _take_back(state: State, actor: Actor, row: int, ratings: Ratings, store: object) -> int:
+    if not ratings.given(actor.agent, row):
         raise Rejected(f"this was not {ratings.kind.done}")
-    rating_id = ratings.take_back(turn.agent, row)
+    rating_id = ratings.take_back(actor.agent, row)
     getattr(store, ratings.kind.counter)[row] -= 1
     state.rows.add(ratings.kind.delete, rating_id)
     return rating_id

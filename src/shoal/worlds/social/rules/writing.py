@@ -6,7 +6,7 @@ from typing import Any
 
 from shoal.worlds.base import Rejected
 from shoal.worlds.social import tables
-from shoal.worlds.social.state import Done, State, Turn
+from shoal.worlds.social.state import Actor, Done, State
 
 
 def find_post(state: State, post_id: int) -> int:
@@ -27,38 +27,38 @@ def about_post(state: State, row: int) -> dict[str, Any]:
     }
 
 
-def create_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def create_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     content = _text(args["content"], "a post")
-    post_id = _add_post(state, turn, content, None, None)
+    post_id = _add_post(state, actor, content, None, None)
     return Done({"content": content, "post_id": post_id}, {"content": content, "post_id": post_id})
 
 
-def repost(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def repost(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     root = _find_root(state, args["post_id"])
-    original = _share(state, turn, root)
-    post_id = _add_post(state, turn, state.posts.content[root], None, root)
+    original = _share(state, actor, root)
+    post_id = _add_post(state, actor, state.posts.content[root], None, root)
     args = {"post_id": original["post_id"], "new_post_id": post_id, **_as_original(original)}
     return Done(args, {"reposted_id": original["post_id"], "new_post_id": post_id})
 
 
-def quote_post(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def quote_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     words = _text(args["quote_content"], "a quote")
     root = _find_root(state, args["post_id"])
-    original = _share(state, turn, root)
-    post_id = _add_post(state, turn, state.posts.content[root], words, root)
+    original = _share(state, actor, root)
+    post_id = _add_post(state, actor, state.posts.content[root], words, root)
     args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_as_original(original)}
     return Done(args, {"quoted_id": original["post_id"], "new_post_id": post_id})
 
 
-def create_comment(state: State, turn: Turn, args: dict[str, Any]) -> Done:
+def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     content = _text(args["content"], "a comment")
     row = find_post(state, args["post_id"])
     about = about_post(state, row)
-    comment_id = turn.new_id()
-    state.comments.add(comment_id, row, turn.agent, content)
+    comment_id = actor.new_id()
+    state.comments.add(comment_id, row, actor.agent, content)
     state.posts.comments[row] += 1
     state.touched_posts.add(row)
-    state.rows.add(tables.COMMENT, comment_id, about["post_id"], turn.agent, content, turn.created_at)
+    state.rows.add(tables.COMMENT, comment_id, about["post_id"], actor.agent, content, actor.created_at)
     return Done(
         {"content": content, "comment_id": comment_id, **about},
         {"content": content, "comment_id": comment_id, "post_id": about["post_id"]},
@@ -76,11 +76,11 @@ def _find_root(state: State, post_id: int) -> int:
     return int(state.posts.root[find_post(state, post_id)])
 
 
-def _share(state: State, turn: Turn, root: int) -> dict[str, Any]:
-    if state.shares.given(turn.agent, root):
+def _share(state: State, actor: Actor, root: int) -> dict[str, Any]:
+    if state.shares.given(actor.agent, root):
         raise Rejected("this was already shared")
-    state.shares.give(turn.agent, root, 0)
-    state.reacted.setdefault(turn.agent, set()).add(root)
+    state.shares.give(actor.agent, root, 0)
+    state.reacted.setdefault(actor.agent, set()).add(root)
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
     return about_post(state, root)
@@ -90,10 +90,10 @@ def _as_original(about: dict[str, Any]) -> dict[str, Any]:
     return {"original_content": about["post_content"], "original_author_name": about["post_author_name"]}
 
 
-def _add_post(state: State, turn: Turn, content: str, quote: str | None, root: int | None) -> int:
+def _add_post(state: State, actor: Actor, content: str, quote: str | None, root: int | None) -> int:
     posts = state.posts
-    post_id = turn.new_id()
-    row = posts.add(post_id, turn.agent, turn.round, content, quote, root)
+    post_id = actor.new_id()
+    row = posts.add(post_id, actor.agent, actor.round, content, quote, root)
     if root is None or quote is not None:
         words = content if quote is None else quote
         topics = state.reader.topics(words) if root is None else [t for t in posts.topics[root].tolist() if t >= 0]
@@ -101,9 +101,9 @@ def _add_post(state: State, turn: Turn, content: str, quote: str | None, root: i
     else:
         posts.topics[row] = posts.topics[root]
         posts.lean[row] = posts.lean[root]
-    state.ranking.learn(turn.agent, int(posts.lean[row]))
-    state.feed.add(row, turn.agent)
+    state.ranking.learn(actor.agent, int(posts.lean[row]))
+    state.feed.add(row, actor.agent)
     state.touched_posts.add(row)
     original_id = None if root is None else int(posts.post_id[root])
-    state.rows.add(tables.POST, post_id, turn.agent, original_id, content, quote, turn.created_at)
+    state.rows.add(tables.POST, post_id, actor.agent, original_id, content, quote, actor.created_at)
     return post_id
