@@ -1,6 +1,7 @@
 """What an adaptive limit gets out of a provider whose limits it does not know, against a client that knows them all.
 
-python -m bench.limits [NAME ...]    ours and others, in virtual time, on settings it was tuned on, and on others
+python -m bench.limits [NAME ...]       ours and others, in virtual time, on settings it was tuned on, and on others
+python -m bench.limits pages [NAME ...] the same as tables for docs/limits.md
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from math import cos, exp, log, pi, sqrt
 
 from bench.providers import Provider, oracle_seconds
 from bench.rivals import MOST, Aimd, Batches, Inspect, Semaphore, as_written
-from bench.virtual import Alone, Apart, Call, Drive, Keeping, Sender, Together, drive
+from bench.virtual import Alone, Apart, Call, Keeping, Sender, Together, drive
 from shoal.models.rehearsal.settings import Change, Outage, RehearsalSettings
 from shoal.seeds import Draws, derive
 from shoal.slots.adaptive import Adaptive
 
 SEEDS = (0, 1, 2)
+#: How many items the guide's loop is given as it is written, with which it runs 916.
+ITS_ITEMS = 240
 EVEN_TOKENS = 1000
 
 
@@ -34,6 +37,8 @@ class Setting:
     processes: int = 1
     #: Whether calls differ in size.
     uneven: bool = False
+    #: By how much each way to the provider and back takes longer, on average: so that calls overtake one another.
+    jitter_seconds: float = 0.0
     #: Seconds against those of a client that knows the limits, calls wasted of those needed, and the least share: bars.
     times: float | None = None
     wasted: float | None = None
@@ -175,8 +180,19 @@ JUDGED = (
     ),
 )
 
-#: What no bar is about.
+#: What no bar is about: looked at while it was made, like the tuned ones.
 OTHER = (
+    Setting(name="cap 64, ways of 5 ms more or less", jitter_seconds=0.005, provider=_hidden(cap=64, seed=340)),
+    Setting(
+        name="40 requests/s, ways of 5 ms more or less",
+        jitter_seconds=0.005,
+        provider=_hidden(**_per_second(40, 40), seed=350),
+    ),
+    Setting(
+        name="cap 96, 24, 96, ways of 5 ms more or less",
+        jitter_seconds=0.005,
+        provider=_hidden(**_falling(96, 24, 96, (800, 1400)), seed=360),
+    ),
     Setting(name="no limit", calls=5000, provider=_hidden(seed=300)),
     Setting(name="slower above 48", calls=3000, provider=_hidden(knee=48, seed=310)),
     Setting(name="300 requests in each 20 s", calls=1500, provider=_hidden(requests_per_minute=900, window_seconds=20)),
@@ -245,8 +261,11 @@ def calls_of(setting: Setting, strategy: str) -> list[Call]:
 
 
 def score(setting: Setting, strategy: str, seed: int) -> Score:
+    if strategy == AS_WRITTEN:
+        setting = replace(setting, calls=ITS_ITEMS)
     chosen = replace(setting.provider, seed=setting.provider.seed + seed)
-    went: Drive = drive(Provider(chosen), STRATEGIES[strategy](setting.processes), calls_of(setting, strategy), seed)
+    sender, calls = STRATEGIES[strategy](setting.processes), calls_of(setting, strategy)
+    went = drive(Provider(chosen), sender, calls, seed, jitter_seconds=setting.jitter_seconds)
     ideal = oracle_seconds(Provider(chosen), setting.tokens())
     return Score(went.seconds / ideal, went.sends / setting.calls - 1, went.least_share)
 
@@ -282,7 +301,29 @@ def _title(setting: Setting) -> str:
     return f"{setting.name}: {setting.calls:,} calls" + (f"; at most {told}" if told else "")
 
 
+def _table(name: str) -> Iterator[str]:
+    """A row for each setting, a column for each strategy: mean of the seeds, and what was wasted."""
+    yield "| " + " | ".join([name, "calls", *STRATEGIES]) + " |"
+    yield "|---|---:|" + "---:|" * len(STRATEGIES)
+    row: list[str] = []
+    for setting, strategy, found in scores(SETS[name], tuple(STRATEGIES)):
+        times, wasted = (statistics.mean(getattr(each, what) for each in found) for what in ("times", "wasted"))
+        cell = f"{times:.2f}" + (f", {wasted:.1%}" if wasted else "")
+        row.append(f"**{cell}**" if strategy == OURS else cell)
+        if len(row) == len(STRATEGIES):
+            yield "| " + " | ".join([setting.name, f"{setting.calls:,}", *row]) + " |"
+            row.clear()
+
+
+def pages(names: Sequence[str]) -> int:
+    for name in names or SETS:
+        print("\n".join(_table(name)), flush=True)
+    return 0
+
+
 def main(names: Sequence[str]) -> int:
+    if names and names[0] == "pages":
+        return pages(names[1:])
     for name in names or SETS:
         print(f"\n{name.upper()}{'':31} x mean   worst    wasted % mean   worst")
         before = None

@@ -145,7 +145,8 @@ def oracle_seconds(provider: Provider, calls: Sequence[int], ids: Sequence[int] 
     """Seconds until the last of these calls is answered, for a client that knows all limits and is never refused.
 
     `calls` are the tokens of each, in the order in which they are sent, and a call's id is its place, if no others are
-    given. Each is sent as soon as it would be taken. Above the knee more at once only wait for one another, so that it stays below.
+    given. Each is sent as soon as it would be taken. Above the knee more at once only wait for one another, so that it
+    stays below.
     """
     provider = Provider(provider.chosen)
     knee = provider.chosen.knee or math.inf

@@ -22,7 +22,7 @@ from shoal.slots.broker import Broker
 from shoal.slots.control import Control
 from shoal.slots.lease import End, Holder, Outcome
 
-#: Seconds from a client to the provider, and as many back.
+#: Seconds from a client to the provider, and as many back, at least.
 NETWORK_SECONDS = 0.0005
 #: Nothing here takes as long, unless it never ends.
 LONGEST_SECONDS = 50_000.0
@@ -190,12 +190,16 @@ class Drive:
 class _Driver:
     """Lets one thing happen after another."""
 
-    def __init__(self, provider: Provider, sender: Sender, calls: Sequence[Call], seed: int) -> None:
+    def __init__(
+        self, provider: Provider, sender: Sender, calls: Sequence[Call], seed: int, jitter_seconds: float
+    ) -> None:
         self._provider = provider
         self._sender = sender
         self._order = count()
         self._events: list[tuple[float, int, Any, tuple[Any, ...]]] = []
         self._draws = Draws(derive(seed, "retries"))
+        self._jitter_seconds = jitter_seconds
+        self._ways = Draws(derive(seed, "ways"))
         self._left = Counter(call.process for call in calls)
         self._answered = Counter(dict.fromkeys(self._left, 0))
         self._least_share: float | None = None
@@ -227,11 +231,17 @@ class _Driver:
 
     def _depart(self, call: Call, sent: Any) -> None:
         self._sends += 1
-        self._later(self._now + NETWORK_SECONDS, self._arrive, call, sent, self._now)
+        self._later(self._now + self._way(), self._arrive, call, sent, self._now)
+
+    def _way(self) -> float:
+        """Seconds from a client to the provider, or back."""
+        if not self._jitter_seconds:
+            return NETWORK_SECONDS
+        return NETWORK_SECONDS - self._jitter_seconds * math.log(1 - self._ways.random())
 
     def _arrive(self, call: Call, sent: Any, since: float) -> None:
         reply = self._provider.arrive(self._now, call.id, call.tokens)
-        at = reply.at_seconds + NETWORK_SECONDS
+        at = reply.at_seconds + self._way()
         self._later(at, self._hear, call, sent, outcome_of(reply, call, at - since))
 
     def _hear(self, call: Call, sent: Any, outcome: Outcome) -> None:
@@ -257,9 +267,11 @@ class _Driver:
             self._least_share = min(counts) / (sum(counts) / len(counts))
 
 
-def drive(provider: Provider, sender: Sender, calls: Sequence[Call], seed: int) -> Drive:
-    """Send all of these calls, until each is answered."""
-    return _Driver(provider, sender, calls, seed).drive()
+def drive(
+    provider: Provider, sender: Sender, calls: Sequence[Call], seed: int, *, jitter_seconds: float = 0.0
+) -> Drive:
+    """Send all of these calls, until each is answered; each way takes longer by a random time with this mean."""
+    return _Driver(provider, sender, calls, seed, jitter_seconds).drive()
 
 
 def outcome_of(reply: Reply, call: Call, seconds: float) -> Outcome:

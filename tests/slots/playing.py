@@ -91,12 +91,19 @@ def provider(**settings: Any) -> RehearsalSettings:
     return RehearsalSettings(**{"headers": "retry-after", **usual, **settings})
 
 
-def play(count: int, *, control: Adaptive | None = None, tokens: list[int] | None = None, **settings: Any) -> Played:
-    """Sends so many calls, as fast as they are allowed."""
+def play(
+    count: int,
+    *,
+    control: Adaptive | None = None,
+    tokens: list[int] | None = None,
+    jitter_seconds: float = 0.0,
+    **settings: Any,
+) -> Played:
+    """Sends so many calls, as fast as they are allowed; with jitter they overtake one another."""
     sizes = tokens or [TOKENS] * count
     chosen = provider(**settings)
     control = control or Adaptive()
     watched = Watched(control)
     calls = [Call(each, sizes[each]) for each in range(count)]
-    seconds = drive(Provider(chosen), Alone(watched), calls, seed=3).seconds
+    seconds = drive(Provider(chosen), Alone(watched), calls, seed=3, jitter_seconds=jitter_seconds).seconds
     return Played(control, watched, seconds, oracle_seconds(Provider(chosen), sizes))

@@ -68,7 +68,7 @@ def test_a_cap_that_rose_is_found() -> None:
 def test_a_cap_that_fell_costs_a_few_refusals_beyond_what_was_under_way() -> None:
     played = play(2500, cap=96, changes=(Change("cap", 24, after_answers=800),))
     assert played.learned.in_flight == pytest.approx(24, abs=1)
-    assert played.refusals < 50
+    assert played.refusals < 60
     assert played.times < 1.1
 
 
@@ -113,6 +113,21 @@ def test_a_cap_is_not_taken_for_a_rate() -> None:
     learned = play(3000, cap=64, changes=(Change("cap", 24, after_answers=800),)).learned
     assert learned.requests is None
     assert learned.tokens is None
+
+
+@pytest.mark.parametrize("jitter", [0.001, 0.005])
+def test_calls_that_overtake_one_another_do_not_make_a_cap_a_rate(jitter: float) -> None:
+    played = play(2000, cap=64, jitter_seconds=jitter)
+    assert played.learned.requests is None
+    assert played.learned.in_flight == pytest.approx(64, abs=3)
+    assert played.times < 1.1
+
+
+def test_what_was_taken_for_a_rate_is_seen_to_be_a_cap_after_all() -> None:
+    wrong = Learned(in_flight=200, refusal_seconds=0.02, answer_seconds=0.4, requests=LearnedRate(60 * 500.0, 100.0))
+    played = play(4000, control=Adaptive(wrong), cap=40)
+    assert played.learned.requests is None
+    assert played.learned.in_flight == pytest.approx(40, abs=1)
 
 
 def test_a_token_rate_is_told_from_a_request_rate() -> None:
@@ -336,4 +351,4 @@ def test_after_whatever_happened_something_may_begin_before_long(
         assert wait < math.inf
         waited += wait
         chaos.now += wait
-        assert waited <= 60, chaos.adaptive.look(chaos.now)
+        assert waited <= 30, chaos.adaptive.look(chaos.now)

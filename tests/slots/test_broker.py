@@ -406,6 +406,14 @@ def test_a_look_tells_who_holds_and_who_waits_for_how_long() -> None:
     assert other.holders == ()
 
 
+def test_the_oldest_claim_is_told_of_also_where_another_was_let_to_the_front() -> None:
+    table = Table(one=0)
+    a = table.holder("a")
+    table.ask(a)
+    table.broker.ask(a, 99, ONE, 0, 4.0, first=True)
+    assert table.broker.look(5.0, pid=7, since=1.0).pools[0].holders[0].oldest_wait_seconds == 5.0
+
+
 def test_a_look_shows_the_backoffs_that_are_due_first_and_how_many_there_are() -> None:
     table = Table(one=1)
     a = table.holder("a")

@@ -56,6 +56,17 @@ def test_a_refused_call_was_never_in_work_for_those_after_it() -> None:
     assert evidence.held == 2
 
 
+def test_calls_that_began_together_may_have_come_in_in_any_order() -> None:
+    """Of 32 that were sent at once, 8 are refused: 24 were let in, whichever they are."""
+    evidence = Evidence()
+    sent = [evidence.begin(0.0, 100) for _ in range(32)]
+    levels = []
+    for place in (12, 2, 1, 30, 5, 31, 20, 7):
+        list(evidence.refused(sent[place], 0.02))
+        levels.append(sent[place].level)
+    assert levels == [32, 31, 30, 29, 28, 27, 26, 25]
+
+
 def test_a_mark_counts_what_was_let_in_before_a_refusal() -> None:
     evidence = Evidence()
     for _ in range(3):

@@ -138,7 +138,7 @@ def test_warnings_say_what_is_wrong_and_what_to_do() -> None:
     assert "97% busy (more than 90% for 10 s)" in cpu
     assert "more cores" in cpu
     assert "91% full (more than 85%)" in memory
-    assert "no further simulation" in memory
+    assert "Run fewer simulations" in memory
     assert "25% of the calls" in failures
     assert "shoal doctor" in failures
 

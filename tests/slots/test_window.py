@@ -37,7 +37,7 @@ class Server:
             sent = self.under_way.pop(0)
             if self.evidence.answered(sent, ANSWER_SECONDS):
                 self.window.let_in(sent, self.now)
-            self.window.answered(self.now)
+            self.window.answered(sent, self.now)
 
     def refuse(self, sent: Sent) -> bool:
         self.under_way.remove(sent)

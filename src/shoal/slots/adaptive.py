@@ -24,6 +24,8 @@ LARGER, AS_LARGE = 1.25, 1.1
 GUESS = 0.5
 #: Room above what a rate needs in flight.
 ROOM = 2.0
+#: Refusals in a row, all with the same number in flight, that make a rate a window after all; of few that says nothing.
+SAME, FEW = 5, 3
 #: Refusals in a row after which nothing is tried for a while; how long at first, doubling, and at most.
 IN_A_ROW, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 4, 0.1, 10.0
 
@@ -53,6 +55,7 @@ class Adaptive:
         self._outage = Outage()
         self._paces: dict[Unit, Pace] = {}
         self._marks: deque[Mark] = deque(maxlen=MARKS)
+        self._levels: deque[int] = deque(maxlen=SAME)
         self._refused_in_a_row = 0
         self._refused_at = -math.inf
         self._pause_until = -math.inf
@@ -112,7 +115,7 @@ class Adaptive:
         if self._evidence.answered(sent, outcome.seconds):
             self._let_in(sent, now)
         self._hear(sent)
-        self._window.answered(now)
+        self._window.answered(sent, now)
         for pace in self._paces.values():
             pace.creep(now)
 
@@ -147,7 +150,9 @@ class Adaptive:
             self._refused_in_a_row += 1
             self._refused_at = now
         unit = self._unit(outcome.end)
-        if unit is None:
+        if unit is not None and outcome.end is End.LIMITED and self._is_wall(sent):
+            self._stop_pacing(sent, now)
+        elif unit is None:
             if self._window.refused(sent, now) and outcome.end is not End.CONCURRENCY:
                 self._pace_by(self._likely_unit(None), now)
         else:
@@ -179,6 +184,19 @@ class Adaptive:
         if pace is None or (pace.is_contradicted and pace.is_published):
             self._pace_by(unit, now)
 
+    def _is_wall(self, sent: Sent) -> bool:
+        """Whether calls are refused at one level again and again; at a rate, they are refused at any."""
+        self._levels.append(sent.level)
+        low, high = min(self._levels), max(self._levels)
+        return len(self._levels) == SAME and high - low <= 1 and low > FEW
+
+    def _stop_pacing(self, sent: Sent, now: float) -> None:
+        self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
+        self._window.gone(sent)
+        self._window.be_the_limit(min(self._levels), now)
+        self._levels.clear()
+        self._marks.clear()
+
     def _pace_by(self, unit: Unit, now: float) -> None:
         """From now on, so much per time; what was hidden was this and nothing else."""
         published = self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
@@ -189,6 +207,7 @@ class Adaptive:
         burst = max(self._burst(unit, rate), size)
         pace = self._paces[unit] = Pace(unit, rate, now, burst=burst, is_measured=measured is not None)
         pace.is_contradicted = is_contradicted
+        self._levels.clear()
         self._window.give_way(ROOM * rate / size * self._evidence.round_trip)
 
     def _guess(self, unit: Unit, now: float) -> float:

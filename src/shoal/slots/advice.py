@@ -57,8 +57,8 @@ class Need:
     worlds: int = 1
     #: Whether it asks language models.
     asks: bool = True
-    #: Calls that it makes at once, at most.
-    max_workers: int = 64
+    #: Calls that it makes at once, at most; None: as many as have somebody to make them.
+    max_workers: int | None = None
 
     @property
     def turns(self) -> int:
@@ -66,7 +66,8 @@ class Need:
 
     @property
     def calls_at_once(self) -> int:
-        return min(self.max_workers, self.people * self.worlds)
+        acting = self.people * self.worlds
+        return acting if self.max_workers is None else min(self.max_workers, acting)
 
     @property
     def memory_bytes(self) -> int:
@@ -230,8 +231,9 @@ def _changes(simulations: list[Bound], calls: list[Bound], need: Need) -> Iterat
         for bound in bounds:
             if bound.remedy and bound.count <= NEAR * bounds[0].count:
                 yield bound.remedy
-    if need.asks and not few and need.max_workers < PLENTY_OF_CALLS and need.people * need.worlds > need.max_workers:
-        yield f"raise max_workers from {need.max_workers:,}: the machine bears more, if the server does too"
+    bound = need.max_workers
+    if need.asks and not few and bound is not None and need.calls_at_once == bound < PLENTY_OF_CALLS:
+        yield f"leave max_workers ({bound:,}) out: the machine bears more, and what the server bears is learned"
 
 
 def _problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[str]:

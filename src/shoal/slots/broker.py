@@ -349,7 +349,8 @@ class Broker:
         found: dict[tuple[Pool, Holder], float] = {}
         for gate in self._busy:
             for holder, line in gate.lines.items():
-                asked_at = next(iter(line.claims.values())).asked_at
+                # Not the first of them: who was refused comes back to the front.
+                asked_at = min(claim.asked_at for claim in line.claims.values())
                 for pool in gate.pools:
                     found[pool, holder] = min(asked_at, found.get((pool, holder), math.inf))
         return found

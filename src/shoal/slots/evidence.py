@@ -16,6 +16,8 @@ PROOF_REFUSALS = 3.0
 PROOF_SECONDS = 0.005
 #: A call that began before a refused one by less than this share of the time a refusal takes may be refused yet.
 ORDER_SHARE = 0.25
+#: Calls that began within so many seconds may come in in any order.
+TOGETHER_SECONDS = 0.001
 #: How fast means follow: answers vary much, refusals little.
 _ANSWER_GAIN, _REFUSAL_GAIN = 0.05, 0.2
 
@@ -118,9 +120,13 @@ class Evidence:
         self._refused_total += sent.tokens
         yield from self._proven_before(sent.at - ORDER_SHARE * self.refusal_seconds)
         for later in self._unproven:
-            if later.calls > sent.calls:
-                # The refused one was never in work, so those after it were one fewer.
-                later.level -= 1
+            if later.ended or later.calls < sent.calls:
+                continue
+            if later.at <= sent.at + TOGETHER_SECONDS:
+                # It may have come in first.
+                sent.level += 1
+            # The refused one was never in work, so those after it were one fewer.
+            later.level -= 1
 
     def mark(self, sent: Sent) -> Mark:
         """What had been let in before a call that was refused."""

@@ -100,7 +100,8 @@ class Pace:
         return self._level
 
     def take(self, now: float, tokens: int) -> None:
-        self._level = self.level(now) - self.unit.cost(tokens)
+        # More than the bucket holds is let through when it is full, and nobody waits for ever afterwards.
+        self._level = max(self.level(now) - self.unit.cost(tokens), -self.rate * LONGEST_WAIT_SECONDS)
 
     def creep(self, now: float) -> None:
         """Grow a little, if it is this rate that calls wait for."""

@@ -200,8 +200,8 @@ def _in_words(kind: Kind, share: float) -> str:
             )
         case Kind.MEMORY:
             return (
-                f"memory is {share:.0%} full (more than {above}), so fewer calls are made at once and no further "
-                "simulation is started. Run fewer side by side, end other programs, or raise the container's limit."
+                f"memory is {share:.0%} full (more than {above}), so fewer calls are made at once. Run fewer "
+                "simulations side by side, end other programs, or raise the container's limit."
             )
         case Kind.FAILURES:
             return (

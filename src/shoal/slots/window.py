@@ -12,7 +12,7 @@ import math
 from enum import Enum
 
 from shoal.slots.evidence import Evidence, Sent
-from shoal.slots.knee import Knee
+from shoal.slots.plateau import Plateau
 
 #: Calls in flight before anything is known.
 START = 32
@@ -27,14 +27,11 @@ PROBES = 3
 #: may well go up again.
 FIRST_PROBE, LAST_PROBE, LAST_PROBE_FALLEN = 2.0, 16.0, 2.5
 #: Round trips until a server that was full is tried again: at first, and at most.
-FIRST_KNEE, LAST_KNEE = 32.0, 256.0
+FIRST_PLATEAU, LAST_PLATEAU = 32.0, 256.0
 #: Below this share of the highest wall seen it counts as having come down.
 FALLEN_SHARE = 0.7
 #: With fewer waiting than this, one call more would not help, and its refusal would only delay the end.
 PROBE_WAITING = 8
-#: A refusal this near below the wall, after something was let in, is the wall itself, found more precisely: calls overtake
-#: one another on their way. So often, until there was a probe in between; then it is something else.
-NEAR, NUDGES = 0.08, 4
 #: How often something may be refused below the wall, and then something let in again, until it is taken for a rate.
 BREAKS = 2
 #: What is left of the window when a server says that it has too much to do.
@@ -59,7 +56,7 @@ _TESTING = (Mode.DOUBTING, Mode.FALLEN)
 class Window:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._knee = Knee()
+        self._plateau = Plateau()
         self.limit = float(START)
         self.mode = Mode.RISING
         #: The highest wall that was seen; 0: none.
@@ -69,15 +66,14 @@ class Window:
         #: Calls that began before this say nothing new.
         self._reacted_at = -math.inf
         self._breaks = 0
-        self._nudges = 0
-        #: Whether something was let in that began after the last refusal.
-        self._is_open = True
-        self._knees = 0
+        self._plateaus = 0
         #: When something was last tried beyond the wall, and how many round trips later it is tried again.
         self._probed_at = -math.inf
         self._trips = 0.0
         self._probe: Sent | None = None
         self._beyond = 0
+        #: Calls in flight beyond the wall.
+        self._extra: set[Sent] = set()
         self._test: Sent | None = None
 
     def start_at(self, limit: float, *, is_wall: bool) -> None:
@@ -104,13 +100,15 @@ class Window:
     def begin(self, sent: Sent) -> None:
         if self.mode in _TESTING:
             self._test = sent
-        elif sent.level > int(self.limit) + self._beyond:
+            return
+        if sent.level > int(self.limit):
+            self._extra.add(sent)
+        if sent.level > int(self.limit) + self._beyond:
             self._probe = sent
 
     # what calls say
 
     def let_in(self, sent: Sent, now: float) -> None:
-        self._is_open |= sent.at > self._reacted_at
         if sent is self._test:
             self._test = None
             # Meanwhile others have ended: not all at once again, one by one.
@@ -123,25 +121,27 @@ class Window:
             if self._beyond >= PROBES:
                 self._rise(self.limit + self._beyond)
 
-    def answered(self, now: float) -> None:
+    def answered(self, sent: Sent, now: float) -> None:
+        self.gone(sent)
         if self.mode is not Mode.RISING or self._evidence.held + 1 < USED_SHARE * self.limit - 1:
             return
-        self.limit += SUSPECT_RISE if self._breaks or self._knees else RISE
+        self.limit += SUSPECT_RISE if self._breaks or self._plateaus else RISE
         if self.limit >= self._wall - 1:
             self._hold(self._wall, now)
-            self._knee.restart()
-        elif (enough := self._knee.answered(self.limit, now)) is not None:
+            self._plateau.restart()
+        elif (enough := self._plateau.answered(self.limit, now)) is not None:
             self.highest = max(self.highest, enough)
             self._hold(enough + 1, now)
             self._look_again_later()
 
     def _look_again_later(self) -> None:
         """A server that queues lets every probe in, so what comes after one is a whole new rise: seldom."""
-        self._knees += 1
-        self._trips = min(FIRST_KNEE * 2 ** (self._knees - 1), LAST_KNEE)
+        self._plateaus += 1
+        self._trips = min(FIRST_PLATEAU * 2 ** (self._plateaus - 1), LAST_PLATEAU)
 
     def gone(self, sent: Sent) -> None:
-        """Ended without saying anything."""
+        """Ended, whatever it said."""
+        self._extra.discard(sent)
         if sent is self._test:
             self._test = None
         if sent is self._probe:
@@ -167,15 +167,15 @@ class Window:
     def refused(self, sent: Sent, now: float) -> bool:
         """Whether this looks like a rate, and not like a window."""
         is_news = sent.at > self._reacted_at
-        is_probe = sent is self._probe or (is_news and self.mode is Mode.HOLDING and sent.level > int(self.limit))
+        # Calls overtake one another: one that is refused may have lost its place to one beyond that began after it.
+        is_beyond = self.mode is Mode.HOLDING and any(extra.at >= sent.at for extra in self._extra)
         self.gone(sent)
-        if is_probe:
+        if is_beyond:
             self._failed_probe(now)
         elif is_news:
             self._find_wall(sent, now)
         elif self.mode is not Mode.FALLEN:
             self.limit = min(self.limit, max(1, sent.level - 1))
-        self._is_open = False
         return self._breaks >= BREAKS
 
     def _find_wall(self, sent: Sent, now: float) -> None:
@@ -187,11 +187,8 @@ class Window:
         elif self.mode is Mode.RISING and self._wall == math.inf:
             self.highest = max(self.highest, sent.level - 1)
             self._hold(sent.level, now)
-            self._knee.restart()
-            self._knees = 0
-        elif self._is_open and self._nudges < NUDGES and sent.level >= (1 - NEAR) * self.limit - 1:
-            self._nudges += 1
-            self.limit = max(1.0, self.limit - 1)
+            self._plateau.restart()
+            self._plateaus = 0
         else:
             self._breaks += 1
             self.limit = max(1, sent.level - 1)
@@ -201,8 +198,9 @@ class Window:
         has_fallen = self.limit < FALLEN_SHARE * self.highest
         self._trips = min(self._trips * 2, LAST_PROBE_FALLEN if has_fallen else LAST_PROBE)
         self._probed_at = now
-        self._breaks = self._nudges = 0
+        self._breaks = 0
         self._beyond = 0
+        self._probe = None
         self._reacted_at = now
 
     def _hold(self, wall: float, now: float) -> None:
@@ -217,6 +215,11 @@ class Window:
         self._beyond = 0
         self._wall = math.inf
         self.mode = Mode.RISING
+
+    def be_the_limit(self, level: int, now: float) -> None:
+        """It was no rate after all: calls are refused at this level, again and again."""
+        self.highest = max(self.highest, level - 1)
+        self._hold(level, now)
 
     def give_way(self, limit: float) -> None:
         """It was a rate: this window is not what limits."""

@@ -4,57 +4,59 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.slots.knee import Knee
+from shoal.slots.plateau import Plateau
 
 
-def rise(knee: Knee, most_per_second: float, *, first: int = 32, rounds: int = 8, now: float = 0.0) -> float | None:
+def rise(
+    plateau: Plateau, most_per_second: float, *, first: int = 32, rounds: int = 8, now: float = 0.0
+) -> float | None:
     """Rounds with twice as many in flight each, of a server that takes a second and gives so many answers at most."""
     in_flight = first
     for _ in range(rounds):
         for _ in range(in_flight):
             now += 1 / min(in_flight, most_per_second)
-            if (enough := knee.answered(in_flight, now)) is not None:
+            if (enough := plateau.answered(in_flight, now)) is not None:
                 return enough
         in_flight *= 2
     return None
 
 
 def test_a_server_that_gives_ever_more_is_not_full() -> None:
-    assert rise(Knee(), 1e9) is None
+    assert rise(Plateau(), 1e9) is None
 
 
 @pytest.mark.parametrize("most", [20, 70, 200])
 def test_the_knee_is_where_almost_everything_is_reached_that_can_be(most: int) -> None:
-    enough = rise(Knee(), most)
+    enough = rise(Plateau(), most)
     assert enough is not None
     assert most * 0.9 <= enough <= max(most * 2, 32)
 
 
 def test_a_server_that_gets_slowly_fuller_is_not_full() -> None:
     """Twice the calls still bring half as many more answers."""
-    knee, now = Knee(), 0.0
+    plateau, now = Plateau(), 0.0
     for step in range(8):
         in_flight = 32 * 2**step
         for _ in range(in_flight):
             now += 1 / (32 * 1.5**step)
-            assert knee.answered(in_flight, now) is None
+            assert plateau.answered(in_flight, now) is None
 
 
 def test_a_next_rise_is_compared_with_what_was_found() -> None:
     """So that it ends sooner than the first."""
-    knee = Knee()
-    enough = rise(knee, 70)
+    plateau = Plateau()
+    enough = rise(plateau, 70)
     assert enough is not None
-    assert rise(knee, 70, first=2 * int(enough), rounds=3, now=1000.0) == enough
+    assert rise(plateau, 70, first=2 * int(enough), rounds=3, now=1000.0) == enough
 
 
 def test_what_is_known_can_be_forgotten() -> None:
-    knee = Knee()
-    rise(knee, 70)
-    knee.restart()
-    assert rise(knee, 1e9, now=1000.0) is None
+    plateau = Plateau()
+    rise(plateau, 70)
+    plateau.restart()
+    assert rise(plateau, 1e9, now=1000.0) is None
 
 
 def test_answers_at_the_same_moment_are_no_speed() -> None:
-    knee = Knee()
-    assert all(knee.answered(4, 1.0) is None for _ in range(100))
+    plateau = Plateau()
+    assert all(plateau.answered(4, 1.0) is None for _ in range(100))

@@ -21,7 +21,7 @@ class Round(NamedTuple):
     per_second: float
 
 
-class Knee:
+class Plateau:
     def __init__(self) -> None:
         self._rounds: list[Round] = []
         self._answers = 0
