@@ -55,7 +55,7 @@ def test_json_begins_with_what_is_recommended(folder: Path) -> None:
 
 def test_a_scenario_says_what_is_needed(folder: Path) -> None:
     (recommended,) = as_json("small.yaml")["recommended"]
-    assert recommended["need"] == {"people": 20, "rounds": 5, "worlds": 2, "asks": False, "max_workers": 64}
+    assert recommended["need"] == {"people": 20, "rounds": 5, "worlds": 2, "asks": False, "max_workers": None}
     shown = call("doctor", "small.yaml").stdout
     assert "small: people 20, rounds 5, worlds 2" in " ".join(shown.split())
 

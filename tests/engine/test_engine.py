@@ -158,6 +158,29 @@ async def test_a_decision_that_ignores_being_cancelled_holds_no_round_and_no_slo
     await asyncio.gather(*(asyncio.all_tasks() - before))
 
 
+async def test_a_decision_without_a_deadline_is_cancelled_when_the_run_is_stopped(tmp_path: Path) -> None:
+    stop, cancelled = asyncio.Event(), list[int]()
+
+    class Patient(Mind):
+        outside = True
+
+        def deadline(self, agent: int, seconds: float) -> float | None:
+            return None
+
+        async def decide(self, observation: Observation) -> Decision:
+            stop.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(observation.agent)
+                raise
+            return Decision()
+
+    with pytest.raises(Stopped):
+        await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Patient(), stop=stop)
+    assert sorted(cancelled) == [0, 1]
+
+
 async def test_no_task_is_left_behind_by_timeouts(tmp_path: Path) -> None:
     class Hanging(Mind):
         outside = True

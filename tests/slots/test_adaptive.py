@@ -308,7 +308,8 @@ LEARNED = st.none() | st.builds(
     Learned,
     in_flight=st.integers(1, 500),
     is_wall=st.booleans(),
-    requests=st.none() | st.builds(LearnedRate, st.floats(1.0, 1e5), st.floats(1.0, 1e5)),
+    # Of a limit that is known to be lower, one would have to wait longer.
+    requests=st.none() | st.builds(LearnedRate, st.floats(6.0, 1e5), st.floats(1.0, 1e5)),
 )
 
 

@@ -183,6 +183,22 @@ def test_an_overload_takes_a_part_once(server: Server) -> None:
     assert server.window.limit == START * EASED
 
 
+def test_after_many_overloads_it_comes_back_to_where_it_was(server: Server) -> None:
+    for _ in range(6):
+        server.fill()
+        server.now += 1
+        server.window.ease(server.send(), server.now + 0.5)
+        server.now += 1
+        while server.under_way:
+            server.evidence.lost(server.under_way.pop())
+    assert server.window.limit < START / 3
+    for _ in range(60):
+        server.fill()
+        server.now += 0.1
+        server.answer(len(server.under_way))
+    assert server.window.limit == START
+
+
 def test_after_an_outage_it_comes_back_to_where_it_was(server: Server) -> None:
     server.window.start_at(100, is_wall=True)
     server.window.restart()

@@ -25,6 +25,8 @@ RUNS = Path("runs")
 _INTENDED = "shoal.cli.intended"
 _PATH = click.Path(path_type=Path)
 _LABEL_WIDTH = 12
+#: Bounds of calls that are no matter of the server.
+_OF_THE_MACHINE = frozenset(("cores", "open files", "memory"))
 Line = tuple[str, Text]
 
 
@@ -208,7 +210,7 @@ def _of_advice(found: Findings, name: str) -> Iterator[Line]:
 
 def _needed(need: Need, name: str) -> str:
     size = f"people {need.people:,}, rounds {need.rounds:,}, worlds {need.worlds}"
-    minds = f"language models, {need.calls_at_once:,} calls at once" if need.asks else "no language model"
+    minds = f"language models, up to {need.calls_at_once:,} calls at once" if need.asks else "no language model"
     return f"{name or 'runs'}: {size}, {minds}"
 
 
@@ -216,7 +218,7 @@ def _recommended(need: Need, advice: Advice, found: Findings) -> Iterator[Line]:
     yield "simulations", _bound(advice.simulations, "side by side")
     if need.asks:
         yield "calls", _bound(advice.calls, "at once, all together")
-        if not any(each.allowance for each in found.endpoints):
+        if all(bound.what in _OF_THE_MACHINE for bound in advice.calls):
             yield "", Text("the server's own limit is not known, and often lower: runs find it by themselves", "dim")
 
 

@@ -24,7 +24,7 @@ def intended(path: Path, model: str | None) -> Subject:
         rounds=scenario.rounds,
         worlds=len(scenario.worlds),
         asks=isinstance(mind, LanguageSettings),
-        max_workers=scenario.workers,
+        max_workers=scenario.max_workers,
     )
     return Subject(scenario.name, (need,), _models(mind) if isinstance(mind, LanguageSettings) else ())
 

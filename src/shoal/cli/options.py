@@ -56,7 +56,7 @@ def outside_options(command: F) -> F:
         "--parallel",
         type=click.IntRange(min=1),
         metavar="N",
-        help="At most N agents act at once, over all runs that are given this.",
+        help="At most N agents act at once, over all runs with this option; `shoal limits --parallel` changes it.",
     )
     @wraps(command)
     def budgeted(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
@@ -72,7 +72,10 @@ def outside_options(command: F) -> F:
 _SHORTCUTS = {
     "seed": (click.IntRange(min=0), "Other random draws; everything drawn at random follows from it."),
     "rounds": (click.IntRange(min=1), "How many rounds to run."),
-    "max_workers": (click.IntRange(min=1), "Decisions made at once, at most; the history does not depend on it."),
+    "max_workers": (
+        click.IntRange(min=1),
+        "Decisions that this run makes at once, at most; by default it finds out how many are allowed.",
+    ),
 }
 
 

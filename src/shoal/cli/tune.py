@@ -77,9 +77,16 @@ class _Wishes:
 def _wishes(command: F) -> F:
     """Everything that can be said about how to measure, as one value."""
 
-    @click.option("--up-to", type=click.IntRange(min=1), default=256, show_default=True, metavar="N", help="At once.")
     @click.option(
-        "--seconds", type=click.FloatRange(min=1), default=180.0, show_default=True, metavar="N", help="In all."
+        "--up-to", type=click.IntRange(min=1), default=256, show_default=True, metavar="N", help="At most N at once."
+    )
+    @click.option(
+        "--seconds",
+        type=click.FloatRange(min=1),
+        default=180.0,
+        show_default=True,
+        metavar="N",
+        help="For all of it, at most.",
     )
     @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before it.")
     @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")

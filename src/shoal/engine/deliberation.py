@@ -169,8 +169,10 @@ class Deliberation:
 
     async def _within_deadline(self, observation: Observation) -> Decision:
         """A decision that misses its deadline is cancelled but not waited for: it may not heed being cancelled."""
-        task = asyncio.create_task(self._attempt(observation))
         deadline_seconds = self._mind.deadline(observation.agent, self._deadline_seconds)
+        if deadline_seconds is None:
+            return await self._attempt(observation)
+        task = asyncio.create_task(self._attempt(observation))
         try:
             done, _ = await asyncio.wait({task}, timeout=deadline_seconds)
         except asyncio.CancelledError:
@@ -181,7 +183,7 @@ class Deliberation:
         self._abandoned.add(task)
         task.add_done_callback(self._abandoned.discard)
         task.cancel()
-        return Decision.timed_out(deadline_seconds or self._deadline_seconds)
+        return Decision.timed_out(deadline_seconds)
 
     async def _attempt(self, observation: Observation) -> Decision:
         try:

@@ -107,6 +107,7 @@ class Budgeted:
         try:
             answer = await self._inner.answer(question)
             self._charge(question, answer)
+            self._estimate(question).learn(question, answer.usage)
             return answer
         finally:
             self._under_way.add(claim, -1)
@@ -116,7 +117,9 @@ class Budgeted:
         self._spending.charge(question.model, answer.usage)
         self._spending.cut_off += answer.finish == "length"
         self._spending.refused += answer.finish == "refused"
-        self._estimates.setdefault(question.model, Estimate()).learn(question, answer.usage)
+
+    def _estimate(self, question: Question) -> Estimate:
+        return self._estimates.setdefault(question.model, Estimate())
 
     async def _set_aside(self, question: Question) -> Claim:
         # Those who wait are served in turn, so that calls under way run out and the budget is seen to be reached.
@@ -155,7 +158,7 @@ class Budgeted:
                 return
 
     def _claim(self, question: Question) -> Claim:
-        usage = self._estimates.setdefault(question.model, Estimate()).usage(question)
+        usage = self._estimate(question).usage(question)
         price = self._spending.price(question.model)
         return Claim(1, usage.input + usage.output, price.of(usage) if price else 0.0)
 

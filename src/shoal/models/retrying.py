@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
 from typing import NamedTuple, Protocol
 
 from shoal.models.limited import AttemptFailed, Limit
@@ -108,7 +107,7 @@ class Retrying:
         self._clock = clock or RealClock()
 
     async def answer(self, question: Question) -> Answer:
-        failures: Counter[Kind] = Counter()
+        failures: list[Kind] = []
         # What counts is working and backing off, and not waiting for a slot, which may take long in a large crowd.
         taken_seconds = 0.0
         while True:
@@ -118,16 +117,16 @@ class Retrying:
             except ModelFailed as failed:
                 failure = failed.failure
                 taken_seconds += failed.seconds if isinstance(failed, AttemptFailed) else self._clock.now() - began
-            failures[failure.kind] += 1
+            failures.append(failure.kind)
             taken_seconds += await self._wait(question, failure, failures, taken_seconds)
 
-    async def _wait(self, question: Question, failure: Failure, failures: Counter[Kind], taken_seconds: float) -> float:
+    async def _wait(self, question: Question, failure: Failure, failures: list[Kind], taken_seconds: float) -> float:
         """Wait for the next attempt, and say how long; or raise if there is to be none."""
         self._spending.failures[failure.kind] += 1
         left = self._deadline_seconds * BEGIN_SHARE - taken_seconds
-        attempt = failures.total()
+        attempt = len(failures)
         draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
-        seconds = decide(failure, failures[failure.kind], left, draw).seconds
+        seconds = decide(failure, failures.count(failure.kind), left, draw).seconds
         if seconds is None:
             self._spending.unanswered[failure.kind] += 1
             _log.warning("%s: given up after %d attempts: %s: %s", question.key, attempt, failure.kind, failure.text)

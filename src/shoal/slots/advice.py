@@ -231,9 +231,9 @@ def _changes(simulations: list[Bound], calls: list[Bound], need: Need) -> Iterat
         for bound in bounds:
             if bound.remedy and bound.count <= NEAR * bounds[0].count:
                 yield bound.remedy
-    bound = need.max_workers
-    if need.asks and not few and bound is not None and need.calls_at_once == bound < PLENTY_OF_CALLS:
-        yield f"leave max_workers ({bound:,}) out: the machine bears more, and what the server bears is learned"
+    most = need.max_workers
+    if need.asks and not few and most is not None and need.calls_at_once == most < PLENTY_OF_CALLS:
+        yield f"leave max_workers ({most:,}) out: the machine bears more, and what the server bears is learned"
 
 
 def _problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[str]:

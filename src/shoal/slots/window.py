@@ -151,7 +151,8 @@ class Window:
         """The server has too much to do: do with less for now, and come back to what there was."""
         if sent.at > self._reacted_at and self.mode not in _TESTING:
             self._reacted_at = now
-            self._wall = min(self._wall, self.limit + 1)
+            if self._wall == math.inf:
+                self._wall = self.limit + 1
             self.limit = max(1.0, self.limit * EASED)
             self.mode = Mode.RISING
 
@@ -175,7 +176,7 @@ class Window:
         elif is_news:
             self._find_wall(sent, now)
         elif self.mode is not Mode.FALLEN:
-            self.limit = min(self.limit, max(1, sent.level - 1))
+            self._lower(sent.level)
         return self._breaks >= BREAKS
 
     def _find_wall(self, sent: Sent, now: float) -> None:
@@ -191,8 +192,13 @@ class Window:
             self._plateaus = 0
         else:
             self._breaks += 1
-            self.limit = max(1, sent.level - 1)
+            self._lower(sent.level)
             self.mode = Mode.DOUBTING
+
+    def _lower(self, wall: int) -> None:
+        """The wall is no higher than this."""
+        self._wall = min(self._wall, max(wall, 2))
+        self.limit = min(self.limit, self._wall - 1)
 
     def _failed_probe(self, now: float) -> None:
         has_fallen = self.limit < FALLEN_SHARE * self.highest

@@ -57,6 +57,10 @@ def test_other_alphabets_are_looked_for_in_words() -> None:
     assert terms("Мост закрыт: Straße, café") == ["мост", "закрыт", "strasse", "café"]
 
 
+def test_words_of_several_scripts_are_found_beside_one_another() -> None:
+    assert terms("«Мост» und 港口关闭, café_9…") == ["мост", "港口", "口关", "关闭", "café", "9"]
+
+
 @given(st.text())
 def test_every_text_has_terms_each_once(text: str) -> None:
     found = terms(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from shoal.agents.language import episodes, sights
@@ -18,12 +19,14 @@ from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
 from shoal.models.question import Answer, Kind, Model, ModelFailed, Question
 from shoal.types import Decision, Mind, Observation, Timeline
+from shoal.worlds.clock import Clock
 from shoal.worlds.given import Given
 
 #: What a server makes of a token, roughly.
 CHARS_PER_TOKEN = 4
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
+_AGES_IN_MIND = 4096
 REFUSED = "refused"
 
 
@@ -55,6 +58,8 @@ class LanguageMind(Mind):
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
         self.prefixes = Prefixes()
+        # Everybody who sees a post in a round sees it as old as the others do.
+        self._ago = lru_cache(_AGES_IN_MIND)(_by(given.clock))
 
     async def decide(self, observation: Observation) -> Decision:
         self._asked[observation.agent] = (observation.round, None)
@@ -135,11 +140,6 @@ class LanguageMind(Mind):
             return settings.model
         return settings.model_of(self._people.names[agent], self._people.group(agent))
 
-    def _ago(self, round: int, rounds: int) -> str:
-        clock = self.given.clock
-        hours: float = clock.hours_gone(round) - clock.hours_gone(round - rounds)
-        return ago(int(60 * hours + 0.5))
-
     # The reply
 
     async def _decision(self, observation: Observation, question: Question) -> Decision:
@@ -161,6 +161,15 @@ class LanguageMind(Mind):
 
 def _cue(observation: Observation) -> str:
     return clipped(" ".join(sights.words_of(observation)), _MAX_CUE_CHARS)
+
+
+def _by(clock: Clock) -> sights.Ago:
+    """How long ago something was by this clock, in words."""
+
+    def gone(round: int, rounds: int) -> str:
+        return ago(int(60 * (clock.hours_gone(round) - clock.hours_gone(round - rounds)) + 0.5))
+
+    return gone
 
 
 def _topic(given: Given) -> str | None:

@@ -92,11 +92,11 @@ class Prefixes:
 def _blocks(shared: str, own: str) -> Blocks:
     """Each whole block together with all before it; what is shared is one block, however long it is."""
     before = hash(shared)
-    chained = array("q", (before,))
-    for start in range(0, len(own) - BLOCK_CHARS + 1, BLOCK_CHARS):
-        before = hash((before, own[start : start + BLOCK_CHARS]))
+    chained = [before]
+    for end in range(BLOCK_CHARS, len(own) + 1, BLOCK_CHARS):
+        before = hash((before, own[end - BLOCK_CHARS : end]))
         chained.append(before)
-    return chained
+    return array("q", chained)
 
 
 def _characters(shared: str, blocks: int) -> int:

@@ -102,7 +102,10 @@ class Past:
         self._lengths.append(episode.tokens)
         self._importance.append(episode.importance)
         for term in episode.terms():
-            self._postings.setdefault(term, array("q")).append(self.next)
+            posting = self._postings.get(term)
+            if posting is None:
+                posting = self._postings[term] = array("q")
+            posting.append(self.next)
         self.next += 1
         self.recent_tokens += episode.tokens
         while len(self._episodes) > settings.episodes_kept:
@@ -145,8 +148,8 @@ class Past:
         if not found:
             return np.zeros(count)
         rarity = [log(1 + (count - len(posting) + 0.5) / (len(posting) + 0.5)) for posting in found]
-        places = np.concatenate([np.frombuffer(posting, np.int64) for posting in found]) - self.first
-        shared = np.bincount(places, np.repeat(rarity, [len(posting) for posting in found]), count)
+        places = np.frombuffer(b"".join(found), np.int64) - self.first
+        shared = np.bincount(places, np.array(rarity).repeat([len(posting) for posting in found]), count)
         lengths = np.frombuffer(self._lengths) * (LENGTH_SHARE / self.usual_tokens)
         return np.divide(shared, lengths + (1 - LENGTH_SHARE))
 
@@ -181,8 +184,8 @@ class Past:
             return []
         ages = now - np.frombuffer(self._rounds)[:older]
         scores = np.maximum(scores[:older], LEAST_SCORE) * np.frombuffer(self._importance)[:older]
-        weighed = np.round(scores / (1 + ages / HALF_LIFE_ROUNDS), SCORE_DIGITS)[::-1]
-        order = older - 1 - np.argsort(-weighed, kind="stable")
+        weighed = (scores / (1 + ages / HALF_LIFE_ROUNDS)).round(SCORE_DIGITS)[::-1]
+        order = older - 1 - (-weighed).argsort(kind="stable")
         return self._fitting(order[:MAX_TRIED].tolist(), tokens)
 
     def _fitting(self, places: Iterable[int], tokens: int) -> list[Episode]:

@@ -7,7 +7,8 @@ import re
 #: Scripts without spaces between words, and hangul, whose words end in particles: looked for in pairs of characters.
 _PAIRED = r"\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_PAIRED}]+|[^\W_{_PAIRED}]+")
-#: The same for texts that hold nothing but ASCII, in half the time.
+#: The same for texts without such scripts, and for those that hold nothing but ASCII, each in half the time.
+_SPACED_WORDS = re.compile(r"[^\W_]+")
 _ASCII_WORDS = re.compile(r"[a-z0-9]+")
 _FIRST_PAIRED = re.compile(rf"[{_PAIRED}]")
 _SHORTEST_PLURAL = 4
@@ -27,16 +28,19 @@ _FILLERS = frozenset(
 
 def terms(text: str) -> list[str]:
     """What to look for, each once, in order of appearance."""
-    if text.isascii():
-        words = dict.fromkeys(_ASCII_WORDS.findall(text.lower()))
-    else:
-        words = dict.fromkeys(part for word in _WORDS.findall(text.casefold()) for part in _parts(word))
+    words = dict.fromkeys(_ASCII_WORDS.findall(text.lower()) if text.isascii() else _words(text.casefold()))
     singular = {
         word[:-1] if word[-1] == "s" and len(word) > _SHORTEST_PLURAL and word[-2] != "s" else word: None
         for word in words
         if word not in _FILLERS
     }
     return list(singular)
+
+
+def _words(text: str) -> list[str]:
+    if not _FIRST_PAIRED.search(text):
+        return _SPACED_WORDS.findall(text)
+    return [part for word in _WORDS.findall(text) for part in _parts(word)]
 
 
 def _parts(word: str) -> list[str]:

@@ -14,7 +14,7 @@ WIDE_CHARACTERS = 1.5
 _WIDE = re.compile(
     r"[\u0e00-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00010000-\U0010ffff]"
 )
-_ASCII = re.compile(r"[\x00-\x7f]")
+_ASCII = re.compile(r"[\x00-\x7f]+")
 _MARK = "…"
 
 
@@ -22,9 +22,9 @@ def estimate(text: str) -> int:
     """Tokens of a text. Of two texts put together it is never more than the sum of both."""
     if text.isascii():
         return ceil(len(text) / ASCII_CHARACTERS)
-    wide = len(_WIDE.findall(text))
-    ascii = len(_ASCII.findall(text))
-    other = len(text) - wide - ascii
+    beyond = _ASCII.sub("", text)
+    ascii, wide = len(text) - len(beyond), len(_WIDE.findall(beyond))
+    other = len(beyond) - wide
     return ceil(ascii / ASCII_CHARACTERS + other / ALPHABET_CHARACTERS + wide / WIDE_CHARACTERS)
 
 
