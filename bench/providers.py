@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Literal
 
 from shoal.models.rehearsal.faults import latency_of
 from shoal.models.rehearsal.limits import Limits
 from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.seeds import Draws, derive
 
 Kind = Literal["ok", "requests", "tokens", "concurrency", "limited", "overload"]
 
@@ -26,7 +27,7 @@ Told = dict[str, tuple[float, float, float]]
 _KINDS: dict[str, Kind] = {"requests": "requests", "tokens": "tokens", "concurrency": "concurrency"}
 _PUBLISHING = ("openai", "anthropic")
 #: What a rehearsal can do and this cannot.
-_NOT_PLAYED = ("queue", "quota", "errors", "limits", "hangs", "dropped")
+_NOT_PLAYED = ("queue", "quota", "errors", "hangs", "dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Provider:
         self.refusals: Counter[str] = Counter()
         self._limits = Limits(settings)
         self._ends: list[float] = []
+        self._arrivals = 0
         self._first: float | None = None
 
     def begin(self, now: float) -> None:
@@ -70,6 +72,9 @@ class Provider:
         settings, seconds = self._limits.settings, self._since(now)
         if any(outage.covers(seconds) for outage in settings.outages):
             return self._refused(now, "overload", None)
+        self._arrivals += 1
+        if settings.limits and Draws(derive(settings.seed, self._arrivals, "limits")).random() < settings.limits:
+            return self._refused(now, "requests", settings.retry_after_seconds)
         if (lacking := self._limits.lacking(len(self._ends), tokens, seconds)) is not None:
             return self._refused(now, _KINDS[lacking[0]], lacking[1])
         self._limits.take(tokens, seconds)
@@ -148,7 +153,8 @@ def oracle_seconds(provider: Provider, calls: Sequence[int], ids: Sequence[int] 
     given. Each is sent as soon as it would be taken. Above the knee more at once only wait for one another, so that it
     stays below.
     """
-    provider = Provider(provider.chosen)
+    # Refusals by chance are nothing that one could know of.
+    provider = Provider(replace(provider.chosen, limits=0.0))
     knee = provider.chosen.knee or math.inf
     now = last = 0.0
     provider.begin(now)

@@ -152,6 +152,7 @@ async def test_a_strained_machine_makes_fewer_calls_at_once_and_then_as_many_as_
     strain = Strain()
     async with limits(ceiling=100) as found:
         slots = [await found.limit.enter(question(number)) for number in range(10)]
+        found._heed(strain.update(Sample(at=-1.0, cpu=0.1, memory=0.1)))
         found._heed(busy(strain, range(20), 0.99))
         assert found.as_dict()["ceiling"] < 10
         assert found.as_dict()["strained"] == ["cpu"]

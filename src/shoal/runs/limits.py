@@ -29,6 +29,8 @@ CHARACTERS_PER_TOKEN = 4
 #: How often the limits are looked at for the run's metrics.
 LOOK_SECONDS = 2.0
 LAST_LOOK_SECONDS = 0.5
+#: What is left after a second of how many calls were in flight: of a peak a minute ago, half.
+FORGOTTEN_PER_SECOND = 0.99
 
 #: How attempts ended, as far as a limit can learn from it. The rest are replies that say nothing about limits.
 _ENDS = {
@@ -108,7 +110,8 @@ class RunLimits:
         self._seen: Snapshot | None = None
         #: What is too much now, in words.
         self.strained: tuple[Strained, ...] = ()
-        self._before_strain: int | None = None
+        #: The most that were in flight lately.
+        self._busiest = 1.0
 
     @property
     def in_flight(self) -> int:
@@ -154,12 +157,11 @@ class RunLimits:
         for each in verdict.ended:
             _log.info("%s", each.text)
         if verdict.factor < 1:
-            if self._before_strain is None:
-                self._before_strain = max(self._slots.held, 1)
-            self._slots.ceiling = verdict.at_once(self._before_strain)
-        elif self._before_strain is not None:
-            self._before_strain = None
-            self._slots.ceiling = self._ceiling
+            self._slots.ceiling = verdict.at_once(round(self._busiest))
+            return
+        self._slots.ceiling = self._ceiling
+        # When strain begins, few may be in flight, such as in an outage: what counts is how many there were.
+        self._busiest = max(self._busiest * FORGOTTEN_PER_SECOND, self._slots.held, 1.0)
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ import msgspec
 from shoal.allowance import Allowance, Published
 from shoal.slots.evidence import Evidence, Mark, Sent
 from shoal.slots.lease import End, Outcome
+from shoal.slots.noise import Noise
 from shoal.slots.outage import Outage
 from shoal.slots.pace import LONGEST_WAIT_SECONDS, MARKS, Pace, Unit, rate_of
 from shoal.slots.window import Window
@@ -53,6 +54,7 @@ class Adaptive:
         self._evidence = Evidence()
         self._window = Window(self._evidence)
         self._outage = Outage()
+        self._noise = Noise()
         self._paces: dict[Unit, Pace] = {}
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._levels: deque[int] = deque(maxlen=SAME)
@@ -100,6 +102,8 @@ class Adaptive:
 
     def end(self, now: float, sent: Sent, outcome: Outcome) -> None:
         self._ends[outcome.end] += 1
+        if outcome.end is End.OK or (outcome.end.is_refusal and not self._window.is_beyond(sent)):
+            self._count(now, refused=outcome.end.is_refusal)
         if outcome.end is End.OK:
             self._answered(now, sent, outcome)
         elif outcome.end.is_refusal:
@@ -110,6 +114,14 @@ class Adaptive:
             self._published(now, sent, outcome.allowance)
 
     # what calls say
+
+    def _count(self, now: float, *, refused: bool) -> None:
+        before = self._noise.count(now, self._window.limit, refused=refused)
+        if before is not None:
+            self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
+            self._marks.clear()
+            self._pause_until = -math.inf
+            self._window.reopen(before)
 
     def _answered(self, now: float, sent: Sent, outcome: Outcome) -> None:
         if self._evidence.answered(sent, outcome.seconds):
@@ -144,6 +156,9 @@ class Adaptive:
         for earlier in self._evidence.refused(sent, outcome.seconds):
             self._let_in(earlier, now)
         self._hear(sent)
+        if not self._noise.is_surprising and not self._window.is_beyond(sent):
+            self._window.gone(sent)
+            return
         self._marks.append(self._evidence.mark(sent))
         if sent.at >= self._refused_at:
             # The others that were under way say the same once more.
@@ -282,6 +297,7 @@ class Adaptive:
             "requests_per_minute": learned.requests and learned.requests.per_minute,
             "tokens_per_minute": learned.tokens and learned.tokens.per_minute,
             "is_published": any(pace.is_published for pace in self._paces.values()),
+            "noise_share": self._noise.share,
             "paused_seconds": max(self._pause_until - now, 0.0),
             "ends": {str(end): count for end, count in sorted(self._ends.items())},
         }

@@ -28,23 +28,25 @@ class Threshold:
     below: float
     #: How long it must be above before anything is said.
     for_seconds: float
+    #: The part of the calls at once that is left at the least.
+    least: float
 
 
 THRESHOLDS = {
     # CPU is often all used for a moment, when many answers come at once, and nobody is harmed by that.
-    Kind.CPU: Threshold(above=0.90, below=0.80, for_seconds=10.0),
+    Kind.CPU: Threshold(above=0.90, below=0.80, for_seconds=10.0, least=0.25),
     # Whoever runs out of memory is killed, so there is little to wait for.
-    Kind.MEMORY: Threshold(above=0.85, below=0.80, for_seconds=2.0),
-    # The share is one of a window already.
-    Kind.FAILURES: Threshold(above=0.10, below=0.05, for_seconds=0.0),
+    Kind.MEMORY: Threshold(above=0.85, below=0.80, for_seconds=2.0, least=0.1),
+    # The share is one of a window already. Many servers fail now and then however few ask, so where it ends is not far
+    # from where it begins, and not much is given up for it.
+    Kind.FAILURES: Threshold(above=0.10, below=0.09, for_seconds=0.0, least=0.5),
 }
 #: How long it must be below before it is over: about what a round of calls takes, so that the effect has been seen.
 CALM_SECONDS = 10.0
 
-#: By how much less each time, how long to wait for the effect, and where to stop: a tenth still gets somewhere.
+#: By how much less each time, and how long to wait for the effect.
 LOWERED = 0.8
 LOWERED_EVERY_SECONDS = 5.0
-LEAST = 0.1
 #: Back again more slowly than down, so that what caused it is not caused again at once.
 RAISED = 1.25
 RAISED_EVERY_SECONDS = 10.0
@@ -125,9 +127,10 @@ class Strain:
     def _adapt(self, at: float) -> None:
         """Lower while something is above its threshold, raise when nothing is strained, and hold in between."""
         waited = at - self._changed_at
-        if any(gauge.is_on and gauge.is_above for gauge in self._gauges.values()):
+        above = [THRESHOLDS[kind].least for kind, gauge in self._gauges.items() if gauge.is_on and gauge.is_above]
+        if above:
             if waited >= LOWERED_EVERY_SECONDS:
-                self._change(at, max(self._factor * LOWERED, LEAST))
+                self._change(at, min(self._factor, max(self._factor * LOWERED, min(above))))
         elif not self._told and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
             self._change(at, min(self._factor * RAISED, 1.0))
 

@@ -106,6 +106,10 @@ class Window:
         if sent.level > int(self.limit) + self._beyond:
             self._probe = sent
 
+    def is_beyond(self, sent: Sent) -> bool:
+        """Whether it was sent to be refused, if nothing has changed."""
+        return sent in self._extra
+
     # what calls say
 
     def let_in(self, sent: Sent, now: float) -> None:
@@ -210,8 +214,8 @@ class Window:
         self._reacted_at = now
 
     def _hold(self, wall: float, now: float) -> None:
-        self._wall = wall
-        self.limit = max(1.0, wall - 1)
+        self._wall = max(wall, 2)
+        self.limit = self._wall - 1
         self.mode = Mode.HOLDING
         self._trips = FIRST_PROBE
         self._probed_at = now
@@ -220,6 +224,14 @@ class Window:
         self.limit = limit
         self._beyond = 0
         self._wall = math.inf
+        self.mode = Mode.RISING
+
+    def reopen(self, limit: float) -> None:
+        """What was refused had nothing to do with how many there were."""
+        self.limit = max(limit, self.limit)
+        self._wall = math.inf
+        self._breaks = self._beyond = 0
+        self._test = self._probe = None
         self.mode = Mode.RISING
 
     def be_the_limit(self, level: int, now: float) -> None:
