@@ -92,7 +92,9 @@ async def test_two_runs_together_never_have_more_agents_act_than_they_may(
     async with provider(monkeypatch) as server, runs(LONG, LONG):
         await until(lambda: len(held(place)) == 2)
         await more_answers(server, 200)
-    assert server.stats.in_flight_peak == N
+        # Before they are killed: of one that is, the server hears later than the broker, which gives its slots to the other.
+        peak = server.stats.in_flight_peak
+    assert peak == N
 
 
 async def test_what_a_killed_run_held_goes_to_the_other(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +105,7 @@ async def test_what_a_killed_run_held_goes_to_the_other(place: Place, monkeypatc
         await more_answers(server, 3 * N)  # what was in flight of the killed one is over
         server.stats.in_flight_peak = 0
         await more_answers(server, 10 * N)
-    assert server.stats.in_flight_peak == N
+        assert server.stats.in_flight_peak == N
 
 
 async def test_a_run_that_was_not_given_it_is_not_bound_by_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
