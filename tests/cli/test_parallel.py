@@ -92,7 +92,7 @@ async def test_two_runs_together_never_have_more_agents_act_than_they_may(
     async with provider(monkeypatch) as server, runs(LONG, LONG):
         await until(lambda: len(held(place)) == 2)
         await more_answers(server, 200)
-        # Before they are killed: of one that is, the server hears later than the broker, which gives its slots to the other.
+        # Before they are killed: the server hears of that later than the broker, which gives the slots to the other.
         peak = server.stats.in_flight_peak
     assert peak == N
 
