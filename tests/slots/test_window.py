@@ -29,8 +29,12 @@ class Server:
         return sent
 
     def fill(self) -> None:
-        while self.window.wait(self.now, PROBE_WAITING - 1) == 0:
+        """Send what may be sent, and nothing beyond; many are waiting."""
+        while self.window.wait(self.now, MANY) == 0 and not self._would_probe():
             self.send()
+
+    def _would_probe(self) -> bool:
+        return self.window.mode is Mode.HOLDING and self.evidence.held >= int(self.window.limit)
 
     def answer(self, count: int = 1) -> None:
         for _ in range(count):
@@ -181,6 +185,15 @@ def test_an_overload_takes_a_part_once(server: Server) -> None:
     for sent in server.under_way[:5]:
         server.window.ease(sent, server.now)
     assert server.window.limit == START * EASED
+
+
+def test_it_rises_for_all_who_wait_if_these_are_few(server: Server) -> None:
+    """People who take turns would all wait for the last of them."""
+    server.fill()
+    server.now += ANSWER_SECONDS
+    assert server.window.wait(server.now, 10) == math.inf
+    server.answer()
+    assert server.window.limit == START + 10
 
 
 def test_after_many_overloads_it_comes_back_to_where_it_was(server: Server) -> None:

@@ -20,6 +20,8 @@ START = 32
 USED_SHARE = 0.9
 #: By how much it rises for each answer; less once something was refused below the wall, as it may be no wall.
 RISE, SUSPECT_RISE = 1.0, 0.25
+#: So many that wait, against those in flight, are few.
+FEW_SHARE = 0.5
 #: Calls beyond the wall that must be let in, one after the other, before the window rises again: an answer that is
 #: under way makes room that we do not know of yet, so one call may be let in by chance.
 PROBES = 3
@@ -67,6 +69,7 @@ class Window:
         self._reacted_at = -math.inf
         self._breaks = 0
         self._plateaus = 0
+        self._waiting = 0
         #: When something was last tried beyond the wall, and how many round trips later it is tried again.
         self._probed_at = -math.inf
         self._trips = 0.0
@@ -88,6 +91,7 @@ class Window:
         self._probed_at = now
 
     def wait(self, now: float, waiting: int) -> float:
+        self._waiting = waiting
         if self.mode in _TESTING and self._test is not None:
             return max(self._evidence.proof_in(self._test, now), SHORTEST_SECONDS)
         held, limit = self._evidence.held, int(self.limit) + self._beyond
@@ -98,6 +102,7 @@ class Window:
         return max(self._probed_at + self._trips * self._evidence.round_trip - now, 0.0)
 
     def begin(self, sent: Sent) -> None:
+        self._waiting = max(self._waiting - 1, 0)
         if self.mode in _TESTING:
             self._test = sent
             return
@@ -129,7 +134,7 @@ class Window:
         self.gone(sent)
         if self.mode is not Mode.RISING or self._evidence.held + 1 < USED_SHARE * self.limit - 1:
             return
-        self.limit += SUSPECT_RISE if self._breaks or self._plateaus else RISE
+        self.limit += SUSPECT_RISE if self._breaks or self._plateaus else self._rise_for_all()
         if self.limit >= self._wall - 1:
             self._hold(self._wall, now)
             self._plateau.restart()
@@ -137,6 +142,10 @@ class Window:
             self.highest = max(self.highest, enough)
             self._hold(enough + 1, now)
             self._look_again_later()
+
+    def _rise_for_all(self) -> float:
+        """One more; or as many as wait, if these are few: those who take turns would wait for the last of them."""
+        return max(self._waiting, RISE) if self._wall == math.inf and self._waiting <= FEW_SHARE * self.limit else RISE
 
     def _look_again_later(self) -> None:
         """A server that queues lets every probe in, so what comes after one is a whole new rise: seldom."""
