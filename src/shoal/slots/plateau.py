@@ -1,7 +1,8 @@
 """Where more calls in flight bring no more answers: for servers that queue what they cannot do, and refuse nothing.
 
 Single latencies say little, as answers differ in length by orders of magnitude. So whole rounds are compared: as many
-answers as there are calls in flight, and how long they took together.
+answers as there are calls in flight, and how long they took together. The clock on the wall would not do, as many runs
+ask all at once and then nothing for a while.
 """
 
 from __future__ import annotations
@@ -25,30 +26,33 @@ class Plateau:
     def __init__(self) -> None:
         self._rounds: list[Round] = []
         self._answers = 0
-        self._began_at = 0.0
-        self._in_flight = 0.0
+        self._levels = 0.0
+        self._seconds = 0.0
 
-    def answered(self, in_flight: float, now: float) -> float | None:
-        """Count an answer of a window that rises; how many in flight are enough, if that is found out."""
-        if not self._in_flight:
-            self._begin(in_flight, now)
+    def answered(self, limit: float, level: int, seconds: float) -> float | None:
+        """Count an answer of a window that rises: how many were in flight with it, and how long it took.
+
+        Returns how many in flight are enough, if that is found out.
+        """
         self._answers += 1
-        if self._answers < self._in_flight or now <= self._began_at:
+        self._levels += level
+        self._seconds += seconds
+        if self._answers < limit / 2 or not self._seconds:
             return None
-        done = Round(self._in_flight, self._answers / (now - self._began_at))
-        self._begin(in_flight, now)
+        # What is in flight is what comes in per second, times the seconds that it stays.
+        done = Round(self._levels / self._answers, self._levels / self._seconds)
+        self._begin()
         if self._rounds and done.in_flight < GROWTH * self._rounds[-1].in_flight:
             return None
         self._rounds.append(done)
         return self._enough()
 
-    def _begin(self, in_flight: float, now: float) -> None:
-        self._answers, self._began_at, self._in_flight = 0, now, in_flight
+    def _begin(self) -> None:
+        self._answers, self._levels, self._seconds = 0, 0.0, 0.0
 
     def restart(self) -> None:
         self._rounds.clear()
-        self._in_flight = 0.0
-        self._answers = 0
+        self._begin()
 
     def _enough(self) -> float | None:
         rounds = self._rounds
@@ -57,7 +61,7 @@ class Plateau:
         best = max(each.per_second for each in rounds)
         enough = next(each for each in rounds if each.per_second >= WORTH * best)
         # The next rise is compared with this.
-        self._rounds, self._in_flight = [enough], 0.0
+        self._rounds = [enough]
         return enough.in_flight
 
 

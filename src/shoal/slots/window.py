@@ -138,7 +138,7 @@ class Window:
         if self.limit >= self._wall - 1:
             self._hold(self._wall, now)
             self._plateau.restart()
-        elif (enough := self._plateau.answered(self.limit, now)) is not None:
+        elif (enough := self._plateau.answered(self.limit, sent.level, now - sent.at)) is not None:
             self.highest = max(self.highest, enough)
             self._hold(enough + 1, now)
             self._look_again_later()
