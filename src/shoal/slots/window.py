@@ -16,9 +16,8 @@ from shoal.slots.plateau import Plateau
 
 #: Calls in flight before anything is known.
 START = 32
-#: A window rises only while it is used.
-USED_SHARE = 0.9
-#: By how much it rises for each answer; less once something was refused below the wall, as it may be no wall.
+#: By how much it rises for each answer while others wait; less once something was refused below the wall, as it may be
+#: no wall.
 RISE, SUSPECT_RISE = 1.0, 0.25
 #: So many that wait, against those in flight, are few.
 FEW_SHARE = 0.5
@@ -69,7 +68,8 @@ class Window:
         self._reacted_at = -math.inf
         self._breaks = 0
         self._plateaus = 0
-        self._waiting = 0
+        #: How many wait because there is no room, when last looked at.
+        self._waiting = 0.0
         #: When something was last tried beyond the wall, and how many round trips later it is tried again.
         self._probed_at = -math.inf
         self._trips = 0.0
@@ -91,10 +91,10 @@ class Window:
         self._probed_at = now
 
     def wait(self, now: float, waiting: int) -> float:
-        self._waiting = waiting
         if self.mode in _TESTING and self._test is not None:
             return max(self._evidence.proof_in(self._test, now), SHORTEST_SECONDS)
         held, limit = self._evidence.held, int(self.limit) + self._beyond
+        self._waiting = waiting if held >= limit else 0
         if held < limit:
             return 0.0
         if self.mode is not Mode.HOLDING or self._probe is not None or waiting < PROBE_WAITING or held > limit:
@@ -102,7 +102,6 @@ class Window:
         return max(self._probed_at + self._trips * self._evidence.round_trip - now, 0.0)
 
     def begin(self, sent: Sent) -> None:
-        self._waiting = max(self._waiting - 1, 0)
         if self.mode in _TESTING:
             self._test = sent
             return
@@ -132,9 +131,12 @@ class Window:
 
     def answered(self, sent: Sent, now: float) -> None:
         self.gone(sent)
-        if self.mode is not Mode.RISING or self._evidence.held + 1 < USED_SHARE * self.limit - 1:
+        if self.mode is not Mode.RISING or not self._waiting:
             return
-        self.limit += SUSPECT_RISE if self._breaks or self._plateaus else self._rise_for_all()
+        rise = SUSPECT_RISE if self._breaks or self._plateaus else self._rise_for_all()
+        self.limit += rise
+        # There is room for these now, and for one in place of the one that was answered.
+        self._waiting = max(self._waiting - 1 - rise, 0)
         if self.limit >= self._wall - 1:
             self._hold(self._wall, now)
             self._plateau.restart()
