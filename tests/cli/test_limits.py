@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from shoal.cli.limits import AGENTS, BACKOFFS_SHOWN
+from shoal.cli.limits import BACKOFFS_SHOWN
 from shoal.slots.adaptive import Learned, LearnedRate
 from shoal.slots.client import Slots, open_slots
-from shoal.slots.lease import Backoff
+from shoal.slots.lease import AGENTS, Backoff
 from shoal.slots.place import Place
 from shoal.slots.remembered import Remembered
 from tests.cli.terminal import COMMAND, call, environment, shoal

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.limits import AGENTS
 from shoal.models.rehearsal.server import Rehearsal, start
 from shoal.models.rehearsal.settings import RehearsalSettings
 from shoal.slots.glance import look_at
+from shoal.slots.lease import AGENTS
 from shoal.slots.place import Place
 from tests.cli.terminal import call, last_object, shoal, started, wait_until
 from tests.slots.brokers import some_place

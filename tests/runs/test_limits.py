@@ -14,11 +14,12 @@ from shoal.models.endpoints import Endpoint
 from shoal.models.question import Answer, Failure, Kind, Usage
 from shoal.models.rehearsal.server import start
 from shoal.models.rehearsal.settings import RehearsalSettings
-from shoal.runs.limits import AGENTS, RunLimits, open_limits, pool_of
+from shoal.runs.limits import RunLimits, open_limits, pool_of
 from shoal.runs.outside import Outside
 from shoal.runs.verbs import create
 from shoal.runs.worker import work
 from shoal.scenario.files import validate
+from shoal.slots.lease import AGENTS
 from shoal.slots.place import Place
 from shoal.slots.sampling import Sample
 from shoal.slots.snapshot import PoolView

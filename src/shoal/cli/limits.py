@@ -22,12 +22,11 @@ from shoal.cli.report import Output
 from shoal.cli.words import counted
 from shoal.slots.adaptive import Learned
 from shoal.slots.glance import look_at, resize_at
+from shoal.slots.lease import AGENTS
 from shoal.slots.place import Place
 from shoal.slots.remembered import Remembered, forget
 from shoal.slots.snapshot import BackoffView, HolderView, PoolView, Snapshot
 
-#: The pool of `--parallel N`.
-AGENTS = "agents"
 EVERYTHING = "all"
 EVERY_SECONDS = 1.0
 BACKOFFS_SHOWN = 8

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from shoal.models.endpoints import Endpoint
 from shoal.models.question import Answer, Failure, Kind, Question
 from shoal.slots.client import Slots, open_slots
-from shoal.slots.lease import CANCELLED, Backoff, End, Lease, Outcome
+from shoal.slots.lease import AGENTS, CANCELLED, Backoff, End, Lease, Outcome
 from shoal.slots.place import Place
 from shoal.slots.snapshot import Snapshot
 from shoal.slots.strain import Failures, Strained, Verdict
@@ -22,8 +22,6 @@ from shoal.slots.watching import watch
 
 _log = logging.getLogger(__name__)
 
-#: The pool of `--parallel N`: as many agents act at once as it has slots, over all runs that were given the option.
-AGENTS = "agents"
 #: About how many characters make a token. Where a provider counts otherwise, the limit learns that as well.
 CHARACTERS_PER_TOKEN = 4
 #: How often the limits are looked at for the run's metrics.
@@ -74,9 +72,9 @@ class SharedLimit:
     def leave(self, slot: Lease, question: Question, outcome: Answer | Failure | None, seconds: float) -> None:
         self._slots.release(slot, _outcome(outcome, seconds))
         if outcome is not None:
-            is_failure = isinstance(outcome, Failure)
-            self.failures.add(time.monotonic(), isinstance(outcome, Failure) and outcome.kind in _FAILED)
-            if is_failure:
+            kind = outcome.kind if isinstance(outcome, Failure) else None
+            self.failures.add(time.monotonic(), kind in _FAILED)
+            if kind is not None:
                 self._again.add(question.key)
 
     def back_off(self, question: Question, failure: Failure, attempt: int, seconds: float) -> None:

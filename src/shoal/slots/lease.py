@@ -14,6 +14,9 @@ import msgspec
 
 from shoal.allowance import Allowance
 
+#: The pool of `--parallel N`: as many agents act at once as it has slots, over all runs that were given the option.
+AGENTS = "agents"
+
 
 class End(StrEnum):
     """How a lease ended, as far as a limit can learn from it."""
