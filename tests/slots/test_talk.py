@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import pytest
 
 from shoal.slots.client import Slots
-from shoal.slots.lease import End as How
-from shoal.slots.lease import Lease, Outcome
+from shoal.slots.lease import End, Lease, Outcome
 from shoal.slots.wire import (
     GREETING,
     Ask,
     Ears,
-    End,
     Garbled,
     Granted,
     Hello,
@@ -22,11 +20,12 @@ from shoal.slots.wire import (
     Request,
     Resize,
     Resume,
+    Return,
     Sized,
     frame,
 )
 
-OK = Outcome(How.OK)
+OK = Outcome(End.OK)
 ONE = ("one",)
 
 
@@ -84,7 +83,7 @@ async def test_a_slot_is_handed_on_within_a_run_without_a_word() -> None:
     assert ledger.said == []
     slots.release(again, OK)
     await settle()
-    assert ledger.said == [[End(lease.granted, OK)]]
+    assert ledger.said == [[Return(lease.granted, OK)]]
 
 
 async def test_a_slot_that_was_held_for_long_goes_back_to_the_broker() -> None:
@@ -95,7 +94,7 @@ async def test_a_slot_that_was_held_for_long_goes_back_to_the_broker() -> None:
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.messages() == [End(lease.granted, OK), Ask(2, ONE, 0)]
+    assert ledger.messages() == [Return(lease.granted, OK), Ask(2, ONE, 0)]
     claim.cancel()
 
 
@@ -106,7 +105,7 @@ async def test_each_call_in_a_pool_that_learns_is_told_to_it() -> None:
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.messages() == [End(1, OK), Ask(2, ONE, 0)]
+    assert ledger.messages() == [Return(1, OK), Ask(2, ONE, 0)]
     claim.cancel()
 
 
@@ -118,7 +117,7 @@ async def test_a_lower_ceiling_ends_handing_on() -> None:
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.said == [[End(1, OK)]]
+    assert ledger.said == [[Return(1, OK)]]
     claim.cancel()
 
 
@@ -152,7 +151,7 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
     await settle()
     slots.hear([Granted([1])])
     assert slots.held == 0
-    assert ledger.said[-1] == [End(1, Outcome(How.CANCELLED))]
+    assert ledger.said[-1] == [Return(1, Outcome(End.CANCELLED))]
 
 
 # the format

@@ -26,7 +26,6 @@ from shoal.slots.starting import NoBroker
 from shoal.slots.wire import (
     Ask,
     BackOff,
-    End,
     Garbled,
     Granted,
     Hello,
@@ -35,6 +34,7 @@ from shoal.slots.wire import (
     Request,
     Resize,
     Resume,
+    Return,
     Seen,
     Sized,
 )
@@ -113,7 +113,7 @@ class Slots:
             self._spare[lease.pools] = (lease, outcome)
             self._flush_soon()
         else:
-            self._say(End(lease.granted, outcome))
+            self._say(Return(lease.granted, outcome))
         self._advance()
 
     def back_off(self, label: str, backoff: Backoff | None) -> None:
@@ -205,7 +205,7 @@ class Slots:
             return
         if self._asked.pop(ticket, None) is not None:
             # If the grant is on its way, this gives it back.
-            self._say(End(ticket, CANCELLED))
+            self._say(Return(ticket, CANCELLED))
             self._advance()
         else:
             self.release(lease, CANCELLED)
@@ -251,7 +251,7 @@ class Slots:
 
     def _flush(self) -> None:
         self._flushing = False
-        outbox = [*self._outbox, *(End(lease.granted, outcome) for lease, outcome in self._spare.values())]
+        outbox = [*self._outbox, *(Return(lease.granted, outcome) for lease, outcome in self._spare.values())]
         self._outbox = []
         self._spare.clear()
         if self._link is not None and outbox:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from shoal.slots.broker import Broker
 from shoal.slots.lease import Holder
 from shoal.slots.snapshot import Snapshot
-from shoal.slots.wire import Ask, BackOff, End, Granted, Hello, Look, Reply, Request, Resize, Resume, Seen, Sized
+from shoal.slots.wire import Ask, BackOff, Granted, Hello, Look, Reply, Request, Resize, Resume, Return, Seen, Sized
 
 _log = logging.getLogger(__name__)
 #: Timers are no finer than this.
@@ -36,7 +36,7 @@ class Caller:
                 holder = self.holder
             elif isinstance(message, Ask):
                 broker.ask(holder, message.ticket, message.pools, message.tokens, now, first=message.first)
-            elif isinstance(message, End):
+            elif isinstance(message, Return):
                 broker.end(holder, message.ticket, message.outcome, now)
             elif isinstance(message, Resume):
                 broker.resume(holder, message.ticket, message.pools, message.tokens, now)

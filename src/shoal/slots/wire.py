@@ -50,7 +50,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     first: bool = False
 
 
-class End(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
+class Return(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
     """A lease is over, or a claim is given up: whoever gives up cannot know whether its grant is on the way."""
 
     ticket: int
@@ -77,7 +77,7 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """Answered with a snapshot."""
 
 
-Request = Hello | Ask | End | Resume | BackOff | Resize | Look
+Request = Hello | Ask | Return | Resume | BackOff | Resize | Look
 
 
 # from the broker
