@@ -15,11 +15,11 @@ import uvloop
 
 from bench.rehearsed import MODEL
 from shoal.journal import Journal
-from shoal.models.endpoints import Endpoint
-from shoal.models.limited import PlainLimit
-from shoal.models.question import Message, Question
+from shoal.models.base import Message, Question
+from shoal.models.middleware.limited import PlainLimit
+from shoal.models.openai.endpoints import Endpoint
 from shoal.models.stack import StackSettings, open_stack
-from shoal.runs.worker import own_collections
+from shoal.runs.worker import manual_gc
 
 _ROUNDS = 5
 _SCHEMA = {
@@ -43,7 +43,7 @@ async def main(count: int, folder: Path, base_url: str) -> list[float]:
     async with Journal.open(folder / "journal.jsonl") as journal, open_stack(settings, journal, ("", "")) as stack:
         for round in range(_ROUNDS):
             questions = [question(round, agent) for agent in range(count)]
-            with own_collections():
+            with manual_gc():
                 began = time.perf_counter()
                 await asyncio.gather(*map(stack.answer, questions))
                 seconds.append(time.perf_counter() - began)

@@ -27,9 +27,9 @@ from typing import Any
 import msgspec
 
 from bench.rehearsed import MODEL, Server, rehearsing
-from shoal.journal import Line, read
-from shoal.runs.verbs import create
-from shoal.scenario.files import load
+from shoal.journal import JournalLine, read_journal
+from shoal.runs.operations import create_run
+from shoal.scenario.loading import load
 from tests.runs.harness import check_consistency
 
 #: What is the model's own doing, and so comes again when the same is asked again.
@@ -125,7 +125,7 @@ class _Trial:
         self.scenario = scenario
         self._server = server
         self._tally = tally
-        self._lines: list[Line] = []
+        self._lines: list[JournalLine] = []
         self._answered = 0
 
     def kill_after(self, seconds: float) -> bool:
@@ -172,7 +172,7 @@ class _Trial:
     def _settle(self) -> int:
         """See that what was journaled before still is, and count the answers since then that are not."""
         stats = _quiet(self._server)
-        lines = read(self.run / "journal.jsonl")[0]
+        lines = read_journal(self.run / "journal.jsonl")[0]
         assert lines[: len(self._lines)] == self._lines, f"{self.run}: a journaled reply is lost"
         journaled = sum(line.usage is not None for line in lines[len(self._lines) :])
         answered = sum(stats["answered"].values()) - self._answered
@@ -204,20 +204,20 @@ def _check_told(run: Path, stats: dict[str, Any]) -> None:
         "cut off": state["spending"]["cut_off"],
     }
     assert said == happened, f"{run} says {said}, but it was {happened}"
-    failed = _failed_turns(read(run / "journal.jsonl")[0])
+    failed = _failed_turns(read_journal(run / "journal.jsonl")[0])
     assert state["timeouts"] == failed["timeout"]
     assert state["errors"] == failed["error"] + failed["unusable"]
 
 
-def _failed_turns(lines: list[Line]) -> Counter[str]:
+def _failed_turns(lines: list[JournalLine]) -> Counter[str]:
     return Counter(line.outcome for line in lines if line.outcome is not None and "/outcome/" in line.key)
 
 
 def _check_history(trial: _Trial, sound: Server) -> None:
     """The same when replayed; and the same as that of a run that is told of the failures and asks for all the rest."""
     digest = _finish(["replay", str(trial.run)], sound)["digest"]
-    again = create(load(trial.scenario), trial.run.with_name(f"{trial.run.name}-again"))
-    failures = [line for line in read(trial.run / "journal.jsonl")[0] if line.outcome is not None]
+    again = create_run(load(trial.scenario), trial.run.with_name(f"{trial.run.name}-again"))
+    failures = [line for line in read_journal(trial.run / "journal.jsonl")[0] if line.outcome is not None]
     again.journal.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in failures))
     whole = _finish(["resume", str(again.path), "--no-cache"], sound)
     assert whole["digest"] == digest, f"{trial.run}: another history"

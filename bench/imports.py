@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.bars import Bar
-from shoal.scenario.files import validate
-from shoal.scenario.population import sample
+from shoal.scenario.loading import validate
+from shoal.scenario.sampling.sampler import sample
 
 _PEOPLE = 100_000
 _TRIES = 3

@@ -22,12 +22,12 @@ from bench.bars import Bar, everyone_active
 from bench.probe import Meter
 from bench.rehearsed import MODEL, Server, rehearsing
 from shoal.agents.language.mind import LanguageMind
-from shoal.journal import Line, read, round_of
+from shoal.journal import JournalLine, read_journal, round_of
 from shoal.runs.directory import RunDirectory
-from shoal.runs.outside import Outside
-from shoal.runs.verbs import create
-from shoal.runs.worker import Again, work
-from shoal.scenario.files import load, override, validate
+from shoal.runs.operations import create_run
+from shoal.runs.resources import RunResources
+from shoal.runs.worker import Rerun, work_on_run
+from shoal.scenario.loading import load, override, validate
 
 #: Rounds at the start in which connections are opened and nobody remembers anything yet.
 _WARM_UP = 2
@@ -126,7 +126,7 @@ def language_sending(folder: Path) -> list[Bar]:
         stats = server.stats()
     people, requests = scenario["population"][0]["count"], stats["requests"]
     kilobytes = stats["received_bytes"] / 1000
-    lines = read(folder / "run" / "journal.jsonl")[0]
+    lines = read_journal(folder / "run" / "journal.jsonl")[0]
     growth = _per_call(lines, 26, 30) / _per_call(lines, 8, 12)
     told = f"{kilobytes / requests:.1f} kB a call, {requests / people:.1f} calls per agent, two platforms"
     always = f"{kilobytes / requests:.1f} kB a call, 30 of them"
@@ -140,7 +140,7 @@ def language_sending(folder: Path) -> list[Bar]:
     ]
 
 
-def _per_call(lines: list[Line], first: int, last: int) -> float:
+def _per_call(lines: list[JournalLine], first: int, last: int) -> float:
     """Tokens of a prompt, on average over some rounds."""
     asked = [line for line in lines if "/decide/0" in line.key and line.usage and first <= round_of(line) <= last]
     return statistics.mean(line.usage["input"] for line in asked if line.usage)
@@ -150,9 +150,9 @@ ALL = (language_cpu, language_in_flight, language_room, language_reddit, languag
 
 
 def main(path: Path, scenario: dict[str, Any], base_url: str) -> dict[str, Any]:
-    directory, meter = create(validate(scenario), path), Meter()
-    outside = Outside(environ={"OPENAI_BASE_URL": base_url})
-    outcome = uvloop.run(work(directory, asyncio.Event(), meter.watch, outside))
+    directory, meter = create_run(validate(scenario), path), Meter()
+    outside = RunResources(environ={"OPENAI_BASE_URL": base_url})
+    outcome = uvloop.run(work_on_run(directory, asyncio.Event(), meter.watch, outside))
     return {
         "errors": outcome.errors + outcome.timeouts,
         "rounds": meter.rounds,
@@ -164,7 +164,7 @@ def main(path: Path, scenario: dict[str, Any], base_url: str) -> dict[str, Any]:
 
 async def _prefixes(directory: RunDirectory) -> dict[str, int]:
     """Characters of all prompts, and how many of them a server has read before: the run is run again to see it."""
-    again = Again(directory)
+    again = Rerun(directory)
     for world, last in again.rounds.items():
         await again.engine(world).run(last, asyncio.Event())
     minds = [mind for mind in again.simulation.minds.values() if isinstance(mind, LanguageMind)]

@@ -17,9 +17,9 @@ from math import cos, exp, log, pi, sqrt
 from bench.providers import Provider, oracle_seconds
 from bench.rivals import MOST, Aimd, Batches, Inspect, Semaphore, as_written
 from bench.virtual import Alone, Apart, Call, Keeping, Sender, Together, drive
-from shoal.models.rehearsal.settings import Change, Outage, RehearsalSettings
+from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from shoal.seeds import Draws, derive
-from shoal.slots.adaptive import Adaptive
+from shoal.slots.adaptive.limiter import Adaptive
 
 SEEDS = (0, 1, 2)
 #: How many items the guide's loop is given as it is written, with which it runs 916.
@@ -62,7 +62,7 @@ def _hidden(**settings: object) -> RehearsalSettings:
 
 
 def _falling(first: int, then: int, last: int, after: tuple[int, int]) -> dict[str, object]:
-    changes = (Change("cap", then, after_answers=after[0]), Change("cap", last, after_answers=after[1]))
+    changes = (SettingChange("cap", then, after_answers=after[0]), SettingChange("cap", last, after_answers=after[1]))
     return {"cap": first, "changes": changes}
 
 
@@ -196,7 +196,7 @@ OTHER = (
     Setting(name="no limit", calls=5000, provider=_hidden(seed=300)),
     Setting(name="slower above 48", calls=3000, provider=_hidden(knee=48, seed=310)),
     Setting(name="300 requests in each 20 s", calls=1500, provider=_hidden(requests_per_minute=900, window_seconds=20)),
-    Setting(name="cap 64, out of order for 20 s", provider=_hidden(cap=64, outages=(Outage(5, 20),), seed=330)),
+    Setting(name="cap 64, out of order for 20 s", provider=_hidden(cap=64, outages=(PlannedOutage(5, 20),), seed=330)),
 )
 SETS: Mapping[str, Sequence[Setting]] = {"tuned": TUNED, "judged": JUDGED, "other": OTHER}
 

@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.runs.directory import RunDirectory
-from shoal.runs.verbs import create
-from shoal.runs.worker import replay, work
-from shoal.scenario.files import validate
+from shoal.runs.operations import create_run
+from shoal.runs.worker import replay, work_on_run
+from shoal.scenario.loading import validate
 
 
 class Meter:
@@ -32,7 +32,7 @@ class Meter:
         self._task = {key * 7919 % 65_537: key for key in range(20_000)}
         self._start()
 
-    def watch(self, record: Record) -> None:
+    def watch(self, record: RoundRecord) -> None:
         measured = {
             "round": record.round,
             "steps": record.tally.acting,
@@ -54,10 +54,10 @@ class Meter:
 
 def main(path: Path, scenario: dict[str, Any], verb: str) -> dict[str, Any]:
     began = time.perf_counter()
-    directory = RunDirectory(path) if verb == "replay" else create(validate(scenario), path)
+    directory = RunDirectory(path) if verb == "replay" else create_run(validate(scenario), path)
     created = time.perf_counter()
     meter = Meter()
-    do = replay if verb == "replay" else work
+    do = replay if verb == "replay" else work_on_run
     outcome = asyncio.run(do(directory, asyncio.Event(), meter.watch))
     return {
         "create_seconds": created - began,

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Literal
 
-from shoal.models.rehearsal.faults import latency_of
-from shoal.models.rehearsal.limits import Limits
-from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.rehearsal.faults import latency_of
+from shoal.rehearsal.limits import ProviderLimits
+from shoal.rehearsal.settings import RehearsalSettings
 from shoal.seeds import Draws, derive
 
 Kind = Literal["ok", "requests", "tokens", "concurrency", "limited", "overload"]
@@ -56,7 +56,7 @@ class Provider:
         self.answers = 0
         self.peak = 0
         self.refusals: Counter[str] = Counter()
-        self._limits = Limits(settings)
+        self._limits = ProviderLimits(settings)
         self._ends: list[float] = []
         self._arrivals = 0
         self._first: float | None = None

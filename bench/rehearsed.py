@@ -18,9 +18,9 @@ from urllib import request
 
 import uvloop
 
-from shoal.models.rehearsal.server import BACKLOG, start
-from shoal.models.rehearsal.settings import Change, Outage, RehearsalSettings
-from shoal.models.rehearsal.wire import Response
+from shoal.rehearsal.http import ServerResponse
+from shoal.rehearsal.server import BACKLOG, start
+from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 
 MODEL = "openai/rehearsal"
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
@@ -70,7 +70,7 @@ class Stub:
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1500, "completion_tokens": 60},
         }
-        self._response = Response(200, json.dumps(body).encode()).encode()
+        self._response = ServerResponse(200, json.dumps(body).encode()).encode()
         self._stats = {"requests": 0, "received_bytes": 0, "in_flight": 0, "in_flight_peak": 0}
 
     def connect(self) -> StubConnection:
@@ -78,7 +78,7 @@ class Stub:
 
     def serve(self, connection: StubConnection, head: bytes, length: int) -> None:
         if b"/rehearsal/stats " in head:
-            connection.write(Response(200, json.dumps(self._stats).encode()).encode())
+            connection.write(ServerResponse(200, json.dumps(self._stats).encode()).encode())
             return
         stats = self._stats
         stats["requests"] += 1
@@ -145,8 +145,8 @@ def main(settings: dict[str, Any]) -> None:
     if "says" in settings:
         uvloop.run(_serve_stub(Stub(**settings)))
         return
-    outages = tuple(Outage(*each) for each in settings.pop("outages", ()))
-    changes = tuple(Change(**each) for each in settings.pop("changes", ()))
+    outages = tuple(PlannedOutage(*each) for each in settings.pop("outages", ()))
+    changes = tuple(SettingChange(**each) for each in settings.pop("changes", ()))
     uvloop.run(_serve(RehearsalSettings(**settings, outages=outages, changes=changes)))
 
 

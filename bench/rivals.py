@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.slots.lease import End, Outcome
+from shoal.slots.leases import CallEnd, CallOutcome
 
 
 class _Counting:
@@ -23,7 +23,7 @@ class _Counting:
         self.held += 1
         return now
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         self.held -= 1
 
     def resume(self, now: float, tokens: int) -> Any:
@@ -48,9 +48,9 @@ class Aimd(_Counting):
         super().__init__(8)
         self._cut_at = -math.inf
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         super().end(now, sent, outcome)
-        if outcome.end is End.OK:
+        if outcome.end is CallEnd.OK:
             self.limit += 1 if self._cut_at < 0 else 1 / self.limit
         elif sent > self._cut_at:
             self.limit = max(1.0, self.limit * 0.8)
@@ -87,10 +87,10 @@ class Batches:
         self._left -= 1
         self._held += 1
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         self._held -= 1
         self._ended += 1
-        self._good += outcome.end is End.OK
+        self._good += outcome.end is CallEnd.OK
 
     def resume(self, now: float, tokens: int) -> Any:
         return self.begin(now, tokens)
@@ -147,7 +147,7 @@ class Inspect(_Counting):
             self._cut_at = now
             self.limit = max(self.FEWEST, int(self.limit * 0.8) // 5 * 5)
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         super().end(now, sent, outcome)
         if sent.was_refused or now - self._cut_at < self.COOLDOWN_SECONDS:
             return

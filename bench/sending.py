@@ -25,20 +25,20 @@ from bench.bars import Bar
 from bench.limits import JUDGED, Score, Setting
 from bench.providers import Provider, oracle_seconds
 from bench.rehearsed import MODEL, Server, rehearsing
-from shoal.models.client import Client
-from shoal.models.dialects import Dialect, Writer
-from shoal.models.endpoints import Endpoint
-from shoal.models.limited import Limited
-from shoal.models.proxies import Proxies
-from shoal.models.question import Message, Question
-from shoal.models.rehearsal.chat import tokens_of
-from shoal.models.rehearsal.settings import RehearsalSettings
-from shoal.models.retrying import Retrying
-from shoal.models.spending import Spending
-from shoal.models.transport import open_transport
-from shoal.runs.limits import SharedLimit
+from shoal.models.base import Message, Question
+from shoal.models.costs import Spending
+from shoal.models.http.pool import open_transport
+from shoal.models.http.routes import Proxies
+from shoal.models.middleware.limited import Limited
+from shoal.models.middleware.retrying import Retrying
+from shoal.models.openai.client import Client
+from shoal.models.openai.dialects import Dialect, Writer
+from shoal.models.openai.endpoints import Endpoint
+from shoal.rehearsal.chat import tokens_of
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.runs.model_limits import SharedLimit
 from shoal.slots.client import open_slots
-from shoal.slots.place import Place
+from shoal.slots.location import BrokerLocation
 
 _SERVED_AS = "rehearsal"
 _DEADLINE_SECONDS = 600.0
@@ -68,7 +68,7 @@ def question(call_id: int, tokens: int) -> Question:
 async def send(base_url: str, folder: Path, calls: Sequence[tuple[int, int]]) -> list[float]:
     """When each was answered."""
     endpoints = {MODEL: Endpoint(model=_SERVED_AS, base_url=base_url)}
-    place = Place(folder / "slots" / "s", folder / "limits.json", idle_seconds=1.0)
+    place = BrokerLocation(folder / "slots" / "s", folder / "limits.json", idle_seconds=1.0)
     async with open_transport(Proxies()) as transport, open_slots(f"client {calls[0][0]}", place) as slots:
         limit = SharedLimit(slots, endpoints)
         client = Limited(Client(transport, endpoints, _DEADLINE_SECONDS), limit)

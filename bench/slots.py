@@ -17,11 +17,11 @@ from typing import Any
 import uvloop
 
 from bench.bars import Bar
+from shoal.slots.admin import look_at
 from shoal.slots.client import Slots, open_slots
-from shoal.slots.glance import look_at
-from shoal.slots.lease import End, Outcome
-from shoal.slots.place import Place
-from shoal.slots.starting import start
+from shoal.slots.leases import CallEnd, CallOutcome
+from shoal.slots.location import BrokerLocation
+from shoal.slots.start import start
 
 _PROCESSES = 16
 _SLOTS = 4
@@ -29,15 +29,15 @@ _SECONDS = 1.5
 _ROUNDS = 3
 _HOLD_SECONDS = 0.01
 _POOL = ("bench",)
-_OK = Outcome(End.OK)
+_OK = CallOutcome(CallEnd.OK)
 _fork = multiprocessing.get_context("fork")
 
 
-def _place(folder: Path) -> Place:
-    return Place(folder / "slots" / "s", folder / "limits.json", idle_seconds=5.0)
+def _place(folder: Path) -> BrokerLocation:
+    return BrokerLocation(folder / "slots" / "s", folder / "limits.json", idle_seconds=5.0)
 
 
-def _stop(place: Place) -> None:
+def _stop(place: BrokerLocation) -> None:
     """End the broker of this bench, and wait until it is gone."""
     os.kill(int(place.lock.read_text()), signal.SIGTERM)
     with place.lock.open() as lock:
@@ -104,16 +104,16 @@ def _manager_loop(semaphore: Any, hold: float, barrier: Any) -> int:
     return count
 
 
-def _slots_loop(place: Place, hold: float, barrier: Any) -> int:
+def _slots_loop(place: BrokerLocation, hold: float, barrier: Any) -> int:
     return uvloop.run(_loop(place, [_POOL], hold, barrier))
 
 
-def _asking_loop(place: Place, hold: float, barrier: Any) -> int:
+def _asking_loop(place: BrokerLocation, hold: float, barrier: Any) -> int:
     """Takes turns in two pools, so that the broker is asked each time."""
     return uvloop.run(_loop(place, [("one half",), ("other half",)], hold, barrier))
 
 
-async def _loop(place: Place, pools: Sequence[tuple[str, ...]], hold: float, barrier: Any) -> int:
+async def _loop(place: BrokerLocation, pools: Sequence[tuple[str, ...]], hold: float, barrier: Any) -> int:
     sizes = {name: _SLOTS // len(pools) for (name,) in pools}
     async with open_slots(f"racer {os.getpid()}", place, sizes=sizes) as slots:
         slots.release(await slots.acquire(pools[0]), _OK)
@@ -170,7 +170,7 @@ def slots_kills(folder: Path) -> list[Bar]:
     ]
 
 
-def _holder(place: Place) -> Any:
+def _holder(place: BrokerLocation) -> Any:
     """A process that holds its slots until it is killed."""
     here, there = _fork.Pipe(duplex=False)
     holder = _fork.Process(target=_hold, args=(place, there), daemon=True)
@@ -179,7 +179,7 @@ def _holder(place: Place) -> Any:
     return holder
 
 
-def _hold(place: Place, pipe: Connection) -> None:
+def _hold(place: BrokerLocation, pipe: Connection) -> None:
     async def hold() -> None:
         async with open_slots(f"holder {os.getpid()}", place, sizes={_POOL[0]: _HOLDERS * _EACH}) as slots:
             await asyncio.gather(*(slots.acquire(_POOL) for _ in range(_EACH)))
@@ -282,7 +282,7 @@ def slots_broker(folder: Path) -> list[Bar]:
     ]
 
 
-def _run(place: Place, witness: Witness) -> None:
+def _run(place: BrokerLocation, witness: Witness) -> None:
     async def agent(slots: Slots) -> None:
         while not witness.over.value:
             lease = await slots.acquire(_POOL)
@@ -300,7 +300,7 @@ def _run(place: Place, witness: Witness) -> None:
     uvloop.run(run())
 
 
-def _wait_for_another(place: Place) -> None:
+def _wait_for_another(place: BrokerLocation) -> None:
     """Until a broker is there that all runs have found."""
     while (seen := look_at(place)) is None or not seen.pools or len(seen.pools[0].holders) < _RUNS:
         time.sleep(0.005)

@@ -14,13 +14,12 @@ from itertools import count
 from typing import Any, Protocol
 
 from bench.providers import Provider, Reply
-from shoal.allowance import Allowance, Published
-from shoal.models.question import Failure, Kind
-from shoal.models.retrying import PATIENCE, decide
+from shoal.models.base import FailureKind, ModelFailure
+from shoal.models.middleware.retrying import PATIENCE, retry_decision
 from shoal.seeds import Draws, derive
 from shoal.slots.broker import Broker
-from shoal.slots.control import Control
-from shoal.slots.lease import End, Holder, Outcome
+from shoal.slots.leases import CallEnd, CallOutcome, Control, Holder
+from shoal.types import RateLimit, RateLimits
 
 #: Seconds from a client to the provider, and as many back, at least.
 NETWORK_SECONDS = 0.0005
@@ -29,11 +28,11 @@ LONGEST_SECONDS = 50_000.0
 
 _POOL = ("pool",)
 _KINDS = {
-    End.REQUESTS: Kind.REQUEST_RATE,
-    End.TOKENS: Kind.TOKEN_RATE,
-    End.CONCURRENCY: Kind.CONCURRENCY,
-    End.LIMITED: Kind.LIMITED,
-    End.OVERLOAD: Kind.OVERLOAD,
+    CallEnd.REQUESTS: FailureKind.REQUEST_RATE,
+    CallEnd.TOKENS: FailureKind.TOKEN_RATE,
+    CallEnd.CONCURRENCY: FailureKind.CONCURRENCY,
+    CallEnd.LIMITED: FailureKind.LIMITED,
+    CallEnd.OVERLOAD: FailureKind.OVERLOAD,
 }
 
 
@@ -69,7 +68,7 @@ class Sender(Protocol):
         """A call that is sent now; or in how many seconds to ask again."""
         ...
 
-    def end(self, now: float, call: Call, sent: Any, outcome: Outcome) -> bool:
+    def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
         """Whether the slot is given back; if not, a call that was refused is sent again with it."""
         ...
 
@@ -94,7 +93,7 @@ class Alone:
         wait = self._control.wait(now, tokens, len(self._line))
         return wait if wait > 0 else (self._line.popleft(), self._control.begin(now, tokens))
 
-    def end(self, now: float, call: Call, sent: Any, outcome: Outcome) -> bool:
+    def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
         self._control.end(now, sent, outcome)
         return True
 
@@ -112,8 +111,8 @@ class Keeping(Alone):
         super().__init__(control)
         self._kept = control
 
-    def end(self, now: float, call: Call, sent: Any, outcome: Outcome) -> bool:
-        if outcome.end is End.OK:
+    def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
+        if outcome.end is CallEnd.OK:
             return super().end(now, call, sent, outcome)
         self._kept.refused(now, sent)
         return False
@@ -140,7 +139,7 @@ class Apart:
             soonest = min(soonest, begun)
         return soonest
 
-    def end(self, now: float, call: Call, sent: Any, outcome: Outcome) -> bool:
+    def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
         return self._senders[call.process].end(now, call, sent, outcome)
 
 
@@ -171,7 +170,7 @@ class Together:
             self._granted.extend((self._calls[claim.ticket], claim) for claim in self._broker.grants(now))
         return self._granted.popleft() if self._granted else self._broker.wake - now
 
-    def end(self, now: float, call: Call, sent: Any, outcome: Outcome) -> bool:
+    def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
         self._now = now
         self._broker.end(self._holders[call.process], call.id, outcome, now)
         return True
@@ -244,9 +243,9 @@ class _Driver:
         at = reply.at_seconds + self._way()
         self._later(at, self._hear, call, sent, outcome_of(reply, call, at - since))
 
-    def _hear(self, call: Call, sent: Any, outcome: Outcome) -> None:
+    def _hear(self, call: Call, sent: Any, outcome: CallOutcome) -> None:
         is_free = self._sender.end(self._now, call, sent, outcome)
-        if outcome.end is End.OK:
+        if outcome.end is CallEnd.OK:
             self._count(call.process)
             return
         call.failures += 1
@@ -274,17 +273,17 @@ def drive(
     return _Driver(provider, sender, calls, seed, jitter_seconds).drive()
 
 
-def outcome_of(reply: Reply, call: Call, seconds: float) -> Outcome:
+def outcome_of(reply: Reply, call: Call, seconds: float) -> CallOutcome:
     allowance = None
     if reply.limits is not None:
-        allowance = Allowance(**{name: Published(*told) for name, told in reply.limits.items()})
-    return Outcome(End(reply.kind), seconds, call.tokens if reply.ok else 0, reply.retry_after, allowance)
+        allowance = RateLimits(**{name: RateLimit(*told) for name, told in reply.limits.items()})
+    return CallOutcome(CallEnd(reply.kind), seconds, call.tokens if reply.ok else 0, reply.retry_after, allowance)
 
 
-def backoff_seconds(outcome: Outcome, failures: int, draw: float) -> float:
+def backoff_seconds(outcome: CallOutcome, failures: int, draw: float) -> float:
     kind = _KINDS[outcome.end]
-    failure = Failure(kind, "", retry_after=outcome.retry_after)
+    failure = ModelFailure(kind, "", retry_after=outcome.retry_after)
     # Nobody gives up here.
-    seconds = decide(failure, min(failures, PATIENCE[kind].attempts - 1), math.inf, draw).seconds
+    seconds = retry_decision(failure, min(failures, PATIENCE[kind].attempts - 1), math.inf, draw).seconds
     assert seconds is not None
     return seconds

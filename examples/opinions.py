@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.record import Record
-from shoal.runs.verbs import create
-from shoal.runs.worker import work
-from shoal.scenario.files import validate
+from shoal.engine.record import RoundRecord
+from shoal.runs.operations import create_run
+from shoal.runs.worker import work_on_run
+from shoal.scenario.loading import validate
 
 PEOPLE = 1_000
 #: Opinions this near to one another belong to one camp.
@@ -83,14 +83,14 @@ SWEEP = (
 
 def live(trial: Trial, folder: Path) -> NDArray[np.float64]:
     """Run it; returns what everybody said they think, a row per round."""
-    directory = create(validate(trial.scenario()), folder)
-    asyncio.run(work(directory, asyncio.Event(), _watch_nothing))
+    directory = create_run(validate(trial.scenario()), folder)
+    asyncio.run(work_on_run(directory, asyncio.Event(), _watch_nothing))
     with closing(sqlite3.connect(directory.file("room_simulation.db"))) as database:
         rows = database.execute("SELECT opinion FROM utterance ORDER BY created_at, user_id").fetchall()
     return np.array(rows).reshape(trial.rounds, trial.people)
 
 
-def _watch_nothing(record: Record) -> None:
+def _watch_nothing(record: RoundRecord) -> None:
     """There is no live view here."""
 
 

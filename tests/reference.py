@@ -32,8 +32,7 @@ from shoal.agents.settings import (
     ScriptedSettings,
     ScriptedTurn,
 )
-from shoal.scenario.conditions import FACTS, QUESTIONS
-from shoal.scenario.distributions import (
+from shoal.scenario.declared.distributions import (
     Activity,
     Age,
     Beta,
@@ -48,11 +47,10 @@ from shoal.scenario.distributions import (
     Uniform,
     Weights,
 )
-from shoal.scenario.entries import Column, ColumnChoice, Entries, File, Group, Person
-from shoal.scenario.events import (
+from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
-    Event,
+    EventField,
     MuteEvent,
     PostEvent,
     SkipEvent,
@@ -60,17 +58,19 @@ from shoal.scenario.events import (
     StopEvent,
     duration,
 )
+from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
+from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
+from shoal.scenario.declared.population import ColumnChoice, Entries, FileColumn, FileEntry, GroupEntry, PersonEntry
 from shoal.scenario.fields import Hours, Who
-from shoal.scenario.follows import EdgeColumns, Follows, FollowSettings
-from shoal.scenario.interventions import Intervention
-from shoal.scenario.models import BudgetSettings, Mind, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
+from shoal.scenario.scenario import BudgetSettings, MindField, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
 from shoal.worlds.base import BaseWorld
 from shoal.worlds.clock import TimeSettings
-from shoal.worlds.dialogue.dialogue import Dialogue
 from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings
-from shoal.worlds.room.room import Room
+from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
-from shoal.worlds.social import custom, tables
+from shoal.worlds.room.world import Room
+from shoal.worlds.social import database as tables
+from shoal.worlds.social import presets
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -79,10 +79,10 @@ DOCS = Path(__file__).parent.parent / "docs"
 TITLES: Mapping[type[BaseModel], str] = {
     Scenario: "Scenario fields",
     TimeSettings: "Time",
-    Person: "Person",
-    Group: "Group",
-    File: "File of people",
-    Column: "Column",
+    PersonEntry: "Person",
+    GroupEntry: "Group",
+    FileEntry: "File of people",
+    FileColumn: "Column",
     Normal: "Normal",
     Uniform: "Uniform",
     Beta: "Beta",
@@ -129,11 +129,11 @@ _SHAPES: tuple[tuple[Any, str], ...] = (
         "[one's own](#world-of-ones-own))",
     ),
     (
-        Mind,
+        MindField,
         "`heuristic`, `scripted`, `module:Class`, or settings ([heuristic](#heuristic-mind), "
         "[scripted](#scripted-mind), [language](#language-mind), [one's own](#mind-of-ones-own))",
     ),
-    (Event, "[event](#events)"),
+    (EventField, "[event](#events)"),
     (Annotated[int, BeforeValidator(duration)], "time: `3 days`, `2 hours`, or minutes"),
     (Hours, "hours: `8-22`, `8-12,18-22`, `[8, 9]`"),
     (Who, "name or number"),
@@ -297,7 +297,7 @@ def _default(field: FieldInfo) -> str:
 
 def _custom(name: str) -> str:
     """What a feed setting is on each platform where a scenario does not say."""
-    return f"twitter `{getattr(custom.TWITTER, name)}`, reddit `{getattr(custom.REDDIT, name)}`"
+    return f"twitter `{getattr(presets.TWITTER, name)}`, reddit `{getattr(presets.REDDIT, name)}`"
 
 
 def _plain(value: Any) -> Any:

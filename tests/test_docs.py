@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from shoal.scenario.files import validate
+from shoal.scenario.loading import validate
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])

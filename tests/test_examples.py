@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from shoal.runs.directory import RunDirectory
+from shoal.runs.operations import create_run
+from shoal.runs.reports.summary import summarize
 from shoal.runs.state import Status
-from shoal.runs.summary import summarize
-from shoal.runs.verbs import create
-from shoal.scenario.files import load
-from shoal.scenario.models import PLATFORMS
+from shoal.scenario.loading import load
+from shoal.scenario.scenario import PLATFORMS
 from tests.runs.harness import check_consistency, go_on, repeat
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.yaml"))
@@ -25,7 +25,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.yaml"))
 
 @pytest.fixture(scope="module", params=EXAMPLES, ids=lambda path: path.stem)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    directory = create(load(request.param), tmp_path_factory.mktemp("runs") / request.param.stem)
+    directory = create_run(load(request.param), tmp_path_factory.mktemp("runs") / request.param.stem)
     assert go_on(directory).status is Status.COMPLETED
     return directory
 
@@ -65,7 +65,7 @@ def test_the_topic_reaches_most_people_little_by_little(run: RunDirectory) -> No
 
 
 def test_the_two_who_negotiate_come_closer_from_scene_to_scene(tmp_path: Path) -> None:
-    directory = create(load(EXAMPLES[0].with_name("negotiation.yaml")), tmp_path / "run")
+    directory = create_run(load(EXAMPLES[0].with_name("negotiation.yaml")), tmp_path / "run")
     go_on(directory)
     with closing(sqlite3.connect(directory.file("dialogue_simulation.db"))) as database:
         scenes = database.execute("SELECT turning_point, agreement FROM scene ORDER BY scene").fetchall()
@@ -76,7 +76,7 @@ def test_the_two_who_negotiate_come_closer_from_scene_to_scene(tmp_path: Path) -
 
 
 def test_the_focus_group_comes_to_life_when_it_is_shown_the_product(tmp_path: Path) -> None:
-    directory = create(load(EXAMPLES[0].with_name("focus-group.yaml")), tmp_path / "run")
+    directory = create_run(load(EXAMPLES[0].with_name("focus-group.yaml")), tmp_path / "run")
     go_on(directory)
     with closing(sqlite3.connect(directory.file("room_simulation.db"))) as database:
         said = database.execute("SELECT created_at, user_id, content FROM utterance").fetchall()

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import JournalCorrupt, StorageFailed
-from shoal.journal import Journal, Line, digest, is_continuation, read, write_lines
+from shoal.journal import Journal, JournalLine, digest, is_continuation, read_journal, write_lines
 
 
-def line(n: int) -> Line:
-    return Line(f"twitter/{n}/0/decide/0", f"request {n}", reply=[{"kind": "DO_NOTHING", "args": {}}], ms=n)
+def line(n: int) -> JournalLine:
+    return JournalLine(f"twitter/{n}/0/decide/0", f"request {n}", reply=[{"kind": "DO_NOTHING", "args": {}}], ms=n)
 
 
 async def test_what_was_recorded_is_there_after_opening_again(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ async def test_a_line_is_on_disk_when_record_returns(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     async with Journal.open(path) as journal:
         await journal.record(line(1))
-        assert read(path)[0] == [line(1)]
+        assert read_journal(path)[0] == [line(1)]
 
 
 async def test_a_torn_last_line_is_cut_off_and_overwritten(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ async def test_a_torn_last_line_is_cut_off_and_overwritten(tmp_path: Path) -> No
         async with Journal.open(path) as journal:
             assert [found.key for found in journal] == [line(1).key]
             await journal.record(line(3))
-        assert [found.key for found in read(path)[0]] == [line(1).key, line(3).key]
+        assert [found.key for found in read_journal(path)[0]] == [line(1).key, line(3).key]
 
 
 def test_a_corrupt_line_is_named_with_its_number_and_the_file_is_left_alone(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_a_full_disk_fails_every_waiting_line_and_keeps_the_lines_before(t
 
 async def test_an_inherited_line_answers_only_the_same_request(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    write_lines(path, [Line("twitter/1/0/decide/0", "abc", reply=[], inherited="parent")])
+    write_lines(path, [JournalLine("twitter/1/0/decide/0", "abc", reply=[], inherited="parent")])
     journal = Journal.sealed(path)
     assert journal.own("twitter/1/0/decide/0") is None
     assert journal.inherited("twitter/1/0/decide/0", "abc") is not None
@@ -84,13 +84,13 @@ async def test_an_inherited_line_answers_only_the_same_request(tmp_path: Path) -
 
 
 def test_after_a_run_was_made_to_go_on_earlier_lines_about_later_rounds_answer_only_the_same_request() -> None:
-    go_on = Line("*/2/continue/0", event={"scenario": {}})
-    journal = Journal(Path(), [line(1), line(2), line(3), go_on, Line(line(3).key, "another", reply=[])], None)
+    go_on = JournalLine("*/2/continue/0", event={"scenario": {}})
+    journal = Journal(Path(), [line(1), line(2), line(3), go_on, JournalLine(line(3).key, "another", reply=[])], None)
     assert journal.own(line(1).key) == line(1)
     assert journal.own(line(2).key) is None
     assert journal.inherited(line(2).key, "request 2") == line(2)
     assert journal.inherited(line(2).key, "another") is None
-    assert journal.own(line(3).key) == Line(line(3).key, "another", reply=[])
+    assert journal.own(line(3).key) == JournalLine(line(3).key, "another", reply=[])
     assert journal.calls == 4
     assert [is_continuation(event) for event in journal.events] == [True]
 

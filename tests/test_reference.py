@@ -12,17 +12,17 @@ import msgspec
 import pytest
 
 from bench.bars import ALL
-from shoal.journal import Line
+from shoal.journal import JournalLine
 from shoal.runs.config import Config
 from shoal.runs.directory import CONFIG, ENV_STATUS, JOURNAL, LOCK, LOG, METRICS, STATE
-from shoal.runs.verbs import create
-from shoal.runs.worker import work
+from shoal.runs.operations import create_run
+from shoal.runs.worker import work_on_run
 from shoal.scenario import document
-from shoal.scenario.files import validate
-from shoal.scenario.population import sample
-from shoal.types import Event, Notice, Timeline
-from shoal.worlds.social.rules import ACTIONS
-from shoal.worlds.social.views import SocialObservation
+from shoal.scenario.loading import validate
+from shoal.scenario.sampling.sampler import sample
+from shoal.types import Event, Notice, Versioned
+from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.observations import SocialObservation
 from tests.reference import DOCS, PARTS, refreshed
 
 SCENARIO = validate({"population": {"count": 2}, "rounds": 1})
@@ -53,7 +53,7 @@ def test_a_part_that_is_not_on_the_page_is_an_error() -> None:
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.partition("\n")[0])
 def test_an_example_is_a_scenario_or_a_part_of_one(text: str) -> None:
-    validate({"population": {"count": 20}, **document.read(text, "example").value})
+    validate({"population": {"count": 20}, **document.read_document(text, "example").value})
 
 
 def test_every_action_is_listed_with_its_arguments() -> None:
@@ -72,16 +72,16 @@ def test_every_file_of_a_run_is_named() -> None:
 
 
 def test_every_field_of_the_stream_and_the_journal_is_named() -> None:
-    assert unmentioned("run-directory.md", fields(Event, Notice, Line)) == []
+    assert unmentioned("run-directory.md", fields(Event, Notice, JournalLine)) == []
 
 
 def test_every_field_of_the_frozen_input_is_named() -> None:
-    content = Config.of("a", Timeline(SCENARIO)).to_json(sample(SCENARIO), SCENARIO)
+    content = Config.of("a", Versioned(SCENARIO)).to_json(sample(SCENARIO), SCENARIO)
     assert unmentioned("run-directory.md", content) == []
 
 
 async def test_every_field_of_state_status_and_metrics_is_named(tmp_path: Path) -> None:
-    await work(create(SCENARIO, tmp_path), asyncio.Event(), lambda record: None)
+    await work_on_run(create_run(SCENARIO, tmp_path), asyncio.Event(), lambda record: None)
     state = json.loads((tmp_path / STATE).read_text())
     status = json.loads((tmp_path / ENV_STATUS).read_text())
     metric = json.loads((tmp_path / METRICS).read_text().partition("\n")[0])

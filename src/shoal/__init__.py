@@ -20,7 +20,7 @@ __all__ = [
     "Scenario",
     # worlds and minds of one's own
     "BaseWorld",
-    "Look",
+    "ViewObservation",
     "Rejected",
     # nouns
     "Action",
@@ -32,30 +32,30 @@ __all__ = [
 
 TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would double the cost of the import
 if TYPE_CHECKING:
-    from shoal.api.person import Person
-    from shoal.api.results import Results, open_run
-    from shoal.api.verbs import run
-    from shoal.api.world import World
     from shoal.errors import ShoalError
-    from shoal.scenario.models import Scenario
+    from shoal.python.person import Person
+    from shoal.python.results import Results, open_run
+    from shoal.python.run import run
+    from shoal.python.world import World
+    from shoal.scenario.scenario import Scenario
     from shoal.types import Action, Decision, Event, Mind, Observation
-    from shoal.worlds.base import BaseWorld, Look, Rejected
+    from shoal.worlds.base import BaseWorld, Rejected, ViewObservation
 else:
     _HOMES = {
         "ShoalError": "shoal.errors",
-        "Person": "shoal.api.person",
-        "Results": "shoal.api.results",
-        "World": "shoal.api.world",
-        "open_run": "shoal.api.results",
-        "run": "shoal.api.verbs",
-        "Scenario": "shoal.scenario.models",
+        "Person": "shoal.python.person",
+        "Results": "shoal.python.results",
+        "World": "shoal.python.world",
+        "open_run": "shoal.python.results",
+        "run": "shoal.python.run",
+        "Scenario": "shoal.scenario.scenario",
         "Action": "shoal.types",
         "Decision": "shoal.types",
         "Event": "shoal.types",
         "Mind": "shoal.types",
         "Observation": "shoal.types",
         "BaseWorld": "shoal.worlds.base",
-        "Look": "shoal.worlds.base",
+        "ViewObservation": "shoal.worlds.base",
         "Rejected": "shoal.worlds.base",
     }
 

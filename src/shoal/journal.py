@@ -28,7 +28,7 @@ import msgspec
 from shoal.errors import JournalCorrupt, StorageFailed
 
 
-class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inherited": "from"}):
+class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inherited": "from"}):
     """One line of the journal."""
 
     key: str
@@ -43,18 +43,18 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inherited":
     inherited: str | None = None
 
 
-def is_continuation(line: Line) -> bool:
+def is_continuation(line: JournalLine) -> bool:
     """Whether somebody made the run go on, rather than something happen in it."""
     return line.event is not None and "/continue/" in line.key
 
 
-def round_of(line: Line) -> int:
+def round_of(line: JournalLine) -> int:
     """The round that a line is about."""
     return int(line.key.split("/")[1])
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Line).decode
+_decode = msgspec.json.Decoder(JournalLine).decode
 
 
 def digest(request: object) -> str:
@@ -68,12 +68,12 @@ class Journal:
     Lines of many concurrent decisions share one write and one sync; `record` returns once its line is on disk.
     """
 
-    def __init__(self, path: Path, lines: list[Line], file: int | None) -> None:
+    def __init__(self, path: Path, lines: list[JournalLine], file: int | None) -> None:
         self._path = path
         self._file = file
-        self._own: dict[str, Line] = {}
-        self._inherited: dict[str, Line] = {}
-        self.events: list[Line] = []
+        self._own: dict[str, JournalLine] = {}
+        self._inherited: dict[str, JournalLine] = {}
+        self.events: list[JournalLine] = []
         #: How often something outside was asked by this run.
         self.calls = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
@@ -84,7 +84,7 @@ class Journal:
     @classmethod
     def open(cls, path: Path) -> Journal:
         """Open for reading and appending. A torn last line was never acted upon, so it is cut off."""
-        lines, length = read(path)
+        lines, length = read_journal(path)
         try:
             file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
             os.ftruncate(file, length)
@@ -96,26 +96,26 @@ class Journal:
     @classmethod
     def sealed(cls, path: Path) -> Journal:
         """Open for reading only."""
-        return cls(path, read(path)[0], None)
+        return cls(path, read_journal(path)[0], None)
 
     @property
     def is_sealed(self) -> bool:
         return self._file is None
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[JournalLine]:
         yield from self._inherited.values()
         yield from self._own.values()
 
-    def own(self, key: str) -> Line | None:
+    def own(self, key: str) -> JournalLine | None:
         """The run's own line under this key, whatever it answers."""
         return self._own.get(key)
 
-    def inherited(self, key: str, request: str) -> Line | None:
+    def inherited(self, key: str, request: str) -> JournalLine | None:
         """The parent's line under this key, if it answers the same request."""
         line = self._inherited.get(key)
         return line if line is not None and line.request == request else None
 
-    def inherited_by(self, key: str, request: Callable[[], str]) -> Line | None:
+    def inherited_by(self, key: str, request: Callable[[], str]) -> JournalLine | None:
         """The same where working out the request costs something: it is asked for only if there is such a line."""
         line = self._inherited.get(key)
         return line if line is not None and line.request == request() else None
@@ -124,7 +124,7 @@ class Journal:
         """Whether there is any line under this key."""
         return key in self._own or key in self._inherited
 
-    async def record(self, line: Line) -> None:
+    async def record(self, line: JournalLine) -> None:
         """Append the line; on return it is on disk."""
         if self._file is None:
             raise AssertionError("a sealed journal cannot be written to")
@@ -135,7 +135,7 @@ class Journal:
         await done
         self._index(line)
 
-    def _index(self, line: Line) -> None:
+    def _index(self, line: JournalLine) -> None:
         if line.event is not None:
             self.events.append(line)
             if is_continuation(line):
@@ -199,7 +199,7 @@ def _settle(done: asyncio.Future[None], error: StorageFailed | None) -> None:
         done.set_exception(error)
 
 
-def read(path: Path) -> tuple[list[Line], int]:
+def read_journal(path: Path) -> tuple[list[JournalLine], int]:
     """All whole lines, and how many bytes they take. Only the last line may be torn."""
     try:
         text = path.read_bytes()
@@ -211,7 +211,7 @@ def read(path: Path) -> tuple[list[Line], int]:
     return [_parse(path, number, line) for number, line in enumerate(text[:length].split(b"\n")[:-1], 1)], length
 
 
-def read_events(path: Path) -> list[Line]:
+def read_events(path: Path) -> list[JournalLine]:
     """The lines about what a person made happen, found without reading all the replies around them."""
     try:
         text = path.read_bytes()
@@ -224,16 +224,16 @@ def read_events(path: Path) -> list[Line]:
     return [line for line in lines if line.event is not None]
 
 
-def _parse(path: Path, number: int, text: bytes) -> Line:
+def _parse(path: Path, number: int, text: bytes) -> JournalLine:
     try:
         return _decode(text)
     except msgspec.DecodeError as error:
         raise JournalCorrupt(path, number, str(error)) from error
 
 
-def add_line(path: Path, line: Line) -> None:
+def add_line(path: Path, line: JournalLine) -> None:
     """Append a line to a journal that nobody works on; on return it is on disk."""
-    _, length = read(path)
+    _, length = read_journal(path)
     try:
         with path.open("r+b") as file:
             file.truncate(length)
@@ -245,7 +245,7 @@ def add_line(path: Path, line: Line) -> None:
         raise StorageFailed.writing(path, error.strerror) from error
 
 
-def write_lines(path: Path, lines: list[Line]) -> None:
+def write_lines(path: Path, lines: list[JournalLine]) -> None:
     """Write a new journal in one go, synced: how a fork starts."""
     try:
         with path.open("xb") as file:

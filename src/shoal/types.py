@@ -107,7 +107,7 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline(Generic[T]):
+class Versioned(Generic[T]):
     """A setting that may change at the start of some rounds, as it does where a run was forked."""
 
     first: T
@@ -123,15 +123,15 @@ class Timeline(Generic[T]):
     def versions(self) -> tuple[T, ...]:
         return (self.first, *(changed for _, changed in self.changes))
 
-    def map(self, part: Callable[[T], S]) -> Timeline[S]:
-        return Timeline(part(self.first), tuple((since, part(changed)) for since, changed in self.changes))
+    def map(self, part: Callable[[T], S]) -> Versioned[S]:
+        return Versioned(part(self.first), tuple((since, part(changed)) for since, changed in self.changes))
 
 
 #: Rows for the world's database: SQL statement -> parameter rows, in the order in which they must be executed.
 Writes = Mapping[str, Iterable[tuple[Any, ...]]]
 
 
-class World(Protocol):
+class WorldProtocol(Protocol):
     """What an agent sees and what an action does. One history, one writer, no I/O and no clock of its own.
 
     The engine calls, for each round in order: `turns`, then per group `observe` for all of the group, then `apply` for
@@ -199,7 +199,7 @@ class Mind:
     keeps_journal: ClassVar[bool] = False
 
     def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
-        """A mind named in a scenario gets what its world starts from (`shoal.worlds.given.Given`) and its settings."""
+        """Take the context of the world (`shoal.worlds.context.WorldContext`) and the settings of the scenario."""
         self.given = given
         self.settings = settings or {}
 
@@ -303,7 +303,7 @@ class Population(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class FollowGraph:
     """Who follows whom, as compressed rows: agent i follows `targets[starts[i]:starts[i + 1]]`, sorted."""
 
     starts: NDArray[np.int64]
@@ -312,3 +312,16 @@ class Graph:
     @property
     def edges(self) -> int:
         return len(self.targets)
+
+
+class RateLimit(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One limit: so much a minute, so much of it left, and seconds until it is full again."""
+
+    limit: float
+    remaining: float | None = None
+    reset_seconds: float | None = None
+
+
+class RateLimits(msgspec.Struct, frozen=True, array_like=True, gc=False, omit_defaults=True):
+    requests: RateLimit | None = None
+    tokens: RateLimit | None = None

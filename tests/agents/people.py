@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.heuristic import HeuristicMind
-from shoal.agents.manner import Manner
+from shoal.agents.heuristic.base import Behaviour
+from shoal.agents.heuristic.social import HeuristicMind
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Habits, Persona, Timeline
-from shoal.worlds.social.views import CommentView, GroupView, PostView, SocialObservation
-from shoal.worlds.words import Reader
+from shoal.types import Action, Decision, Habits, Persona, Versioned
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.social.observations import CommentView, GroupView, PostView, SocialObservation
 
 TOPICS = ("gardening", "machine learning", "football", "city politics", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -59,12 +59,16 @@ def crowd(count: int) -> People:
     return People(np.linspace(-1, 1, count, dtype=np.float32), rows)
 
 
-READER = Reader(TOPICS, SUBJECT)
+READER = TextReader(TOPICS, SUBJECT)
 
 
 def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> HeuristicMind:
     return HeuristicMind(
-        population, Timeline(Manner(HeuristicSettings(**settings))), seed, "twitter", Reader(population.topics, topic)
+        population,
+        Versioned(Behaviour(HeuristicSettings(**settings))),
+        seed,
+        "twitter",
+        TextReader(population.topics, topic),
     )
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from shoal.agents.human import HumanMind, PartlyPlayed
+from shoal.agents.heuristic.dialogue import DialogueMind
+from shoal.agents.human import HumanMind, PlayedMind
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import Latency
-from shoal.agents.talker import DialogueMind
-from shoal.agents.unhurried import Unhurried
-from shoal.engine.deliberation import Deliberation, Limits
+from shoal.agents.wrappers import DelayedMind
+from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine
 from shoal.journal import Journal
 from shoal.types import Action, Decision, Observation
-from tests.agents.test_talker import NEAR, look, mind_of, people
+from tests.agents.heuristic.test_dialogue import NEAR, look, mind_of, people
 from tests.engine.harness import VERSIONS, Ledger
 from tests.worlds.salon import dialogue
 
@@ -33,18 +33,18 @@ class Person:
         return Decision((Action("SAY", {"content": self._words}),))
 
 
-def cast(person: Person, default: DialogueMind | None = None) -> PartlyPlayed:
+def cast(person: Person, default: DialogueMind | None = None) -> PlayedMind:
     """The second of two is played."""
-    return PartlyPlayed(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
+    return PlayedMind(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
 
 
 async def run(
-    mind: PartlyPlayed, journal: Path, limits: Limits | None = None, stop: asyncio.Event | None = None
+    mind: PlayedMind, journal: Path, limits: DecisionLimits | None = None, stop: asyncio.Event | None = None
 ) -> list[str]:
     """A conversation of six turns and a score; returns what was committed."""
     ledger = Ledger()
     async with Journal.open(journal) as lines:
-        asking = Deliberation(mind, lines, limits or Limits(), VERSIONS)
+        asking = Decider(mind, lines, limits or DecisionLimits(), VERSIONS)
         world = dialogue(people(*NEAR), turns=6)
         await Engine(world, asking, ledger, seed=7).run(10, stop or asyncio.Event())
     return ledger.digests
@@ -58,8 +58,8 @@ def test_only_the_played_are_asked_outside_and_may_take_their_time() -> None:
 
 
 def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
-    default = Unhurried(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
-    mind = PartlyPlayed(default, HumanMind(Person().answer), [1])
+    default = DelayedMind(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
+    mind = PlayedMind(default, HumanMind(Person().answer), [1])
     assert [mind.asks(0), mind.asks(1)] == [True, True]
     assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
     assert mind.request(look()) == default.request(look())
@@ -81,7 +81,7 @@ def test_the_others_decide_remember_and_explain_as_ever() -> None:
 
 async def test_nobody_looks_into_the_head_of_a_person() -> None:
     default = mind_of(people(*NEAR))
-    mind = PartlyPlayed(default, HumanMind(Person("Hello.").answer), [0])
+    mind = PlayedMind(default, HumanMind(Person("Hello.").answer), [0])
     seen = look()
     before = default.memory(0)
     decision = await mind.decide(seen)  # type: ignore[misc]
@@ -94,7 +94,7 @@ async def test_nobody_looks_into_the_head_of_a_person() -> None:
 
 
 def test_a_mind_that_remembers_nothing_is_no_obstacle() -> None:
-    assert PartlyPlayed(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
+    assert PlayedMind(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
 
 
 async def test_a_person_takes_the_turns_of_one_agent(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ async def test_no_deadline_cuts_a_person_short(tmp_path: Path) -> None:
             return await super().answer(observation)
 
     person = Slow()
-    await run(cast(person), tmp_path / "journal.jsonl", Limits(deadline_seconds=0.0))
+    await run(cast(person), tmp_path / "journal.jsonl", DecisionLimits(deadline_seconds=0.0))
     assert "timeout" not in (tmp_path / "journal.jsonl").read_text()
     assert len(person.seen) == 4
 

@@ -17,12 +17,12 @@ from shoal.agents.interview import (
     Survey,
     Unanswered,
     Unfit,
-    answered,
     fields_of,
+    parse_answer,
     question_for,
 )
 from shoal.errors import QueryFailed
-from shoal.models.question import Answer, Kind, ModelFailed
+from shoal.models.base import Answer, FailureKind, ModelFailed
 from tests.models.fakes import Scripted, failed
 
 ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain».", "It was Monday.")
@@ -173,7 +173,7 @@ def test_iterations_are_different_questions_to_a_cache() -> None:
 )
 def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
     model = Scripted(Answer(reply))
-    found = asyncio.run(answered(model, question_for(ADA, FORMED, APPROACH, "k"), FORMED))
+    found = asyncio.run(parse_answer(model, question_for(ADA, FORMED, APPROACH, "k"), FORMED))
     assert found == {"like": "yes", "why": "it is wet"}
     assert len(model.asked) == 1
 
@@ -181,7 +181,7 @@ def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() -> None:
     model = Scripted(Answer('{"like": "perhaps", "why": "x"}'), Answer(json.dumps({"like": "no", "why": "x"})))
     first = question_for(ADA, FORMED, APPROACH, "k", iteration=4)
-    assert asyncio.run(answered(model, first, FORMED)) == {"like": "no", "why": "x"}
+    assert asyncio.run(parse_answer(model, first, FORMED)) == {"like": "no", "why": "x"}
     again = model.asked[1]
     assert '"like" must be "yes" or "no"' in again.messages[-1].content
     assert (again.key, again.iteration, again.messages[:2]) == ("k/1", 4, first.messages)
@@ -198,16 +198,16 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() ->
 )
 def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
     with pytest.raises(Unanswered, match=reason):
-        asyncio.run(answered(Scripted(answer), question_for(ADA, FORMED, APPROACH, "k"), FORMED))
+        asyncio.run(parse_answer(Scripted(answer), question_for(ADA, FORMED, APPROACH, "k"), FORMED))
 
 
 def test_a_refusal_is_not_asked_about_again() -> None:
     model = Scripted(Answer("No.", finish="refused"))
     with pytest.raises(Unanswered):
-        asyncio.run(answered(model, question_for(ADA, FREE, APPROACH, "k"), FREE))
+        asyncio.run(parse_answer(model, question_for(ADA, FREE, APPROACH, "k"), FREE))
     assert len(model.asked) == 1
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ModelFailed):
-        asyncio.run(answered(Scripted(failed(Kind.AUTH)), question_for(ADA, FREE, APPROACH, "k"), FREE))
+        asyncio.run(parse_answer(Scripted(failed(FailureKind.AUTH)), question_for(ADA, FREE, APPROACH, "k"), FREE))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.providers import Provider, Reply, oracle_seconds
-from shoal.models.rehearsal.settings import Change, Outage, RehearsalSettings
+from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from shoal.seeds import Draws, derive
 from tests.models import clock
 
@@ -29,20 +29,23 @@ PROMPT_TOKENS = 3
 PLAYED: dict[str, dict[str, Any]] = {
     "a cap that changes": {
         "cap": 9,
-        "changes": (Change("cap", 3, after_answers=40), Change("cap", 12, after_seconds=12)),
+        "changes": (SettingChange("cap", 3, after_answers=40), SettingChange("cap", 12, after_seconds=12)),
     },
     "rates": {"requests_per_minute": 400, "tokens_per_minute": 150_000, "burst_seconds": 2, "starts_empty": True},
     "rates that change": {
         "requests_per_minute": 600,
         "burst_seconds": 1,
-        "changes": (Change("requests_per_minute", 120, after_seconds=6), Change("tokens_per_minute", 9000, 11)),
+        "changes": (
+            SettingChange("requests_per_minute", 120, after_seconds=6),
+            SettingChange("tokens_per_minute", 9000, 11),
+        ),
     },
     "windows": {"requests_per_minute": 300, "window_seconds": 5},
     "no words": {"cap": 5, "requests_per_minute": 300, "labelled": False, "refusal_seconds": 0.05},
     "outage, knee and slowness": {
-        "outages": (Outage(3, 2),),
+        "outages": (PlannedOutage(3, 2),),
         "knee": 4,
-        "changes": (Change("latency_seconds", 2, after_seconds=8),),
+        "changes": (SettingChange("latency_seconds", 2, after_seconds=8),),
     },
 }
 STATUS_TYPES = {"server_error": "overload", "rate_limit_error": "limited"}
@@ -102,7 +105,7 @@ def test_what_comes_last_holds_though_nobody_asked_in_between(moment: float, tak
     settings: dict[str, Any] = {
         "cap": 1,
         "latency_seconds": 2,
-        "changes": (Change("cap", 5, after_seconds=moment), Change("cap", 2, after_answers=1)),
+        "changes": (SettingChange("cap", 5, after_seconds=moment), SettingChange("cap", 2, after_answers=1)),
     }
     replies = arrivals([0, *[3] * 9], **settings)[1:]
     assert sum(reply.ok for reply in replies) == taken
@@ -129,7 +132,7 @@ def test_limits_are_told_with_each_reply() -> None:
 
 
 def test_an_outage_is_an_overload() -> None:
-    kinds = [reply.kind for reply in arrivals([0, 5, 6.9, 7], outages=(Outage(5, 2),))]
+    kinds = [reply.kind for reply in arrivals([0, 5, 6.9, 7], outages=(PlannedOutage(5, 2),))]
     assert kinds == ["ok", "overload", "overload", "ok"]
 
 
@@ -153,10 +156,14 @@ def test_what_is_not_played_is_refused(name: str) -> None:
         ),
         pytest.param({"tokens_per_minute": 60_000, "burst_seconds": 1}, 110, 11, id="a thousand tokens a second"),
         pytest.param({"requests_per_minute": 60, "window_seconds": 10}, 35, 31, id="ten in each ten seconds"),
-        pytest.param({"cap": 10, "changes": (Change("cap", 5, after_answers=50),)}, 100, 15, id="a cap that falls"),
-        pytest.param({"cap": 5, "changes": (Change("cap", 10, after_seconds=10),)}, 100, 15, id="a cap that rises"),
-        pytest.param({"cap": 10, "outages": (Outage(5, 20),)}, 100, 30, id="an outage"),
-        pytest.param({"outages": (Outage(0, 20),)}, 100, 21, id="an outage at the beginning"),
+        pytest.param(
+            {"cap": 10, "changes": (SettingChange("cap", 5, after_answers=50),)}, 100, 15, id="a cap that falls"
+        ),
+        pytest.param(
+            {"cap": 5, "changes": (SettingChange("cap", 10, after_seconds=10),)}, 100, 15, id="a cap that rises"
+        ),
+        pytest.param({"cap": 10, "outages": (PlannedOutage(5, 20),)}, 100, 30, id="an outage"),
+        pytest.param({"outages": (PlannedOutage(0, 20),)}, 100, 21, id="an outage at the beginning"),
         pytest.param({"knee": 10}, 100, 10, id="a knee"),
     ],
 )

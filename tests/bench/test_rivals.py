@@ -6,11 +6,11 @@ from bench.limits import AS_WRITTEN, STRATEGIES, TUNED, calls_of, score
 from bench.providers import Provider
 from bench.rivals import Aimd, Batches, Inspect, Semaphore, as_written
 from bench.virtual import Alone, Apart, Call, Keeping, Together, drive
-from shoal.models.rehearsal.settings import RehearsalSettings
-from shoal.slots.adaptive import Adaptive
-from shoal.slots.lease import End, Outcome
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.slots.adaptive.limiter import Adaptive
+from shoal.slots.leases import CallEnd, CallOutcome
 
-OK, REFUSED = Outcome(End.OK, 1.0), Outcome(End.LIMITED, 0.02)
+OK, REFUSED = CallOutcome(CallEnd.OK, 1.0), CallOutcome(CallEnd.LIMITED, 0.02)
 
 
 def calls(count: int, processes: int = 1) -> list[Call]:

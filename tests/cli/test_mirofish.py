@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.terminal import call, last_object
-from tests.scenario.sources.prepared import write
+from tests.scenario.importers.prepared import write
 
 
 def test_a_prepared_directory_is_run_as_it_is(folder: Path) -> None:

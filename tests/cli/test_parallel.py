@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from shoal.models.rehearsal.server import Rehearsal, start
-from shoal.models.rehearsal.settings import RehearsalSettings
-from shoal.slots.glance import look_at
-from shoal.slots.lease import AGENTS
-from shoal.slots.place import Place
+from shoal.rehearsal.server import Rehearsal, start
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.slots.admin import look_at
+from shoal.slots.leases import AGENTS
+from shoal.slots.location import BrokerLocation
 from tests.cli.terminal import call, last_object, shoal, started, wait_until
 from tests.slots.brokers import some_place
 
@@ -31,12 +31,12 @@ LONG = ("--parallel", str(N), "--rounds", "60")
 
 
 @pytest.fixture
-def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerLocation]:
     (folder / "study.yaml").write_text(STUDY)
     with some_place() as found:
         monkeypatch.setenv("SHOAL_SLOTS", str(found.socket))
         monkeypatch.setenv("XDG_STATE_HOME", str(found.socket.parent))
-        yield Place.of_user(os.environ)
+        yield BrokerLocation.of_user(os.environ)
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def until(happened: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_until, happened)
 
 
-def held(place: Place) -> dict[int, int]:
+def held(place: BrokerLocation) -> dict[int, int]:
     """How many agents act, by the process of their run."""
     seen = look_at(place)
     pools = () if seen is None else [pool for pool in seen.pools if pool.name == AGENTS]
@@ -87,7 +87,7 @@ async def more_answers(server: Rehearsal, count: int) -> None:
 
 
 async def test_two_runs_together_never_have_more_agents_act_than_they_may(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with provider(monkeypatch) as server, runs(LONG, LONG):
         await until(lambda: len(held(place)) == 2)
@@ -97,7 +97,7 @@ async def test_two_runs_together_never_have_more_agents_act_than_they_may(
     assert peak == N
 
 
-async def test_what_a_killed_run_held_goes_to_the_other(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_killed_run_held_goes_to_the_other(place: BrokerLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     async with provider(monkeypatch) as server, runs(LONG, LONG) as (killed, other):
         await until(lambda: len(held(place)) == 2)
         killed.kill()
@@ -108,12 +108,14 @@ async def test_what_a_killed_run_held_goes_to_the_other(place: Place, monkeypatc
         assert server.stats.in_flight_peak == N
 
 
-async def test_a_run_that_was_not_given_it_is_not_bound_by_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_was_not_given_it_is_not_bound_by_it(
+    place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with provider(monkeypatch) as server, runs(("--parallel", "1"), ()):
         await until(lambda: server.stats.in_flight_peak > 10)
 
 
-async def test_the_number_is_changed_while_runs_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_is_changed_while_runs_go_on(place: BrokerLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     async with provider(monkeypatch) as server, runs(("--parallel", "1")) as (run,):
         await until(lambda: server.stats.answers > 10)
         before = server.stats.in_flight_peak
@@ -123,14 +125,18 @@ async def test_the_number_is_changed_while_runs_go_on(place: Place, monkeypatch:
     assert (before, server.stats.in_flight_peak) == (1, N)
 
 
-async def test_the_history_is_the_same_however_many_act_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_history_is_the_same_however_many_act_at_once(
+    place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few, many = ("--rounds", "2", "--parallel", "1"), ("--rounds", "2", "--seed", "0")
     async with provider(monkeypatch), runs(few, many) as both:
         digests = [last_object((await asyncio.to_thread(run.communicate))[0])["digest"] for run in both]
     assert digests[0] == digests[1]
 
 
-async def test_a_run_that_goes_on_and_a_fork_heed_it_too(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_goes_on_and_a_fork_heed_it_too(
+    place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     always = ("--no-cache", "--yes", "--quiet", "--parallel", "2")
     async with provider(monkeypatch) as server:
         for command in (
@@ -145,7 +151,7 @@ async def test_a_run_that_goes_on_and_a_fork_heed_it_too(place: Place, monkeypat
 
 
 @pytest.mark.parametrize("command", [("run", "study.yaml"), ("resume", "runs/a"), ("fork", "runs/a", "--at", "1")])
-def test_none_at_all_make_no_sense(place: Place, command: tuple[str, ...]) -> None:
+def test_none_at_all_make_no_sense(place: BrokerLocation, command: tuple[str, ...]) -> None:
     result = call(*command, "--parallel", "0")
     assert result.exit_code == 2
     assert "--parallel" in result.stderr

@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening
-from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.dialogue.world import Dialogue
 from tests.worlds.salon import dialogue
 
 PEOPLE = 8

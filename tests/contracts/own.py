@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Event, Happening, Mind, Observation, Timeline
-from shoal.worlds.base import BaseWorld, Look, Needs, Rejected
+from shoal.types import Action, Decision, Event, Happening, Mind, Observation, Versioned
+from shoal.worlds.base import BaseWorld, Needs, Rejected, ViewObservation
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.given import Given
-from shoal.worlds.words import Reader
+from shoal.worlds.context import WorldContext
+from shoal.worlds.lexicon import TextReader
 from tests.worlds.stage import SUBJECT, crowd, graph
 
 PEOPLE = 8
@@ -37,7 +37,7 @@ class Thrifty(Mind):
     """Puts in what chance says, and takes when there is enough."""
 
     def decide(self, observation: Observation) -> Decision:
-        assert isinstance(observation, Look)
+        assert isinstance(observation, ViewObservation)
         draws = Draws(derive(self.given.seed, observation.world, observation.round, observation.agent, "thrift"))
         if observation.view["pot"] >= self.settings.get("enough", 6):
             return Decision((Action("TAKE", {"coins": 1 + draws.below(3)}),))
@@ -52,7 +52,7 @@ class Pot(BaseWorld):
     tables = "CREATE TABLE coin (round INTEGER, agent_id INTEGER, coins INTEGER);"
     mind = Thrifty
 
-    def __init__(self, name: str, given: Given, settings: Any = None) -> None:
+    def __init__(self, name: str, given: WorldContext, settings: Any = None) -> None:
         super().__init__(name, given, settings)
         self._pot = 0
         self._full = (settings or {}).get("full")
@@ -78,7 +78,7 @@ class Pot(BaseWorld):
 class Broken(Pot):
     """Cannot be built."""
 
-    def __init__(self, name: str, given: Given, settings: Any = None) -> None:
+    def __init__(self, name: str, given: WorldContext, settings: Any = None) -> None:
         raise KeyError("nothing to build it from")
 
 
@@ -92,7 +92,7 @@ not_a_class = 5
 def own_world() -> Pot:
     people, time = crowd(PEOPLE), TimeSettings(daily_rhythm=False)
     edges = graph(PEOPLE, [(0, 1)])
-    given = Given(people, edges, Timeline(time), Clock(time), seed=7, reader=Reader(people.topics, SUBJECT))
+    given = WorldContext(people, edges, Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT))
     return Pot("pot", given, {})
 
 

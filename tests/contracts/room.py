@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from shoal.seeds import Draws
-from shoal.types import Action, Event, Happening, Timeline
+from shoal.types import Action, Event, Happening, Versioned
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.given import Given
-from shoal.worlds.room.room import Room
+from shoal.worlds.context import WorldContext
+from shoal.worlds.lexicon import TextReader
 from shoal.worlds.room.settings import RoomSettings
-from shoal.worlds.words import Reader
+from shoal.worlds.room.world import Room
 from tests.worlds.stage import NAMES, SUBJECT, crowd, graph
 
 PEOPLE = 8
@@ -52,10 +52,10 @@ def room_world(turns: str = "parallel", hearing: str = "everyone", **settings: A
     people = crowd(PEOPLE)
     first = RoomSettings.model_validate({"turns": turns, "hearing": hearing, "relations": RELATIONS, **settings})
     time = TimeSettings(daily_rhythm=False)
-    given = Given(
-        people, graph(PEOPLE, FOLLOWS), Timeline(time), Clock(time), seed=7, reader=Reader(people.topics, SUBJECT)
+    given = WorldContext(
+        people, graph(PEOPLE, FOLLOWS), Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT)
     )
-    return Room("room", Timeline(first), given)
+    return Room("room", Versioned(first), given)
 
 
 class RoomActions:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from shoal.seeds import Draws
-from shoal.types import Action, Event, Happening, Notice, Timeline
+from shoal.types import Action, Event, Happening, Notice, Versioned
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.given import Given
+from shoal.worlds.context import WorldContext
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.platform import Platform
-from shoal.worlds.social.rules import ACTIONS
 from shoal.worlds.social.settings import SocialSettings
-from shoal.worlds.words import Reader
 from tests.worlds.stage import SUBJECT, crowd, graph
 
 PEOPLE = 8
@@ -33,10 +33,10 @@ def social_world(kind: str, visibility: int) -> Platform:
     people.activity[:] = 0.7
     settings = SocialSettings.model_validate({"kind": kind, "visibility": visibility, "products": ("tea", "lamp")})
     time = TimeSettings(daily_rhythm=False)
-    given = Given(
-        people, graph(PEOPLE, FOLLOWS), Timeline(time), Clock(time), seed=7, reader=Reader(people.topics, SUBJECT)
+    given = WorldContext(
+        people, graph(PEOPLE, FOLLOWS), Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT)
     )
-    return Platform(kind, Timeline(settings), given)
+    return Platform(kind, Versioned(settings), given)
 
 
 class SocialActions:

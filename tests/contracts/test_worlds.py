@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.seeds import Draws, derive
-from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Observation, World
+from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Observation, WorldProtocol
 from shoal.worlds.room.settings import Hearing
 from tests.contracts.dialogue import DIALOGUE_EVENTS, DIALOGUE_IMPOSSIBLE, DialogueActions, dialogue_world
 from tests.contracts.own import OWN_EVENTS, OWN_IMPOSSIBLE, OwnActions, own_world
@@ -43,7 +43,7 @@ class Case:
 
     name: str
     #: A new world, the same each time.
-    build: Callable[[], World]
+    build: Callable[[], WorldProtocol]
     people: int
     actions: Callable[[], Actions]
     #: Something that anybody can do at any time.
@@ -140,11 +140,11 @@ class History:
     def lines(self) -> bytes:
         return msgspec.json.Encoder().encode_lines(self.events)
 
-    def commit(self, world: World) -> None:
+    def commit(self, world: WorldProtocol) -> None:
         self.writes.append([(statement, list(rows)) for statement, rows in world.writes().items()])
 
 
-def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[World, History]:
+def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[WorldProtocol, History]:
     """Lead a new world through random turns, as the engine would; everybody looks so many times before acting."""
     world, history, actions = case.build(), History(), case.actions()
     for round in range(rounds + 1):
@@ -168,7 +168,7 @@ def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[W
     return world, history
 
 
-def happen(case: Case, world: World, round: int, posts: bool) -> list[Event | Notice]:
+def happen(case: Case, world: WorldProtocol, round: int, posts: bool) -> list[Event | Notice]:
     """What is made to happen in the round: posts after its beginning, everything else before anybody looks."""
     due = [event for when, event in case.events if when == round and (event.kind == "post") is posts]
     return [event for happening in due for event in world.happen(round, happening)]
@@ -180,7 +180,7 @@ def _decision(actions: Actions, draws: Draws) -> Decision:
     return Decision(tuple(actions.invent(draws) for _ in range(draws.below(7))))
 
 
-def begun(case: Case) -> World:
+def begun(case: Case) -> WorldProtocol:
     """A world in its first round."""
     world = case.build()
     world.begin(0)
@@ -407,7 +407,7 @@ def test_time_passes(case: Case) -> None:
     assert all(world.hours(round) < world.hours(round + 1) for round in range(10))
 
 
-def _database(world: World, history: History) -> sqlite3.Connection:
+def _database(world: WorldProtocol, history: History) -> sqlite3.Connection:
     database = sqlite3.connect(":memory:")
     database.executescript(world.schema)
     for round in history.writes:

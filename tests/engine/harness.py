@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.engine.deliberation import Deliberation, Limits
+from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.journal import Journal
 from shoal.scenario.build import build
-from shoal.scenario.files import validate
-from shoal.types import Mind, Timeline
+from shoal.scenario.loading import validate
+from shoal.types import Mind, Versioned
 
 VERSIONS = ("test", "test")
 
@@ -22,9 +22,9 @@ class Ledger:
     """Keeps rounds in a list."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.records: list[RoundRecord] = []
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: RoundRecord) -> None:
         self.records.append(record)
 
     @property
@@ -59,15 +59,15 @@ async def play(
     scenario: dict[str, Any],
     journal: Path,
     mind: Mind | None = None,
-    limits: Limits | None = None,
+    limits: DecisionLimits | None = None,
     stop: asyncio.Event | None = None,
 ) -> Ledger:
     """Run the first world of the scenario to its end; its own mind unless another is given."""
-    simulation = build(Timeline(validate(scenario)))
+    simulation = build(Versioned(validate(scenario)))
     name, world = next(iter(simulation.worlds.items()))
     ledger = Ledger()
     async with Journal.open(journal) as lines:
-        asking = Deliberation(mind or simulation.minds[name], lines, limits or simulation.limits, VERSIONS)
+        asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits, VERSIONS)
         await Engine(world, asking, ledger, simulation.seed, simulation.agendas[name]).run(
             simulation.rounds, stop or asyncio.Event()
         )

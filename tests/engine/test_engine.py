@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 
 from shoal.agents.scripted import ScriptedMind
-from shoal.agents.unhurried import Unhurried
-from shoal.engine.deliberation import Limits
+from shoal.agents.wrappers import DelayedMind
+from shoal.engine.decisions import DecisionLimits
 from shoal.errors import Diverged, Stopped
-from shoal.journal import Journal, read
+from shoal.journal import Journal, read_journal
 from shoal.scenario.build import build
-from shoal.scenario.files import validate
-from shoal.types import Action, Decision, Mind, Observation, Timeline
-from shoal.worlds.social.views import SocialObservation
+from shoal.scenario.loading import validate
+from shoal.types import Action, Decision, Mind, Observation, Versioned
+from shoal.worlds.social.observations import SocialObservation
 from tests.engine.harness import Ledger, crowd, play, village
 
 
-class Delayed(Unhurried):
+class Delayed(DelayedMind):
     """Answers after a time that is different in every run."""
 
     def __init__(self, inner: Mind, seed: int) -> None:
@@ -36,7 +36,7 @@ class Delayed(Unhurried):
 
 
 def heuristic(scenario: dict[str, Any]) -> Mind:
-    return build(Timeline(validate(scenario))).minds["twitter"]
+    return build(Versioned(validate(scenario))).minds["twitter"]
 
 
 def lines_of(ledger: Ledger) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ async def test_the_history_is_the_same_at_any_concurrency_and_with_any_delays(vi
     histories = []
     for n, workers in enumerate((1, 8, 256)):
         mind = Delayed(heuristic(scenario), seed=n)
-        ledger = await play(scenario, tmp_path / f"{n}.jsonl", mind, Limits(workers, 30))
+        ledger = await play(scenario, tmp_path / f"{n}.jsonl", mind, DecisionLimits(workers, 30))
         histories.append(ledger.digests)
     at_once = await play(scenario, tmp_path / "none.jsonl")
     assert histories[0] == histories[1] == histories[2] == at_once.digests
@@ -126,13 +126,15 @@ async def test_a_decision_that_never_returns_is_given_up_at_its_deadline(tmp_pat
                 await asyncio.Event().wait()
             return Decision((Action("CREATE_POST", {"content": f"round {observation.round}"}),))
 
-    ledger = await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Hanging(), Limits(8, 0.05))
+    ledger = await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Hanging(), DecisionLimits(8, 0.05))
     assert [record.tally.timeouts for record in ledger.records] == [0, 1, 1]
     lost = [line for line in lines_of(ledger) if line["agent_id"] == 0]
     assert [(line["action_type"], line["success"], line["result"]) for line in lost] == [
         ("DO_NOTHING", False, "timeout")
     ] * 2
-    assert [line.outcome for line in read(tmp_path / "j.jsonl")[0] if "/0/decide" in line.key] == ["timeout"] * 2
+    assert [line.outcome for line in read_journal(tmp_path / "j.jsonl")[0] if "/0/decide" in line.key] == [
+        "timeout"
+    ] * 2
 
 
 async def test_a_decision_that_ignores_being_cancelled_holds_no_round_and_no_slot(tmp_path: Path) -> None:
@@ -152,7 +154,7 @@ async def test_a_decision_that_ignores_being_cancelled_holds_no_round_and_no_slo
 
     mind = Deaf()
     before = asyncio.all_tasks()
-    ledger = await play(village(["Ada", "Ben", "Cid"], rounds=2), tmp_path / "j.jsonl", mind, Limits(1, 0.02))
+    ledger = await play(village(["Ada", "Ben", "Cid"], rounds=2), tmp_path / "j.jsonl", mind, DecisionLimits(1, 0.02))
     assert sum(record.tally.timeouts for record in ledger.records) == 6
     mind.end.set()
     await asyncio.gather(*(asyncio.all_tasks() - before))
@@ -190,7 +192,7 @@ async def test_no_task_is_left_behind_by_timeouts(tmp_path: Path) -> None:
             return Decision()
 
     before = asyncio.all_tasks()
-    await play(village(["Ada", "Ben"], rounds=3), tmp_path / "j.jsonl", Hanging(), Limits(8, 0.01))
+    await play(village(["Ada", "Ben"], rounds=3), tmp_path / "j.jsonl", Hanging(), DecisionLimits(8, 0.01))
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
 
@@ -226,7 +228,7 @@ async def test_something_else_than_a_decision_is_an_unusable_outcome(tmp_path: P
 
     ledger = await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", Confused())
     assert lines_of(ledger)[0]["result"] == "unusable: the mind returned str, not a Decision"
-    assert "not a Decision" in str(read(tmp_path / "j.jsonl")[0][0].reason)
+    assert "not a Decision" in str(read_journal(tmp_path / "j.jsonl")[0][0].reason)
 
 
 @pytest.mark.parametrize("outside", [True, False])
@@ -262,7 +264,7 @@ async def test_never_more_decisions_at_once_than_max_workers(tmp_path: Path) -> 
             now -= 1
             return Decision()
 
-    await play(crowd(30, rounds=2), tmp_path / "j.jsonl", Counting(), Limits(7, 30))
+    await play(crowd(30, rounds=2), tmp_path / "j.jsonl", Counting(), DecisionLimits(7, 30))
     assert most == 7
 
 
@@ -280,7 +282,7 @@ async def test_worlds_that_share_limits_share_the_workers(tmp_path: Path) -> Non
             now -= 1
             return Decision()
 
-    limits = Limits(3, 30)
+    limits = DecisionLimits(3, 30)
     runs = (play(crowd(12, rounds=2), tmp_path / f"{n}.jsonl", Counting(), limits) for n in range(2))
     await asyncio.gather(*runs)
     assert most == 3
@@ -321,7 +323,10 @@ async def test_stopping_lets_decisions_under_way_reach_the_journal(tmp_path: Pat
     with pytest.raises(Stopped):
         await play(village(["Ada", "Ben"], rounds=2), tmp_path / "j.jsonl", Slow(), stop=stop)
     await stopper
-    assert {line.key for line in read(tmp_path / "j.jsonl")[0]} == {"twitter/1/0/decide/0", "twitter/1/1/decide/0"}
+    assert {line.key for line in read_journal(tmp_path / "j.jsonl")[0]} == {
+        "twitter/1/0/decide/0",
+        "twitter/1/1/decide/0",
+    }
 
 
 async def test_the_digest_of_a_round_covers_everything_before_it(tmp_path: Path) -> None:

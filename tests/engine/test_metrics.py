@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from shoal.engine.deliberation import Limits
+from shoal.engine.decisions import DecisionLimits
 from shoal.engine.metrics import Latencies, Metrics, Step
 from shoal.types import Decision, Mind, Observation
 from tests.engine.harness import Ledger, play, village
@@ -147,7 +147,7 @@ async def test_decisions_one_after_another_are_no_faster(tmp_path: Path) -> None
 
 
 async def test_two_workers_are_nearly_twice_as_fast_and_waiting_for_one_is_not_deciding(tmp_path: Path) -> None:
-    metrics = measured(await play(room("parallel"), tmp_path / "j.jsonl", Sleeper(), Limits(max_workers=2)))
+    metrics = measured(await play(room("parallel"), tmp_path / "j.jsonl", Sleeper(), DecisionLimits(max_workers=2)))
     assert metrics.speedup is not None
     assert 1.5 < metrics.speedup <= 2.05
     assert metrics.decisions == 8
@@ -186,7 +186,7 @@ async def test_errors_and_timeouts_are_counted_and_their_time_was_taken(tmp_path
             await asyncio.sleep(0 if observation.agent > 1 else 60)
             return Decision()
 
-    limits = Limits(deadline_seconds=0.05)
+    limits = DecisionLimits(deadline_seconds=0.05)
     metrics = measured(await play(room("parallel"), tmp_path / "j.jsonl", Troubled(), limits))
     assert (metrics.decisions, metrics.errors, metrics.timeouts) == (8, 1, 1)
     assert metrics.latencies.longest >= 0.05

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from shoal.types import Action, Decision, Mind, Observation
-from shoal.worlds.room.views import RoomObservation
+from shoal.worlds.room.observations import RoomObservation
 from tests.engine.harness import Ledger, play
 
 NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn")

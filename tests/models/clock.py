@@ -10,8 +10,8 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from shoal.models.rehearsal.server import Rehearsal
-from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.rehearsal.server import Rehearsal
+from shoal.rehearsal.settings import RehearsalSettings
 
 
 class Timer:

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.models.endpoints import Endpoint
-from shoal.models.question import Answer, Failure, Kind, Message, ModelFailed, Question, Usage
+from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
+from shoal.models.openai.endpoints import Endpoint
 from tests.models.servers import Handler, Said
 
 MODEL = "openai/gpt-4.1-mini"
@@ -24,8 +24,8 @@ def question(number: int = 0, **changes: Any) -> Question:
     return Question(**{"key": f"town/1/{number}/decide/0", "model": MODEL, "messages": messages, **changes})
 
 
-def failed(kind: Kind, retry_after: float | None = None) -> ModelFailed:
-    return ModelFailed(Failure(kind, f"a {kind} failure", retry_after=retry_after))
+def failed(kind: FailureKind, retry_after: float | None = None) -> ModelFailed:
+    return ModelFailed(ModelFailure(kind, f"a {kind} failure", retry_after=retry_after))
 
 
 class Scripted:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from shoal.models.rehearsal.server import Rehearsal, start
-from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.rehearsal.server import Rehearsal, start
+from shoal.rehearsal.settings import RehearsalSettings
 
 SCHEMA = {
     "type": "object",

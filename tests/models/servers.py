@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from shoal.models.rehearsal.wire import Reader, Request
+from shoal.rehearsal.http import RequestReader, ServerRequest
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -47,9 +47,9 @@ async def listening(
         await asyncio.gather(*talks, return_exceptions=True)
 
 
-async def asked(reader: asyncio.StreamReader, reading: Reader | None = None) -> Request:
+async def asked(reader: asyncio.StreamReader, reading: RequestReader | None = None) -> ServerRequest:
     """The next request; ConnectionError where there is none any more."""
-    reading = reading or Reader()
+    reading = reading or RequestReader()
     while (request := reading.next()) is None:
         if not (came := await reader.read(65536)):
             raise ConnectionResetError
@@ -89,7 +89,7 @@ Handler = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[Said | None
 
 
 @asynccontextmanager
-async def serving(handler: Handler, seen: list[Request] | None = None) -> AsyncIterator[str]:
+async def serving(handler: Handler, seen: list[ServerRequest] | None = None) -> AsyncIterator[str]:
     """The base URL of a server that answers chat completions like this."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from shoal.journal import Journal
-from shoal.models.budget import Budget, Budgeted
-from shoal.models.cached import Cached, open_cache
-from shoal.models.journaled import Journaled
-from shoal.models.limited import Limited, PlainLimit
-from shoal.models.question import Answer, Kind, Model, ModelFailed, Question, Usage
-from shoal.models.retrying import Retrying
-from shoal.models.spending import Price, Spending
+from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question, Usage
+from shoal.models.costs import Price, Spending
+from shoal.models.middleware.budget import Budget, Budgeted
+from shoal.models.middleware.cached import Cached, open_cache
+from shoal.models.middleware.journaled import Journaled
+from shoal.models.middleware.limited import Limited, PlainLimit
+from shoal.models.middleware.retrying import Retrying
 from shoal.models.stack import Stack
 from tests.models.fakes import MODEL, FakeClock, Scripted, endpoints, failed, question
 
@@ -51,8 +51,10 @@ async def test_an_answer_says_how_it_ended(wrap: Wrap, finish: str) -> None:
     assert (await wrap(Scripted(Answer("I w", Usage(1, 1), finish))).answer(question())).finish == finish
 
 
-@pytest.mark.parametrize("kind", [Kind.AUTH, Kind.QUOTA, Kind.FATAL, Kind.REFUSED, Kind.CONTEXT_TOO_LONG])
-async def test_a_failure_without_hope_comes_out_as_it_is_after_one_attempt(wrap: Wrap, kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [FailureKind.AUTH, FailureKind.QUOTA, FailureKind.FATAL, FailureKind.REFUSED, FailureKind.CONTEXT_TOO_LONG]
+)
+async def test_a_failure_without_hope_comes_out_as_it_is_after_one_attempt(wrap: Wrap, kind: FailureKind) -> None:
     inner = Scripted(failed(kind))
     with pytest.raises(ModelFailed) as caught:
         await wrap(inner).answer(question())
@@ -61,7 +63,7 @@ async def test_a_failure_without_hope_comes_out_as_it_is_after_one_attempt(wrap:
 
 
 async def test_the_next_question_is_answered_after_many_failed(wrap: Wrap) -> None:
-    model = wrap(Scripted(*[failed(Kind.FATAL)] * 10, Answer("yes", Usage(1, 1))))
+    model = wrap(Scripted(*[failed(FailureKind.FATAL)] * 10, Answer("yes", Usage(1, 1))))
     results = await asyncio.gather(*(model.answer(question(n)) for n in range(10)), return_exceptions=True)
     assert all(isinstance(result, ModelFailed) for result in results)
     assert (await model.answer(question(99))).text == "yes"

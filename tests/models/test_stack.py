@@ -11,14 +11,14 @@ import orjson
 import pytest
 
 from shoal.errors import BudgetReached, RunRefused
-from shoal.journal import Journal, read
-from shoal.models.endpoints import Endpoint
-from shoal.models.exchange import HttpReply
-from shoal.models.limited import PlainLimit
-from shoal.models.question import Kind, ModelFailed
-from shoal.models.spending import Price, Spending
+from shoal.journal import Journal, read_journal
+from shoal.models.base import FailureKind, ModelFailed
+from shoal.models.costs import Price, Spending
+from shoal.models.http.messages import HttpReply
+from shoal.models.http.pool import FakeTransport
+from shoal.models.middleware.limited import PlainLimit
+from shoal.models.openai.endpoints import Endpoint
 from shoal.models.stack import StackSettings, open_stack
-from shoal.models.transport import FakeTransport
 from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying
 from tests.models.servers import Said, serving
 
@@ -55,7 +55,7 @@ async def test_nothing_is_paid_for_twice_when_a_run_goes_on(path: Path) -> None:
     await run(path, settings(), server, range(10))
     spending = await run(path, settings(), server, range(15))
     assert len(server.requests) == spending.calls == 15
-    assert len(read(path)[0]) == 15
+    assert len(read_journal(path)[0]) == 15
 
 
 async def test_another_run_pays_nothing_where_there_is_a_cache(path: Path, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ async def test_a_budget_holds_over_all_sessions_and_loses_nothing(path: Path, li
             await run(path, settings(**limit), server, range(50))
         assert caught.group_contains(BudgetReached)
     assert 0 < len(server.requests) < 50
-    assert len(read(path)[0]) == len(server.requests)
+    assert len(read_journal(path)[0]) == len(server.requests)
     if "max_calls" in limit:
         assert len(server.requests) == 4
     spending = await run(path, settings(), server, range(50))
@@ -107,7 +107,7 @@ async def test_a_server_that_fails_now_and_then_is_asked_again_and_each_failure_
     ):
         await stack.answer(question())
     spending = stack.spending
-    assert spending.failures == {Kind.OVERLOAD: 1, Kind.REQUEST_RATE: 1}
+    assert spending.failures == {FailureKind.OVERLOAD: 1, FailureKind.REQUEST_RATE: 1}
     assert (spending.retries, spending.calls, dict(spending.unanswered)) == (2, 1, {})
 
 
@@ -122,7 +122,7 @@ async def test_a_hang_is_cut_in_time_for_a_second_attempt(path: Path) -> None:
 
     async with serving(handle) as base_url:
         spending = await run(path, settings(endpoints=endpoints(base_url), deadline_seconds=4), None, range(1))
-    assert spending.failures == {Kind.TRANSIENT: 1}
+    assert spending.failures == {FailureKind.TRANSIENT: 1}
     assert spending.calls == 1
 
 

@@ -12,36 +12,36 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from shoal.engine.record import Record
-from shoal.journal import read
+from shoal.engine.record import RoundRecord
+from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
-from shoal.runs.verbs import create, fork
-from shoal.runs.worker import Outcome, replay, work
-from shoal.scenario.files import override, validate
+from shoal.runs.operations import create_run, fork_run
+from shoal.runs.worker import RunOutcome, replay, work_on_run
+from shoal.scenario.loading import override, validate
 
 
-def nobody(record: Record) -> None:
+def nobody(record: RoundRecord) -> None:
     """Watches nothing."""
 
 
-def start(scenario: dict[str, Any], path: Path) -> Outcome:
-    return go_on(create(validate(scenario), path))
+def start(scenario: dict[str, Any], path: Path) -> RunOutcome:
+    return go_on(create_run(validate(scenario), path))
 
 
-def go_on(directory: RunDirectory) -> Outcome:
-    return asyncio.run(work(directory, asyncio.Event(), nobody))
+def go_on(directory: RunDirectory) -> RunOutcome:
+    return asyncio.run(work_on_run(directory, asyncio.Event(), nobody))
 
 
-def repeat(directory: RunDirectory) -> Outcome:
+def repeat(directory: RunDirectory) -> RunOutcome:
     return asyncio.run(replay(directory, asyncio.Event(), nobody))
 
 
 def branch(
     parent: Path, path: Path, at: int, sets: Sequence[str] = (), injected: Sequence[dict[str, Any]] = ()
-) -> Outcome:
+) -> RunOutcome:
     directory = RunDirectory(parent)
     changed = override(directory.history().at(at), sets)
-    return go_on(fork(directory, path, at, changed, injected))
+    return go_on(fork_run(directory, path, at, changed, injected))
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -51,12 +51,14 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def asked(path: Path) -> set[str]:
     """What the run itself asked for."""
-    return {line.key for line in read(path / "journal.jsonl")[0] if line.inherited is None and line.event is None}
+    return {
+        line.key for line in read_journal(path / "journal.jsonl")[0] if line.inherited is None and line.event is None
+    }
 
 
 def check_consistency(run: Path, *, finished: bool) -> None:
     """The database and the stream of every world agree with each other, and with their own digests."""
-    keys = Counter(line.key for line in read(run / "journal.jsonl")[0])
+    keys = Counter(line.key for line in read_journal(run / "journal.jsonl")[0])
     assert not [key for key, count in keys.items() if count > 1], "asked twice for the same"
     for database in run.glob("*_simulation.db"):
         world = database.name.removesuffix("_simulation.db")

@@ -8,18 +8,20 @@ import signal
 import sys
 from pathlib import Path
 
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.runs.directory import RunDirectory
-from shoal.runs.outside import Outside
-from shoal.runs.worker import work
+from shoal.runs.resources import RunResources
+from shoal.runs.worker import work_on_run
 
 
 def main(run: Path, round: int, base_url: str) -> None:
-    def watch(record: Record) -> None:
+    def watch(record: RoundRecord) -> None:
         if record.round == round:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    asyncio.run(work(RunDirectory(run), asyncio.Event(), watch, Outside(environ={"OPENAI_BASE_URL": base_url})))
+    asyncio.run(
+        work_on_run(RunDirectory(run), asyncio.Event(), watch, RunResources(environ={"OPENAI_BASE_URL": base_url}))
+    )
 
 
 if __name__ == "__main__":

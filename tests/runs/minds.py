@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from shoal.types import Action, Decision, Mind, Observation
-from shoal.worlds.social.views import SocialObservation
+from shoal.worlds.social.observations import SocialObservation
 
 _NOTHING = Decision((Action("DO_NOTHING"),))
 

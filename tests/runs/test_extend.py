@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
-from shoal.journal import is_continuation, read
+from shoal.journal import is_continuation, read_journal
 from shoal.runs.directory import RunDirectory
+from shoal.runs.operations import create_run, extend_run
 from shoal.runs.state import Status
-from shoal.runs.verbs import create, extend
-from shoal.runs.worker import Outcome, work
+from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.build import history_end
-from shoal.scenario.files import override, validate
+from shoal.scenario.loading import override, validate
 from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
 from tests.runs.test_worker import ASKING, RUMOUR, stop_after
 
@@ -35,11 +35,11 @@ def longer(path: Path, *sets: str) -> RunDirectory:
     """The run in this directory, made to go on with these changes."""
     directory = RunDirectory(path)
     history = directory.history()
-    extend(directory, override(history.at(history_end(history)), sets))
+    extend_run(directory, override(history.at(history_end(history)), sets))
     return directory
 
 
-def extended(path: Path, *sets: str) -> Outcome:
+def extended(path: Path, *sets: str) -> RunOutcome:
     return go_on(longer(path, *sets))
 
 
@@ -52,7 +52,7 @@ def tables(path: Path) -> list[str]:
 def stop_at(directory: RunDirectory, round: int) -> None:
     async def until() -> None:
         stop = asyncio.Event()
-        await work(directory, stop, lambda record: stop.set() if record.round == round else None)
+        await work_on_run(directory, stop, lambda record: stop.set() if record.round == round else None)
 
     with pytest.raises(Stopped):
         asyncio.run(until())
@@ -109,7 +109,7 @@ def test_a_run_may_go_on_again_and_again(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
     extended(tmp_path / "run", "rounds=7")
     assert extended(tmp_path / "run", "rounds=9").digest == whole.digest
-    keys = [line.key for line in read(tmp_path / "run/journal.jsonl")[0] if is_continuation(line)]
+    keys = [line.key for line in read_journal(tmp_path / "run/journal.jsonl")[0] if is_continuation(line)]
     assert keys == ["*/7/continue/0", "*/8/continue/1"]
 
 
@@ -136,13 +136,13 @@ def test_a_run_interrupted_while_going_on_comes_to_the_same_end(tmp_path: Path) 
 def test_a_run_stopped_half_way_may_go_on_differently(visibility: int, tmp_path: Path) -> None:
     """What was asked for in rounds that were never committed counts only where it still is the same question."""
     worlds = {"twitter": {"visibility": visibility}}
-    directory = create(validate({**ASKING, "worlds": worlds, "rounds": 8}), tmp_path / "run")
+    directory = create_run(validate({**ASKING, "worlds": worlds, "rounds": 8}), tmp_path / "run")
     stop_after(directory, 3)
     before = asked(directory.path)
     outcome = extended(tmp_path / "run", "rounds=10", "worlds.twitter.feed.followed=1")
     assert (outcome.rounds, outcome.status) == (10, Status.COMPLETED)
     assert before <= asked(directory.path)
-    assert outcome.calls == sum(line.event is None for line in read(directory.journal)[0])
+    assert outcome.calls == sum(line.event is None for line in read_journal(directory.journal)[0])
     assert repeat(directory).digest == outcome.digest
     assert go_on(directory) == outcome
 

@@ -12,8 +12,8 @@ import pytest
 
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.runs.directory import CONFIG, JOURNAL, RunDirectory
-from shoal.runs.verbs import create, extend
-from shoal.scenario.files import override, validate
+from shoal.runs.operations import create_run, extend_run
+from shoal.scenario.loading import override, validate
 from tests.runs.harness import branch, go_on, repeat, start
 
 PEOPLE = "name,stance\n" + "".join(f"P{n},{(n % 5 - 2) / 2}\n" for n in range(12))
@@ -65,7 +65,7 @@ def test_a_run_is_the_same_after_its_files_have_changed_and_it_has_moved(
 
 def test_a_run_that_was_only_made_begins_with_what_its_files_held(scenario: dict[str, Any], tmp_path: Path) -> None:
     digest = start(scenario, tmp_path / "whole").digest
-    directory = create(validate(scenario), tmp_path / "made")
+    directory = create_run(validate(scenario), tmp_path / "made")
     spoil(tmp_path)
     assert go_on(directory).digest == digest
 
@@ -92,7 +92,7 @@ def test_a_fork_from_the_start_may_have_other_people(scenario: dict[str, Any], t
 def test_a_run_that_goes_on_still_speaks_of_its_own_files(scenario: dict[str, Any], tmp_path: Path) -> None:
     start(scenario, tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
-    extend(directory, override(directory.history().first, ["rounds=6"]))
+    extend_run(directory, override(directory.history().first, ["rounds=6"]))
     digest = go_on(directory).digest
     moved = RunDirectory((tmp_path / "run").rename(tmp_path / "moved"))
     assert repeat(moved).digest == digest
@@ -105,7 +105,7 @@ def test_folders_and_fragments_are_kept_too(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a person")
     (tmp_path / "shy.json").write_text('{"type": "Fragment", "persona": {"age": 5}}')
     entry = {"file": str(tmp_path / "agents"), "fragments": [str(tmp_path / "shy.json")]}
-    directory = create(validate({"population": [entry], "rounds": 1}), tmp_path / "run")
+    directory = create_run(validate({"population": [entry], "rounds": 1}), tmp_path / "run")
     shutil.rmtree(tmp_path / "agents")
     (tmp_path / "shy.json").unlink()
     [file] = directory.history().first.population
@@ -119,7 +119,7 @@ def test_two_files_of_the_same_name_do_not_get_into_each_others_way(tmp_path: Pa
         (tmp_path / name).mkdir()
         (tmp_path / name / "people.csv").write_text(f"name\n{name}\n")
         entries.append({"file": str(tmp_path / name / "people.csv")})
-    directory = create(validate({"population": entries, "rounds": 1}), tmp_path / "run")
+    directory = create_run(validate({"population": entries, "rounds": 1}), tmp_path / "run")
     assert [file.roster.column("name") for file in directory.history().first.population] == [["a"], ["b"]]  # type: ignore[union-attr]
 
 
@@ -128,7 +128,7 @@ def test_two_files_of_the_same_name_do_not_get_into_each_others_way(tmp_path: Pa
 
 def half_made(tmp_path: Path, scenario: dict[str, Any]) -> Path:
     """What is there if the process is killed before the config is in place."""
-    create(validate(scenario), tmp_path / "run")
+    create_run(validate(scenario), tmp_path / "run")
     (tmp_path / "run" / CONFIG).unlink()
     return tmp_path / "run"
 
@@ -150,13 +150,13 @@ def test_a_folder_of_somebody_else_is_left_alone(scenario: dict[str, Any], tmp_p
     run = half_made(tmp_path, scenario)
     (run / "inputs" / "thesis.csv").write_text("years of work")
     with pytest.raises(RunRefused, match="is not empty"):
-        create(validate(scenario), run)
+        create_run(validate(scenario), run)
     assert (run / "inputs" / "thesis.csv").read_text() == "years of work"
     assert (run / JOURNAL).exists()
 
 
 def test_a_run_without_files_has_no_folder_for_them(tmp_path: Path) -> None:
-    create(validate({"population": {"count": 2}}), tmp_path / "run")
+    create_run(validate({"population": {"count": 2}}), tmp_path / "run")
     assert not (tmp_path / "run" / "inputs").exists()
 
 
@@ -166,5 +166,5 @@ def test_a_file_that_is_gone_by_the_time_a_run_is_made_is_an_error_in_words(
     made = validate(scenario)
     (tmp_path / "people.csv").unlink()
     with pytest.raises(ScenarioInvalid, match=r"people\.csv: no such file"):
-        create(made, tmp_path / "run")
+        create_run(made, tmp_path / "run")
     assert not (tmp_path / "run").exists()

@@ -17,17 +17,17 @@ from click.testing import CliRunner
 
 from shoal.cli.main import cli
 from shoal.errors import BudgetReached
-from shoal.journal import Line, read
-from shoal.models.rehearsal.server import Rehearsal, start
-from shoal.models.rehearsal.settings import RehearsalSettings
+from shoal.journal import JournalLine, read_journal
+from shoal.rehearsal.server import Rehearsal, start
+from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.directory import RunDirectory
-from shoal.runs.explain import explain
-from shoal.runs.outside import Outside
+from shoal.runs.operations import create_run, extend_run, fork_run
+from shoal.runs.rerun.explain import explain_turn
+from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
-from shoal.runs.verbs import create, extend, fork
-from shoal.runs.worker import Outcome, work
-from shoal.scenario.files import validate
-from shoal.scenario.models import BudgetSettings
+from shoal.runs.worker import RunOutcome, work_on_run
+from shoal.scenario.loading import validate
+from shoal.scenario.scenario import BudgetSettings
 from tests.runs.harness import asked, check_consistency, nobody, repeat
 
 T = TypeVar("T")
@@ -62,23 +62,25 @@ def served(do: Callable[[Rehearsal], Awaitable[T]], settings: RehearsalSettings 
     return asyncio.run(serve())
 
 
-async def go_on(run: Path, server: Rehearsal, **outside: Any) -> Outcome:
+async def go_on(run: Path, server: Rehearsal, **outside: Any) -> RunOutcome:
     environ = {"OPENAI_BASE_URL": server.base_url}
-    return await work(RunDirectory(run), asyncio.Event(), nobody, Outside(**{"environ": environ, **outside}))
+    return await work_on_run(
+        RunDirectory(run), asyncio.Event(), nobody, RunResources(**{"environ": environ, **outside})
+    )
 
 
-async def begin(scenario: dict[str, Any], run: Path, server: Rehearsal, **outside: Any) -> Outcome:
-    create(validate(scenario), run)
+async def begin(scenario: dict[str, Any], run: Path, server: Rehearsal, **outside: Any) -> RunOutcome:
+    create_run(validate(scenario), run)
     return await go_on(run, server, **outside)
 
 
-def complete(scenario: dict[str, Any], run: Path, settings: RehearsalSettings | None = None) -> Outcome:
+def complete(scenario: dict[str, Any], run: Path, settings: RehearsalSettings | None = None) -> RunOutcome:
     """Run it to its end, against a server of its own."""
     return served(lambda server: begin(scenario, run, server), settings)
 
 
-def lines_of(run: Path) -> dict[str, Line]:
-    return {line.key: line for line in read(run / "journal.jsonl")[0]}
+def lines_of(run: Path) -> dict[str, JournalLine]:
+    return {line.key: line for line in read_journal(run / "journal.jsonl")[0]}
 
 
 def paid(run: Path) -> int:
@@ -117,8 +119,8 @@ def test_the_history_is_the_same_however_many_are_asked_at_once(world: str, tmp_
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_killed_run_goes_on_and_pays_again_only_for_what_was_in_flight(world: str, tmp_path: Path) -> None:
-    async def kill_and_go_on(server: Rehearsal) -> tuple[Outcome, int]:
-        create(validate(asking(world)), tmp_path / "run")
+    async def kill_and_go_on(server: Rehearsal) -> tuple[RunOutcome, int]:
+        create_run(validate(asking(world)), tmp_path / "run")
         command = ["-m", "tests.runs.killed", str(tmp_path / "run"), "2", server.base_url]
         process = await asyncio.create_subprocess_exec(sys.executable, *command)
         assert await process.wait() == -signal.SIGKILL
@@ -144,7 +146,7 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
         await begin(asking("twitter"), tmp_path / "parent", server)
         server.reset()
         parent = RunDirectory(tmp_path / "parent")
-        fork(parent, tmp_path / "child", at, parent.history().at(at), [event])
+        fork_run(parent, tmp_path / "child", at, parent.history().at(at), [event])
         await go_on(tmp_path / "child", server)
         return server.stats.answered.total()
 
@@ -160,16 +162,16 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
 def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
     done = complete(asking("room"), tmp_path / "parent")
     parent = RunDirectory(tmp_path / "parent")
-    child = fork(parent, tmp_path / "child", 2, parent.history().at(2))
-    nowhere = Outside(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
-    again = asyncio.run(work(child, asyncio.Event(), nobody, nowhere))
+    child = fork_run(parent, tmp_path / "child", 2, parent.history().at(2))
+    nowhere = RunResources(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    again = asyncio.run(work_on_run(child, asyncio.Event(), nobody, nowhere))
     assert again.digest == done.digest
     assert asked(tmp_path / "child") == set()
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_budget_stops_a_run_cleanly_and_a_larger_one_lets_it_go_on(world: str, tmp_path: Path) -> None:
-    async def spend(server: Rehearsal) -> tuple[Outcome, int, int]:
+    async def spend(server: Rehearsal) -> tuple[RunOutcome, int, int]:
         with pytest.raises(BudgetReached, match="max_calls 7"):
             await begin(asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
         check_consistency(tmp_path / "run", finished=False)
@@ -192,7 +194,7 @@ def test_what_nobody_would_remember_in_time_is_paid_for_only_when_the_run_goes_o
 
     complete(asking("room"), tmp_path / "run")
     assert remembered() == {2}
-    extend(RunDirectory(tmp_path / "run"), validate(asking("room", rounds=6)))
+    extend_run(RunDirectory(tmp_path / "run"), validate(asking("room", rounds=6)))
     done = served(lambda server: go_on(tmp_path / "run", server))
     assert remembered() == {2, 4}
     assert done.digest == complete(asking("room", rounds=6), tmp_path / "longer").digest
@@ -225,7 +227,7 @@ def test_groups_and_single_people_have_models_of_their_own(tmp_path: Path) -> No
 @pytest.mark.parametrize("world", WORLDS)
 def test_an_explanation_shows_the_prompt_that_was_sent(world: str, tmp_path: Path) -> None:
     complete(asking(world), tmp_path / "run")
-    (found,) = asyncio.run(explain(RunDirectory(tmp_path / "run"), "Bea", 2, world)).explanations
+    (found,) = asyncio.run(explain_turn(RunDirectory(tmp_path / "run"), "Bea", 2, world)).explanations
     assert [message["role"] for message in found.rests_on["prompt"]] == ["system", "user"]
     assert "Bea" in found.rests_on["prompt"][1]["content"]
     assert found.reply is not None
@@ -234,7 +236,7 @@ def test_an_explanation_shows_the_prompt_that_was_sent(world: str, tmp_path: Pat
 
 
 def test_another_run_takes_answers_from_the_cache(tmp_path: Path) -> None:
-    async def twice(server: Rehearsal) -> tuple[list[Outcome], int]:
+    async def twice(server: Rehearsal) -> tuple[list[RunOutcome], int]:
         cache = tmp_path / "replies.db"
         runs = [await begin(asking("reddit"), tmp_path / name, server, cache=cache) for name in ("one", "two")]
         return runs, server.stats.repeated

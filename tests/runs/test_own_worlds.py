@@ -12,10 +12,10 @@ import pytest
 
 from shoal.errors import ScenarioInvalid, Stopped
 from shoal.runs.directory import METRICS, RunDirectory
+from shoal.runs.operations import create_run
 from shoal.runs.state import Status
-from shoal.runs.verbs import create
-from shoal.runs.worker import work
-from shoal.scenario.files import validate
+from shoal.runs.worker import work_on_run
+from shoal.scenario.loading import validate
 from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
 
 OWN = "tests.contracts.own"
@@ -56,11 +56,11 @@ def test_a_mind_of_ones_own_may_be_named_with_settings(tmp_path: Path) -> None:
 def test_it_is_resumed_replayed_and_forked_like_any_world(tmp_path: Path) -> None:
     whole = start(ASKING, tmp_path / "whole")
     assert whole.digest == start(POT, tmp_path / "at-once").digest
-    directory = create(validate(ASKING), tmp_path / "run")
+    directory = create_run(validate(ASKING), tmp_path / "run")
 
     async def until() -> None:
         stop = asyncio.Event()
-        await work(directory, stop, lambda record: stop.set() if record.round == 4 else None)
+        await work_on_run(directory, stop, lambda record: stop.set() if record.round == 4 else None)
 
     with pytest.raises(Stopped):
         asyncio.run(until())
@@ -99,7 +99,7 @@ def test_a_class_that_cannot_be_found_is_said_before_there_is_a_run(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(ScenarioInvalid) as caught:
-        create(validate({**POT, **change}), tmp_path / "run")
+        create_run(validate({**POT, **change}), tmp_path / "run")
     assert caught.value.problems == [message]
     assert not (tmp_path / "run").exists()
 
@@ -108,7 +108,7 @@ def test_a_module_that_fails_when_it_is_imported_is_said_to(tmp_path: Path, monk
     (tmp_path / "failing_world.py").write_text("raise RuntimeError('not today')\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ScenarioInvalid, match="cannot import 'failing_world': RuntimeError: not today"):
-        create(validate({**POT, "worlds": {"pot": {"kind": "failing_world:Pot"}}}), tmp_path / "run")
+        create_run(validate({**POT, "worlds": {"pot": {"kind": "failing_world:Pot"}}}), tmp_path / "run")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_module_that_fails_when_it_is_imported_is_said_to(tmp_path: Path, monk
     ],
 )
 def test_a_world_that_cannot_be_built_ends_the_run_in_words(kind: str, message: str, tmp_path: Path) -> None:
-    directory = create(validate({**POT, "worlds": {"pot": {"kind": f"{OWN}:{kind}"}}}), tmp_path / "run")
+    directory = create_run(validate({**POT, "worlds": {"pot": {"kind": f"{OWN}:{kind}"}}}), tmp_path / "run")
     with pytest.raises(ScenarioInvalid) as caught:
         go_on(directory)
     assert message in str(caught.value)

@@ -14,9 +14,9 @@ import pytest
 from shoal.errors import StorageFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import replace_json
+from shoal.runs.operations import create_run
 from shoal.runs.state import Status
-from shoal.runs.verbs import create
-from shoal.scenario.files import validate
+from shoal.scenario.loading import validate
 from tests.runs.harness import check_consistency, go_on, start
 from tests.runs.test_worker import ASKING, RUMOUR
 
@@ -51,7 +51,7 @@ def test_a_full_disk_is_a_clear_error_and_the_run_goes_on_when_there_is_room(
     tmp_path: Path, scenario: dict[str, Any], most_bytes: int
 ) -> None:
     whole = start(scenario, tmp_path / "whole")
-    directory = create(validate(scenario), tmp_path / "run")
+    directory = create_run(validate(scenario), tmp_path / "run")
     full = work_with_little_space(directory.path, most_bytes)
     assert full.returncode == 9, full.stderr
     assert "cannot write" in full.stdout

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.errors import (
     Diverged,
     JournalCorrupt,
@@ -25,11 +25,11 @@ from shoal.errors import (
     Stopped,
     StorageFailed,
 )
-from shoal.runs.directory import RunDirectory, runs_in
+from shoal.runs.directory import RunDirectory, list_runs
+from shoal.runs.operations import create_run
 from shoal.runs.state import Status
-from shoal.runs.verbs import create
-from shoal.runs.worker import work
-from shoal.scenario.files import validate
+from shoal.runs.worker import work_on_run
+from shoal.scenario.loading import validate
 from tests.runs.harness import asked, check_consistency, go_on, lines_of, nobody, repeat, start
 
 RUMOUR: dict[str, Any] = {
@@ -54,11 +54,11 @@ def stop_after(directory: RunDirectory, rounds: int) -> None:
     async def until() -> None:
         stop = asyncio.Event()
 
-        def watch(record: Record) -> None:
+        def watch(record: RoundRecord) -> None:
             if record.round == rounds:
                 stop.set()
 
-        await work(directory, stop, watch)
+        await work_on_run(directory, stop, watch)
 
     with pytest.raises(Stopped):
         asyncio.run(until())
@@ -132,7 +132,7 @@ def test_the_state_says_how_far_the_run_is(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
     whole = start(ASKING, tmp_path / "whole")
-    directory = create(validate(ASKING), tmp_path / "stopped")
+    directory = create_run(validate(ASKING), tmp_path / "stopped")
     stop_after(directory, 2)
     assert directory.status() is Status.STOPPED
     before = asked(directory.path)
@@ -158,7 +158,7 @@ def test_replay_gives_the_same_history_asks_nobody_and_writes_nothing(tmp_path: 
 
 
 def test_replay_covers_as_much_as_was_committed(tmp_path: Path) -> None:
-    directory = create(validate(ASKING), tmp_path / "run")
+    directory = create_run(validate(ASKING), tmp_path / "run")
     stop_after(directory, 3)
     assert repeat(directory).rounds >= 3
 
@@ -183,7 +183,7 @@ def test_replay_notices_a_history_that_was_tampered_with(tmp_path: Path) -> None
 @pytest.mark.parametrize("cut", [1, 200, 5000])
 def test_a_stream_that_is_shorter_than_the_database_is_completed(tmp_path: Path, cut: int) -> None:
     whole = start(ASKING, tmp_path / "whole")
-    directory = create(validate(ASKING), tmp_path / "run")
+    directory = create_run(validate(ASKING), tmp_path / "run")
     stop_after(directory, 4)
     stream = directory.path / "twitter/actions.jsonl"
     os.truncate(stream, stream.stat().st_size - cut)
@@ -194,7 +194,7 @@ def test_a_stream_that_is_shorter_than_the_database_is_completed(tmp_path: Path,
 
 def test_lines_that_were_never_committed_are_cut(tmp_path: Path) -> None:
     whole = start(ASKING, tmp_path / "whole")
-    directory = create(validate(ASKING), tmp_path / "run")
+    directory = create_run(validate(ASKING), tmp_path / "run")
     stop_after(directory, 4)
     with (directory.path / "reddit/actions.jsonl").open("ab") as stream:
         stream.write(b'{"round": 5, "agent_id": 3, "torn')
@@ -203,7 +203,7 @@ def test_lines_that_were_never_committed_are_cut(tmp_path: Path) -> None:
 
 
 def test_a_second_worker_is_refused_while_the_first_is_alive(tmp_path: Path) -> None:
-    directory = create(validate(RUMOUR), tmp_path / "run")
+    directory = create_run(validate(RUMOUR), tmp_path / "run")
     with directory.locked():
         with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
             go_on(directory)
@@ -213,7 +213,7 @@ def test_a_second_worker_is_refused_while_the_first_is_alive(tmp_path: Path) -> 
 
 
 def test_a_run_that_says_running_with_nobody_at_work_has_failed_and_can_be_resumed(tmp_path: Path) -> None:
-    directory = create(validate(RUMOUR), tmp_path / "run")
+    directory = create_run(validate(RUMOUR), tmp_path / "run")
     state = directory.state()
     state.become(Status.RUNNING)
     directory.write_state(state)
@@ -265,7 +265,7 @@ def test_a_creation_that_was_interrupted_can_be_repeated(tmp_path: Path) -> None
 
 def test_a_corrupt_journal_line_stops_resume_and_loses_nothing(tmp_path: Path) -> None:
     whole = start(ASKING, tmp_path / "whole")
-    directory = create(validate(ASKING), tmp_path / "run")
+    directory = create_run(validate(ASKING), tmp_path / "run")
     stop_after(directory, 3)
     good = directory.journal.read_bytes()
     lines = good.split(b"\n")
@@ -277,7 +277,7 @@ def test_a_corrupt_journal_line_stops_resume_and_loses_nothing(tmp_path: Path) -
 
 
 def test_a_database_that_is_not_one_is_a_clear_error(tmp_path: Path) -> None:
-    directory = create(validate(RUMOUR), tmp_path / "run")
+    directory = create_run(validate(RUMOUR), tmp_path / "run")
     (directory.path / "twitter_simulation.db").write_bytes(b"not a database at all, but long enough to look like one")
     with pytest.raises(StorageFailed, match=r"twitter_simulation\.db"):
         go_on(directory)
@@ -285,10 +285,10 @@ def test_a_database_that_is_not_one_is_a_clear_error(tmp_path: Path) -> None:
 
 def test_runs_are_listed_oldest_first(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        create(validate(RUMOUR), tmp_path / name)
+        create_run(validate(RUMOUR), tmp_path / name)
     (tmp_path / "other").mkdir()
-    assert [run.path.name for run in runs_in(tmp_path)] == ["b", "a"]
-    assert runs_in(tmp_path / "nowhere") == []
+    assert [run.path.name for run in list_runs(tmp_path)] == ["b", "a"]
+    assert list_runs(tmp_path / "nowhere") == []
 
 
 def test_a_shipped_directory_is_the_run(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_shipped_directory_is_the_run(tmp_path: Path) -> None:
 
 
 def test_the_lock_is_one_that_other_programs_see(tmp_path: Path) -> None:
-    directory = create(validate(RUMOUR), tmp_path / "run")
+    directory = create_run(validate(RUMOUR), tmp_path / "run")
     with directory.locked(), (directory.path / "worker.lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert asyncio.run(work(directory, asyncio.Event(), nobody)).status is Status.COMPLETED
+    assert asyncio.run(work_on_run(directory, asyncio.Event(), nobody)).status is Status.COMPLETED

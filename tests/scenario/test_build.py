@@ -10,17 +10,16 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.build import build
-from shoal.scenario.files import validate
-from shoal.scenario.inject import load_events
-from shoal.types import Event, Notice, Timeline
-from shoal.worlds.room.views import RoomObservation
+from shoal.scenario.loading import load_events, validate
+from shoal.types import Event, Notice, Versioned
+from shoal.worlds.room.observations import RoomObservation
 
 PEOPLE: dict[str, Any] = {"population": [{"name": name} for name in ("Ada", "Ben", "Cid")], "rounds": 9}
 
 
 def begun(scenario: dict[str, Any], round: int, world: str = "twitter") -> list[Event | Notice]:
     """What is made to happen up to a round."""
-    built = build(Timeline(validate(scenario)))
+    built = build(Versioned(validate(scenario)))
     happened: list[Event | Notice] = []
     for n in range(round + 1):
         due = built.agendas[world].due(n)
@@ -101,7 +100,7 @@ def test_relationships_that_people_bring_along_hold_in_a_room() -> None:
         {"name": "Ada", "traits": {"relationships": [["Ben", "your neighbour"], ["Somebody else", "an aunt"]]}},
         {"name": "Ben", "traits": {"relationships": "none worth mentioning"}},
     ]
-    room = build(Timeline(validate({"population": people, "worlds": ["room"], "rounds": 2}))).worlds["room"]
+    room = build(Versioned(validate({"population": people, "worlds": ["room"], "rounds": 2}))).worlds["room"]
     looks = [look for look in room.observe(1, [0, 1]) if isinstance(look, RoomObservation)]
     assert [[(tie.agent, tie.relation) for tie in look.relations] for look in looks] == [
         [("Ben", "your neighbour")],

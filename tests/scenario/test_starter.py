@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from shoal.scenario.entries import size
-from shoal.scenario.files import load, parse
-from shoal.scenario.graphs import follow_graph
-from shoal.scenario.population import sample
-from shoal.scenario.starter import STARTER
+from shoal.scenario.declared.population import size
+from shoal.scenario.loading import STARTER, load, parse
+from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.sampler import sample
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 

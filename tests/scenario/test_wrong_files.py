@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.files import parse
+from shoal.scenario.loading import parse
 
 #: A wrong file, and what is said about it after the file's name.
 WRONG = [

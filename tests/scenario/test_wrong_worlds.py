@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.files import parse
+from shoal.scenario.loading import parse
 
 FIVE = "population: {count: 5}\n"
 TWO = "population: [{name: Ada}, {name: Ben}]\n"

@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from shoal.slots.client import Slots
-from shoal.slots.place import Place
-from shoal.slots.snapshot import PoolView
+from shoal.slots.leases import PoolView
+from shoal.slots.location import BrokerLocation
 
 
 @contextmanager
-def some_place(idle_seconds: float = 30.0) -> Iterator[Place]:
+def some_place(idle_seconds: float = 30.0) -> Iterator[BrokerLocation]:
     """Short, as paths of sockets must be."""
     folder = Path(tempfile.mkdtemp(prefix="shoal-"))
-    place = Place(folder / "s", folder / "limits.json", idle_seconds)
+    place = BrokerLocation(folder / "s", folder / "limits.json", idle_seconds)
     try:
         yield place
     finally:
@@ -29,11 +29,11 @@ def some_place(idle_seconds: float = 30.0) -> Iterator[Place]:
         shutil.rmtree(folder)
 
 
-def broker_pid(place: Place) -> int:
+def broker_pid(place: BrokerLocation) -> int:
     return int(place.lock.read_text())
 
 
-def stop_broker(place: Place, how: signal.Signals = signal.SIGKILL) -> None:
+def stop_broker(place: BrokerLocation, how: signal.Signals = signal.SIGKILL) -> None:
     """End the broker that is there, if one is, and wait until it is gone."""
     if not is_locked(place.lock):
         return
@@ -41,7 +41,7 @@ def stop_broker(place: Place, how: signal.Signals = signal.SIGKILL) -> None:
     wait_for_end(place)
 
 
-def wait_for_end(place: Place) -> None:
+def wait_for_end(place: BrokerLocation) -> None:
     """Until the lock is free, which the kernel sees to."""
     with place.lock.open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

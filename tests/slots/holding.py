@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from shoal.slots.client import open_slots
-from shoal.slots.place import Place
+from shoal.slots.location import BrokerLocation
 
 
 async def main(socket: Path, count: int) -> None:
-    async with open_slots("holder", Place(socket, socket.with_name("limits.json"))) as slots:
+    async with open_slots("holder", BrokerLocation(socket, socket.with_name("limits.json"))) as slots:
         await asyncio.gather(*(slots.acquire(("one",)) for _ in range(count)))
         print("held", flush=True)
         await asyncio.Event().wait()

@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 
 from bench.providers import Provider, oracle_seconds
 from bench.virtual import Alone, Call, drive
-from shoal.models.rehearsal.settings import RehearsalSettings
-from shoal.slots.adaptive import Adaptive, Learned
-from shoal.slots.control import Control
-from shoal.slots.lease import End, Outcome
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.slots.adaptive.limiter import Adaptive, Learned
+from shoal.slots.leases import CallEnd, CallOutcome, Control
 
 TOKENS = 1000
 
 
 class Ended(NamedTuple):
     at: float
-    end: End
+    end: CallEnd
 
 
 @dataclass
@@ -42,7 +41,7 @@ class Watched:
         self.peak = max(self.peak, self.in_flight)
         return self.control.begin(now, tokens)
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         self.ended.append(Ended(now, outcome.end))
         self.control.end(now, sent, outcome)
 
@@ -57,10 +56,10 @@ class Watched:
         return len(self.begun) - len(self.ended)
 
     def answers(self, first: float = 0.0, last: float = math.inf) -> int:
-        return sum(first <= each.at < last for each in self.ended if each.end is End.OK)
+        return sum(first <= each.at < last for each in self.ended if each.end is CallEnd.OK)
 
     def refusals(self, first: float = 0.0, last: float = math.inf) -> int:
-        return sum(first <= each.at < last for each in self.ended if each.end is not End.OK)
+        return sum(first <= each.at < last for each in self.ended if each.end is not CallEnd.OK)
 
 
 class Played(NamedTuple):

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from shoal.slots.broker import SHOWN_BACKOFFS, Broker
-from shoal.slots.control import Control
-from shoal.slots.lease import Backoff, Claim, End, Holder, Outcome
+from shoal.slots.leases import Backoff, CallEnd, CallOutcome, Control, Holder, SlotClaim
 
-OK = Outcome(End.OK)
+OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
 
 
@@ -22,7 +21,7 @@ class Paced:
 
     def __init__(self) -> None:
         self.next_at = 0.0
-        self.outcomes: list[End] = []
+        self.outcomes: list[CallEnd] = []
 
     def wait(self, now: float, tokens: int, waiting: int) -> float:
         return max(0.0, self.next_at - now)
@@ -31,7 +30,7 @@ class Paced:
         self.next_at = now + 1.0
         return now
 
-    def end(self, now: float, sent: Any, outcome: Outcome) -> None:
+    def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
         self.outcomes.append(outcome.end)
 
     def resume(self, now: float, tokens: int) -> Any:
@@ -65,13 +64,13 @@ class Table:
             self.broker.ask(holder, ticket, pools, tokens, self.now)
         return tickets
 
-    def grants(self) -> list[Claim]:
+    def grants(self) -> list[SlotClaim]:
         return self.broker.grants(self.now)
 
     def names(self) -> list[str]:
         return [claim.holder.name for claim in self.grants()]
 
-    def end(self, *claims: Claim) -> None:
+    def end(self, *claims: SlotClaim) -> None:
         for claim in claims:
             self.broker.end(claim.holder, claim.ticket, OK, self.now)
 
@@ -87,7 +86,7 @@ class Table:
         return served
 
 
-def tickets(claims: Iterable[Claim]) -> list[int]:
+def tickets(claims: Iterable[SlotClaim]) -> list[int]:
     return [claim.ticket for claim in claims]
 
 
@@ -251,7 +250,7 @@ def test_a_claim_that_is_given_up_waits_no_longer_and_nothing_is_learned_from_a_
     table.now = 10.0
     assert table.grants() == []
     table.broker.leave(a, table.now)
-    assert paced.outcomes == [End.CANCELLED]
+    assert paced.outcomes == [CallEnd.CANCELLED]
     assert first not in a.claims
 
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from shoal.slots.broker import Broker
-from shoal.slots.control import Control, Fixed
-from shoal.slots.lease import Claim, End, Holder, Outcome
+from shoal.slots.leases import CallEnd, CallOutcome, Control, Fixed, Holder, SlotClaim
 
-OK = Outcome(End.OK)
+OK = CallOutcome(CallEnd.OK)
 POOLS = ("red", "blue", "all")
 WANTS = st.sampled_from([("red",), ("blue",), ("all",), ("red", "all"), ("blue", "all"), ("all", "red", "blue"), ()])
 SIZES = st.integers(min_value=0, max_value=4)
@@ -30,7 +29,7 @@ class Days(RuleBasedStateMachine):
         super().__init__()
         self.broker = Broker(unknown)
         self.holders: list[Holder] = []
-        self.held: list[Claim] = []
+        self.held: list[SlotClaim] = []
         self.resumed: list[tuple[Holder, int, tuple[str, ...]]] = []
         self.waiting = 0
         self.ticket = 0

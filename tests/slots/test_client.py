@@ -12,12 +12,11 @@ import pytest
 
 from shoal.slots.broker import Broker
 from shoal.slots.client import Slots, open_slots
-from shoal.slots.control import Fixed
-from shoal.slots.desk import Desk
-from shoal.slots.lease import Backoff, End, Lease, Outcome
+from shoal.slots.dispatcher import Dispatcher
+from shoal.slots.leases import Backoff, CallEnd, CallOutcome, Fixed, Lease
 from tests.slots.brokers import pool_of, some_place, until
 
-OK = Outcome(End.OK)
+OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
 Open = Callable[..., AbstractAsyncContextManager[Slots]]
 
@@ -26,7 +25,7 @@ Open = Callable[..., AbstractAsyncContextManager[Slots]]
 def opening(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens slots of one and the same broker."""
     if request.param == "in one process":
-        desk = Desk(Broker(lambda name: Fixed(1_000)))
+        desk = Dispatcher(Broker(lambda name: Fixed(1_000)))
         yield lambda name="run", **options: open_slots(name, desk, **options)
     else:
         with some_place() as place:
@@ -239,7 +238,7 @@ async def test_a_look_shows_all_runs_and_what_they_will_try_again(opening: Open)
 async def test_a_pool_that_nobody_has_sized_learns(opening: Open) -> None:
     async with opening() as slots:
         lease = await slots.acquire(("model",), 500)
-        slots.release(lease, Outcome(End.OK, seconds=0.5, tokens=480))
+        slots.release(lease, CallOutcome(CallEnd.OK, seconds=0.5, tokens=480))
         assert (await until(slots, "model", lambda pool: not pool.held)).waiting == 0
 
 

@@ -17,20 +17,20 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import SlotsRefused
+from shoal.slots.admin import look_at, resize_at
 from shoal.slots.client import Slots, open_slots
-from shoal.slots.glance import look_at, resize_at
-from shoal.slots.lease import End, Lease, Outcome
-from shoal.slots.place import Place
-from shoal.slots.starting import NoBroker, start
-from shoal.slots.wire import GREETING, Ears, Refused, Reply, Resume, frame
+from shoal.slots.leases import CallEnd, CallOutcome, Lease
+from shoal.slots.location import BrokerLocation
+from shoal.slots.protocol import GREETING, BrokerMessage, FrameDecoder, ProtocolRefusal, Resume, frame
+from shoal.slots.start import NoBroker, start
 from tests.slots.brokers import broker_pid, is_locked, pool_of, some_place, stop_broker, until, wait_for_end
 
-OK = Outcome(End.OK)
+OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
 
 
 @pytest.fixture
-def place() -> Iterator[Place]:
+def place() -> Iterator[BrokerLocation]:
     with some_place() as place:
         yield place
 
@@ -42,7 +42,7 @@ async def take(slots: Slots, count: int) -> list[Lease]:
 # who is killed
 
 
-async def test_a_process_that_is_killed_gives_its_slots_back_at_once(place: Place) -> None:
+async def test_a_process_that_is_killed_gives_its_slots_back_at_once(place: BrokerLocation) -> None:
     async with open_slots("waits", place, sizes={"one": 3}) as slots:
         for _ in range(3):
             holder = await asyncio.create_subprocess_exec(
@@ -61,7 +61,7 @@ async def test_a_process_that_is_killed_gives_its_slots_back_at_once(place: Plac
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-async def test_runs_go_on_with_another_broker_when_theirs_ends(place: Place, how: signal.Signals) -> None:
+async def test_runs_go_on_with_another_broker_when_theirs_ends(place: BrokerLocation, how: signal.Signals) -> None:
     async with open_slots("a", place, sizes={"one": 3}) as a, open_slots("b", place) as b:
         await take(a, 2)
         (held,) = await asyncio.gather(b.acquire(ONE))
@@ -77,7 +77,7 @@ async def test_runs_go_on_with_another_broker_when_theirs_ends(place: Place, how
         assert (await pool_of(a, "one")).held == 3
 
 
-async def test_what_happens_while_there_is_no_broker_is_told_the_next_one(place: Place) -> None:
+async def test_what_happens_while_there_is_no_broker_is_told_the_next_one(place: BrokerLocation) -> None:
     async with open_slots("a", place, sizes={"one": 2}) as slots:
         held = await slots.acquire(ONE)
         stop_broker(place)
@@ -93,7 +93,7 @@ async def test_what_happens_while_there_is_no_broker_is_told_the_next_one(place:
 
 
 async def test_a_broker_that_cannot_be_replaced_leaves_the_run_to_itself(
-    place: Place, caplog: pytest.LogCaptureFixture
+    place: BrokerLocation, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_slots("a", place, sizes={"one": 2}) as slots:
         await slots.acquire(ONE)
@@ -110,7 +110,7 @@ async def test_where_no_broker_can_be_started_a_run_keeps_to_itself(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
-    nowhere = Place(tmp_path / "file" / "s", tmp_path / "limits.json")
+    nowhere = BrokerLocation(tmp_path / "file" / "s", tmp_path / "limits.json")
     async with open_slots("a", nowhere, sizes={"one": 2}) as slots:
         await take(slots, 2)
         assert not slots.is_shared
@@ -120,14 +120,14 @@ async def test_where_no_broker_can_be_started_a_run_keeps_to_itself(
 # how it comes and goes
 
 
-def test_of_many_starters_one_starts_a_broker_and_all_find_it(place: Place) -> None:
+def test_of_many_starters_one_starts_a_broker_and_all_find_it(place: BrokerLocation) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(start, [place] * 8))
     assert place.is_served()
     assert place.log.read_text().count("listens at") == 1
 
 
-def test_a_second_broker_at_the_same_place_leaves_the_first_alone(place: Place) -> None:
+def test_a_second_broker_at_the_same_place_leaves_the_first_alone(place: BrokerLocation) -> None:
     start(place)
     command = [sys.executable, "-m", "shoal.slots.server", str(place.socket), str(place.memory), "30"]
     done = subprocess.run(command, capture_output=True, check=True)
@@ -155,7 +155,7 @@ async def test_a_broker_stays_while_somebody_is_connected() -> None:
         await asyncio.to_thread(wait_for_end, place)
 
 
-def test_a_socket_that_a_dead_broker_left_is_replaced(place: Place) -> None:
+def test_a_socket_that_a_dead_broker_left_is_replaced(place: BrokerLocation) -> None:
     start(place)
     first = broker_pid(place)
     stop_broker(place)
@@ -166,7 +166,7 @@ def test_a_socket_that_a_dead_broker_left_is_replaced(place: Place) -> None:
     assert place.is_served()
 
 
-def test_a_broker_belongs_to_nobody_else(place: Place) -> None:
+def test_a_broker_belongs_to_nobody_else(place: BrokerLocation) -> None:
     start(place)
     pid = broker_pid(place)
     assert os.getsid(pid) == pid
@@ -176,7 +176,7 @@ def test_a_broker_belongs_to_nobody_else(place: Place) -> None:
     assert stat.S_IMODE(place.log.stat().st_mode) == 0o600
 
 
-def test_a_broker_whose_socket_was_removed_makes_way(place: Place) -> None:
+def test_a_broker_whose_socket_was_removed_makes_way(place: BrokerLocation) -> None:
     start(place)
     place.socket.unlink()
     wait_for_end(place)
@@ -192,7 +192,7 @@ def test_a_broker_imports_nothing_heavy() -> None:
 # where it may be
 
 
-def test_a_directory_that_is_open_to_others_is_refused(place: Place) -> None:
+def test_a_directory_that_is_open_to_others_is_refused(place: BrokerLocation) -> None:
     place.socket.parent.chmod(0o750)
     with pytest.raises(SlotsRefused, match=r"chmod 700 .*SHOAL_SLOTS"):
         start(place)
@@ -203,35 +203,35 @@ def test_a_link_to_a_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir(mode=0o700)
     (tmp_path / "link").symlink_to("real")
     with pytest.raises(SlotsRefused, match="somebody else"):
-        Place(tmp_path / "link" / "s", tmp_path / "limits.json").prepare()
+        BrokerLocation(tmp_path / "link" / "s", tmp_path / "limits.json").prepare()
 
 
 def test_a_path_that_is_too_long_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(SlotsRefused, match="too long"):
-        Place(tmp_path / ("x" * 100) / "s", tmp_path / "limits.json").prepare()
+        BrokerLocation(tmp_path / ("x" * 100) / "s", tmp_path / "limits.json").prepare()
 
 
 def test_the_place_of_a_user_is_the_same_for_all_processes(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "XDG_RUNTIME_DIR": "/run/user/7"}
-    place = Place.of_user(environ)
+    place = BrokerLocation.of_user(environ)
     assert place.socket == Path("/run/user/7/shoal/slots.sock")
     assert place.memory == tmp_path / ".local" / "state" / "shoal" / "limits.json"
-    assert Place.of_user({**environ, "SHOAL_SLOTS": "/somewhere/s"}).socket == Path("/somewhere/s")
-    assert Place.of_user({**environ, "XDG_STATE_HOME": "/state"}).memory == Path("/state/shoal/limits.json")
-    assert f"shoal-{os.getuid()}" in str(Place.of_user({"HOME": "/h"}).socket)
-    assert len(str(Place.of_user({"XDG_RUNTIME_DIR": "/" + "x" * 100}).socket)) < 100
+    assert BrokerLocation.of_user({**environ, "SHOAL_SLOTS": "/somewhere/s"}).socket == Path("/somewhere/s")
+    assert BrokerLocation.of_user({**environ, "XDG_STATE_HOME": "/state"}).memory == Path("/state/shoal/limits.json")
+    assert f"shoal-{os.getuid()}" in str(BrokerLocation.of_user({"HOME": "/h"}).socket)
+    assert len(str(BrokerLocation.of_user({"XDG_RUNTIME_DIR": "/" + "x" * 100}).socket)) < 100
 
 
 def test_starting_fails_in_words_where_it_cannot_work(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NoBroker, match="file"):
-        start(Place(tmp_path / "file" / "s", tmp_path / "limits.json"))
+        start(BrokerLocation(tmp_path / "file" / "s", tmp_path / "limits.json"))
 
 
 # who speaks something else
 
 
-async def test_a_broker_of_another_version_is_an_error_in_words(place: Place) -> None:
+async def test_a_broker_of_another_version_is_an_error_in_words(place: BrokerLocation) -> None:
     async def other(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"shoal slots 999\n")
         await reader.read()
@@ -245,7 +245,7 @@ async def test_a_broker_of_another_version_is_an_error_in_words(place: Place) ->
             await asyncio.to_thread(look_at, place)
 
 
-def answered(place: Place, said: bytes) -> bytes:
+def answered(place: BrokerLocation, said: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(place.socket))
         caller.sendall(said)
@@ -255,25 +255,25 @@ def answered(place: Place, said: bytes) -> bytes:
         return heard
 
 
-def test_a_run_of_another_version_is_told_which_one_this_is(place: Place) -> None:
+def test_a_run_of_another_version_is_told_which_one_this_is(place: BrokerLocation) -> None:
     start(place)
     assert answered(place, b"shoal slots 999\n") == GREETING
     assert "a run that speaks version 999 was turned away" in place.log.read_text()
 
 
 @pytest.mark.parametrize("said", [b"\x00\x00\x00\x02??", frame([Resume(1, ONE, 0)])], ids=["noise", "no hello"])
-def test_what_makes_no_sense_ends_the_connection_and_nothing_else(place: Place, said: bytes) -> None:
+def test_what_makes_no_sense_ends_the_connection_and_nothing_else(place: BrokerLocation, said: bytes) -> None:
     start(place)
-    ears: Ears[Reply] = Ears.of_run()
+    ears: FrameDecoder[BrokerMessage] = FrameDecoder.of_run()
     (reply,) = ears.feed(answered(place, GREETING + said))
-    assert isinstance(reply, Refused)
+    assert isinstance(reply, ProtocolRefusal)
     assert place.is_served()
 
 
 # a look from outside
 
 
-async def test_a_look_from_outside_starts_nothing_and_takes_no_part(place: Place) -> None:
+async def test_a_look_from_outside_starts_nothing_and_takes_no_part(place: BrokerLocation) -> None:
     assert look_at(place) is None
     assert resize_at(place, "one", 3) is None
     assert not is_locked(place.lock)

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 import pytest
 
 from shoal.slots.client import Slots
-from shoal.slots.lease import End, Lease, Outcome
-from shoal.slots.wire import (
+from shoal.slots.leases import CallEnd, CallOutcome, Lease
+from shoal.slots.protocol import (
     GREETING,
     Ask,
-    Ears,
+    ClientMessage,
+    FrameDecoder,
     Garbled,
     Granted,
     Hello,
     OtherVersion,
-    Request,
     Resize,
     Resume,
     Return,
@@ -25,7 +25,7 @@ from shoal.slots.wire import (
     frame,
 )
 
-OK = Outcome(End.OK)
+OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
 
 
@@ -33,12 +33,12 @@ class Ledger:
     """A link that writes down what is said, in how many pieces."""
 
     def __init__(self) -> None:
-        self.said: list[Sequence[Request]] = []
+        self.said: list[Sequence[ClientMessage]] = []
 
-    def say(self, messages: Sequence[Request]) -> None:
+    def say(self, messages: Sequence[ClientMessage]) -> None:
         self.said.append(messages)
 
-    def messages(self) -> list[Request]:
+    def messages(self) -> list[ClientMessage]:
         return [message for messages in self.said for message in messages]
 
     def close(self) -> None:
@@ -151,7 +151,7 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
     await settle()
     slots.hear([Granted([1])])
     assert slots.held == 0
-    assert ledger.said[-1] == [Return(1, Outcome(End.CANCELLED))]
+    assert ledger.said[-1] == [Return(1, CallOutcome(CallEnd.CANCELLED))]
 
 
 # the format
@@ -159,9 +159,9 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1_000])
 def test_messages_come_out_as_they_went_in_however_they_are_cut(size: int) -> None:
-    messages: list[Request] = [Hello("run", 7, 1.5, {"one": 3}), *(Ask(n, ("a", "b"), 10 * n) for n in range(50))]
+    messages: list[ClientMessage] = [Hello("run", 7, 1.5, {"one": 3}), *(Ask(n, ("a", "b"), 10 * n) for n in range(50))]
     data = GREETING + frame(messages[:20]) + frame(messages[20:])
-    ears = Ears.of_broker()
+    ears = FrameDecoder.of_broker()
     heard = [message for at in range(0, len(data), size) for message in ears.feed(data[at : at + size])]
     assert heard == messages
 
@@ -172,7 +172,7 @@ def test_messages_come_out_as_they_went_in_however_they_are_cut(size: int) -> No
 )
 def test_another_version_is_recognised(greeting: bytes, told: str) -> None:
     with pytest.raises(OtherVersion, match=told):
-        Ears.of_run().feed(greeting)
+        FrameDecoder.of_run().feed(greeting)
 
 
 @pytest.mark.parametrize(
@@ -188,4 +188,4 @@ def test_another_version_is_recognised(greeting: bytes, told: str) -> None:
 )
 def test_what_makes_no_sense_is_refused(data: bytes) -> None:
     with pytest.raises(Garbled):
-        Ears.of_broker().feed(GREETING + data + b" " * 8)
+        FrameDecoder.of_broker().feed(GREETING + data + b" " * 8)

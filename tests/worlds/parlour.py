@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
-from shoal.types import Action, Decision, Event, Happening, Timeline
+from shoal.types import Action, Decision, Event, Happening, Versioned
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.given import Given
-from shoal.worlds.room.room import Room
+from shoal.worlds.context import WorldContext
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.room.observations import RoomObservation
 from shoal.worlds.room.settings import RoomSettings
-from shoal.worlds.room.views import RoomObservation
-from shoal.worlds.words import Reader
+from shoal.worlds.room.world import Room
 from tests.worlds.stage import SUBJECT, crowd, graph
 
 MIRA, BO, ANNA, LUIS = range(4)
@@ -34,9 +34,11 @@ class Parlour:
     ) -> None:
         crew, time = crowd(people), TimeSettings(minutes_per_round=30)
         clock = Clock(time, skips)
-        given = Given(crew, graph(people, follows), Timeline(time), clock, seed, Reader(crew.topics, SUBJECT))
+        given = WorldContext(
+            crew, graph(people, follows), Versioned(time), clock, seed, TextReader(crew.topics, SUBJECT)
+        )
         changes = tuple((since, RoomSettings.model_validate({**settings, **changed})) for since, changed in later)
-        self.room = Room("room", Timeline(RoomSettings.model_validate(settings), changes), given)
+        self.room = Room("room", Versioned(RoomSettings.model_validate(settings), changes), given)
         self.round = 0
         self._written: list[tuple[str, list[tuple[Any, ...]]]] = []
         self.room.begin(0)

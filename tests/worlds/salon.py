@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any, cast
 
-from shoal.types import Action, Decision, Event, Happening, Timeline
+from shoal.types import Action, Decision, Event, Happening, Versioned
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.context import WorldContext
+from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.dialogue.views import DialogueObservation
-from shoal.worlds.given import Given
-from shoal.worlds.words import Reader
+from shoal.worlds.dialogue.world import Dialogue
+from shoal.worlds.lexicon import TextReader
 from tests.worlds.stage import SUBJECT, Crowd, crowd, graph
 
 
@@ -23,10 +23,10 @@ def dialogue(
     """A world; `changes` are settings that hold from a round on."""
     who = crowd(people) if isinstance(people, int) else people
     time = TimeSettings(daily_rhythm=False)
-    reader = Reader(who.topics, SUBJECT)
-    given = Given(who, graph(len(who), []), Timeline(time), Clock(time), seed=seed, reader=reader)
+    reader = TextReader(who.topics, SUBJECT)
+    given = WorldContext(who, graph(len(who), []), Versioned(time), Clock(time), seed=seed, reader=reader)
     versions = tuple((since, DialogueSettings.model_validate(settings | changed)) for since, changed in changes)
-    return Dialogue("talk", Timeline(DialogueSettings.model_validate(settings), versions), given)
+    return Dialogue("talk", Versioned(DialogueSettings.model_validate(settings), versions), given)
 
 
 class Salon:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.types import Action, Decision, Event, Graph, Habits, Happening, Notice, Persona, Timeline
+from shoal.types import Action, Decision, Event, FollowGraph, Habits, Happening, Notice, Persona, Versioned
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.given import Given
+from shoal.worlds.context import WorldContext
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.social.observations import LookedUp, PostView, SocialObservation
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
-from shoal.worlds.social.views import LookedUp, PostView, SocialObservation
-from shoal.worlds.words import Reader
 
 TOPICS = ("gardening", "football", "cooking", "travel")
 SUBJECT = "the campus curfew"
@@ -58,11 +58,11 @@ def crowd(people: int = 6, interests: Sequence[int] = (0, 1)) -> Crowd:
     return Crowd(np.tile(np.array(interests, np.int16), (people, 1)))
 
 
-def graph(people: int, edges: Iterable[tuple[int, int]]) -> Graph:
+def graph(people: int, edges: Iterable[tuple[int, int]]) -> FollowGraph:
     """(follower, followed) pairs as a table."""
     keys = np.array(sorted({follower * people + followed for follower, followed in edges}), np.int64)
     counts = np.bincount(keys // people, minlength=people)
-    return Graph(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), (keys % people).astype(np.int32))
+    return FollowGraph(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), (keys % people).astype(np.int32))
 
 
 class Stage:
@@ -84,15 +84,15 @@ class Stage:
         self.people = crowd(people) if isinstance(people, int) else people
         first = SocialSettings.model_validate({"kind": kind, "feed": feed or FeedSettings(), **settings})
         time = TimeSettings(minutes_per_round=minutes, daily_rhythm=False)
-        given = Given(
+        given = WorldContext(
             self.people,
             graph(len(self.people), follows),
-            Timeline(time),
+            Versioned(time),
             Clock(time),
             seed=seed,
-            reader=Reader(self.people.topics, SUBJECT),
+            reader=TextReader(self.people.topics, SUBJECT),
         )
-        self.world = Platform(kind, Timeline(first, changes), given)
+        self.world = Platform(kind, Versioned(first, changes), given)
         self.round = 0
         self._agenda = events
         self.happened: list[Event | Notice] = []

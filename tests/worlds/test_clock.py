@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from shoal.types import Happening
-from shoal.worlds.clock import Activity, Clock, Muted, TimeSettings
+from shoal.worlds.clock import ActivationSampler, Clock, MutedAgents, TimeSettings
 from tests.worlds.stage import Crowd, crowd
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
-def activity(people: Crowd, seed: int = 1, world: str = "twitter", **settings: Any) -> Activity:
+def activity(people: Crowd, seed: int = 1, world: str = "twitter", **settings: Any) -> ActivationSampler:
     time = TimeSettings.model_validate({"start": MIDNIGHT, **settings})
-    return Activity(time, Clock(time), people, seed, world)
+    return ActivationSampler(time, Clock(time), people, seed, world)
 
 
-def counts(who: Activity, rounds: range) -> list[int]:
+def counts(who: ActivationSampler, rounds: range) -> list[int]:
     return [len(who.awake(round)) for round in rounds]
 
 
@@ -88,7 +88,7 @@ def mute(*agents: int, rounds: int = 1) -> Happening:
 
 
 def test_who_is_muted_takes_no_turns_from_that_round_on_for_so_many_rounds() -> None:
-    muted = Muted()
+    muted = MutedAgents()
     muted.add(3, mute(1, 4, rounds=2))
     assert [(round, 1) in muted for round in range(2, 7)] == [True, True, True, False, False]
     assert (3, 2) not in muted
@@ -97,7 +97,7 @@ def test_who_is_muted_takes_no_turns_from_that_round_on_for_so_many_rounds() -> 
 
 
 def test_being_muted_again_never_ends_it_sooner() -> None:
-    muted = Muted()
+    muted = MutedAgents()
     muted.add(1, mute(0, rounds=5))
     muted.add(2, mute(0))
     assert (5, 0) in muted

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shoal.seeds import Draws, derive
 from shoal.types import Action, Decision, Happening
 from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.recommend import HOT_POOL_SIZE, POOL_SIZE, Pools, Ranking
+from shoal.worlds.social.ranking import HOT_POOL_SIZE, POOL_SIZE, HotPosts, Ranking
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
 from tests.worlds.stage import TOPICS, Crowd, Stage, crowd, ids, plain
 
@@ -402,7 +402,7 @@ class Pond:
 
     def __init__(self, topics: int = 2, minutes: int = 60) -> None:
         self.posts = Posts()
-        self.pools = Pools(self.posts, topics, minutes, decade_minutes=360)
+        self.pools = HotPosts(self.posts, topics, minutes, decade_minutes=360)
         self.topics = topics
 
     def post(self, round: int, topics: Sequence[int] = ()) -> int:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.seeds import Draws, derive
-from shoal.worlds.social.follows import Follows
+from shoal.worlds.social.follow_table import FollowTable
 from tests.worlds.stage import graph
 
 PEOPLE = 3
@@ -18,7 +18,7 @@ pairs = st.tuples(st.integers(0, PEOPLE - 1), st.integers(0, PEOPLE - 1))
 changes = st.lists(pairs | st.none(), max_size=60)
 
 
-def everything_agrees(follows: Follows, truth: set[Pair], people: int) -> None:
+def everything_agrees(follows: FollowTable, truth: set[Pair], people: int) -> None:
     who, whom = (axis.ravel() for axis in np.divmod(np.arange(people * people), people))
     expected = [(int(a), int(b)) in truth for a, b in zip(who, whom, strict=True)]
     assert follows.are(who, whom).tolist() == expected
@@ -28,7 +28,7 @@ def everything_agrees(follows: Follows, truth: set[Pair], people: int) -> None:
     assert table_and_changes(follows, people) == truth
 
 
-def table_and_changes(follows: Follows, people: int) -> set[Pair]:
+def table_and_changes(follows: FollowTable, people: int) -> set[Pair]:
     starts, targets = follows.table()
     table = {
         (agent, int(target))
@@ -41,7 +41,7 @@ def table_and_changes(follows: Follows, people: int) -> set[Pair]:
     return (table | added) - removed
 
 
-def toggle(follows: Follows, truth: set[Pair], pair: Pair) -> None:
+def toggle(follows: FollowTable, truth: set[Pair], pair: Pair) -> None:
     if pair in truth:
         truth.remove(pair)
         follows.remove(*pair)
@@ -52,7 +52,7 @@ def toggle(follows: Follows, truth: set[Pair], pair: Pair) -> None:
 
 @given(st.sets(pairs), changes)
 def test_changes_and_merges_in_any_order_leave_the_same_graph(start: set[Pair], steps: list[Pair | None]) -> None:
-    follows, truth = Follows(graph(PEOPLE, start)), set(start)
+    follows, truth = FollowTable(graph(PEOPLE, start)), set(start)
     for step in steps:
         if step is None:
             follows.merge()
@@ -65,7 +65,7 @@ def test_changes_and_merges_in_any_order_leave_the_same_graph(start: set[Pair], 
 
 
 def test_what_was_taken_away_and_given_back_is_no_change() -> None:
-    follows, truth = Follows(graph(3, [(0, 1)])), {(0, 1)}
+    follows, truth = FollowTable(graph(3, [(0, 1)])), {(0, 1)}
     for pair in ((0, 1), (0, 1), (1, 2), (1, 2)):
         toggle(follows, truth, pair)
         everything_agrees(follows, truth, 3)
@@ -73,7 +73,7 @@ def test_what_was_taken_away_and_given_back_is_no_change() -> None:
 
 
 def test_rows_stay_sorted_when_merged() -> None:
-    follows = Follows(graph(4, [(0, 2), (1, 0)]))
+    follows = FollowTable(graph(4, [(0, 2), (1, 0)]))
     for followed in (3, 1):
         follows.add(0, followed)
     follows.merge()
@@ -84,7 +84,7 @@ def test_rows_stay_sorted_when_merged() -> None:
 def test_many_changes_are_merged_when_settling_and_few_are_not() -> None:
     people = 150
     draws = Draws(derive(1, "follows"))
-    follows, truth = Follows(graph(people, ())), set[Pair]()
+    follows, truth = FollowTable(graph(people, ())), set[Pair]()
     for _ in range(4096):
         toggle(follows, truth, (draws.below(people), draws.below(people)))
     before = len(follows.changes()[0])
@@ -99,7 +99,7 @@ def test_many_changes_are_merged_when_settling_and_few_are_not() -> None:
 
 def test_a_graph_that_is_shared_is_not_changed() -> None:
     shared = graph(3, [(0, 1), (1, 2)])
-    one, other = Follows(shared), Follows(shared)
+    one, other = FollowTable(shared), FollowTable(shared)
     one.remove(0, 1)
     one.add(2, 0)
     one.merge()
@@ -108,4 +108,4 @@ def test_a_graph_that_is_shared_is_not_changed() -> None:
 
 
 def test_nobody_following_anybody_is_fine() -> None:
-    everything_agrees(Follows(graph(3, ())), set(), 3)
+    everything_agrees(FollowTable(graph(3, ())), set(), 3)

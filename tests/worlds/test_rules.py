@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shoal.types import Action, Decision
-from shoal.worlds.social.rules import ACTIONS
+from shoal.worlds.social.actions import ACTIONS
 from tests.worlds.stage import Stage, ids, plain
 
 EVERYTHING = plain(followed=10, recommended=10, recommendation="hot", comments=10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
-from shoal.agents.unhurried import Remembering
+from shoal.agents.wrappers import Remembering
 from shoal.types import Decision, Mind, Observation
 
 #: Asks a person for one turn.
@@ -30,7 +30,7 @@ class HumanMind(Mind):
         return {"played_by": "a person"}
 
 
-class PartlyPlayed(Mind):
+class PlayedMind(Mind):
     """Some agents are played, the others are as they are.
 
     Nobody looks into the head of a person: a played agent's opinion stays what it was declared to be, or changed to.

@@ -16,7 +16,7 @@ import msgspec
 from json_repair import loads as repaired
 
 from shoal.errors import QueryFailed
-from shoal.models.question import Answer, Message, Model, Question
+from shoal.models.base import Answer, Message, Model, Question
 
 CARD = """\
 You are being interviewed. You are one person out of a simulated population, and what you have lived through is over: \
@@ -283,7 +283,7 @@ def question_for(somebody: Respondent, survey: Survey, approach: Approach, key: 
     return approach.question(f"{key}/0", CARD, f"{somebody.text()}\n\n{survey.text()}", survey.schema(), iteration)
 
 
-async def answered(ask: Model, question: Question, survey: Survey) -> dict[str, Any]:
+async def parse_answer(ask: Model, question: Question, survey: Survey) -> dict[str, Any]:
     """What was answered, after one more try where the reply cannot be used; Unanswered where that one cannot either."""
     answer = await ask.answer(question)
     try:

@@ -11,30 +11,33 @@ from importlib import import_module
 import click
 
 import shoal
-from shoal.cli import exits
+from shoal.cli import errors
 from shoal.errors import ShoalError
 
 #: Name -> module, what it does. A command is the attribute of that name, with an underscore at its end.
 COMMANDS = {
-    "init": ("shoal.cli.author", "Write a commented scenario to start from."),
-    "validate": ("shoal.cli.author", "Check a scenario and say everything that is wrong with it."),
-    "import": ("shoal.cli.bring", "Make a scenario of the people, graphs and directories you have."),
-    "plan": ("shoal.cli.plan", "Say what a run with language models will take, before it is paid for."),
-    "doctor": ("shoal.cli.doctor", "Say how many at once suit this machine and this server, and why."),
-    "tune": ("shoal.cli.tune", "Find out how many calls or simulations at once are best."),
-    "limits": ("shoal.cli.limits", "Show what providers allow, who holds how many calls, and who waits."),
-    "run": ("shoal.cli.run", "Run a scenario to its end."),
-    "resume": ("shoal.cli.run", "Continue a run that was stopped, killed or failed, or let it go on."),
-    "replay": ("shoal.cli.run", "Run a run again from its journal and compare; changes nothing."),
-    "fork": ("shoal.cli.run", "Branch a run at a round, with something changed."),
-    "show": ("shoal.cli.inspect", "Say what happened in a run."),
-    "query": ("shoal.cli.inspect", "Ask a run's database something in SQL."),
-    "list": ("shoal.cli.inspect", "List the runs in a folder."),
-    "explain": ("shoal.cli.why", "Rebuild what somebody saw in a round, and why they did what they did."),
-    "diff": ("shoal.cli.why", "Show where two runs part, and how the difference spreads."),
-    "ask": ("shoal.cli.ask", "Ask agents of a run something, or score a claim; changes nothing."),
-    "export": ("shoal.cli.export", "Write a run's tables and graphs for other tools."),
-    "rehearse": ("shoal.cli.rehearse", "Serve a rehearsal of a model provider, with limits and faults of your choice."),
+    "init": ("shoal.cli.commands.init", "Write a commented scenario to start from."),
+    "validate": ("shoal.cli.commands.init", "Check a scenario and say everything that is wrong with it."),
+    "import": ("shoal.cli.commands.import_", "Make a scenario of the people, graphs and directories you have."),
+    "plan": ("shoal.cli.commands.plan", "Say what a run with language models will take, before it is paid for."),
+    "doctor": ("shoal.cli.commands.doctor", "Say how many at once suit this machine and this server, and why."),
+    "tune": ("shoal.cli.commands.tune", "Find out how many calls or simulations at once are best."),
+    "limits": ("shoal.cli.commands.limits", "Show what providers allow, who holds how many calls, and who waits."),
+    "run": ("shoal.cli.commands.run", "Run a scenario to its end."),
+    "resume": ("shoal.cli.commands.run", "Continue a run that was stopped, killed or failed, or let it go on."),
+    "replay": ("shoal.cli.commands.run", "Run a run again from its journal and compare; changes nothing."),
+    "fork": ("shoal.cli.commands.run", "Branch a run at a round, with something changed."),
+    "show": ("shoal.cli.commands.show", "Say what happened in a run."),
+    "query": ("shoal.cli.commands.show", "Ask a run's database something in SQL."),
+    "list": ("shoal.cli.commands.show", "List the runs in a folder."),
+    "explain": ("shoal.cli.commands.explain", "Rebuild what somebody saw in a round, and why they did what they did."),
+    "diff": ("shoal.cli.commands.explain", "Show where two runs part, and how the difference spreads."),
+    "ask": ("shoal.cli.commands.ask", "Ask agents of a run something, or score a claim; changes nothing."),
+    "export": ("shoal.cli.commands.export", "Write a run's tables and graphs for other tools."),
+    "rehearse": (
+        "shoal.cli.commands.rehearse",
+        "Serve a rehearsal of a model provider, with limits and faults of your choice.",
+    ),
 }
 
 EPILOG = """\b
@@ -96,19 +99,19 @@ def _errors_in_words(traceback: bool) -> Iterator[None]:
     try:
         yield
     except ShoalError as error:
-        raise exits.failure(error) from error
-    except exits.InternalError as error:
+        raise errors.failure(error) from error
+    except errors.InternalError as error:
         _trace(error.error, traceback)
         raise
     except (click.ClickException, click.exceptions.Exit):
         raise
     except (KeyboardInterrupt, click.Abort):
-        raise click.exceptions.Exit(exits.INTERRUPTED) from None
+        raise click.exceptions.Exit(errors.INTERRUPTED) from None
     except BrokenPipeError:
-        exits.leave_broken_pipe()
+        errors.leave_broken_pipe()
     except Exception as error:
         _trace(error, traceback)
-        raise exits.InternalError(error) from error
+        raise errors.InternalError(error) from error
 
 
 def _trace(error: Exception, wanted: bool) -> None:

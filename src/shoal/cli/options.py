@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
+import msgspec
 
-from shoal.cli.session import Speech
-from shoal.runs.outside import Outside
-from shoal.scenario.models import BudgetSettings
+from shoal.agents.settings import LanguageSettings, ScriptedSettings
+from shoal.cli.errors import complain
+from shoal.cli.runner import OutputMode
+from shoal.cli.words import counted
+from shoal.runs.resources import RunResources
+from shoal.scenario.loading import load, override
+from shoal.scenario.scenario import BudgetSettings, Scenario
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,7 +45,7 @@ def speech_options(command: F) -> F:
     @click.option("--quiet", is_flag=True, help="Say nothing but where the run is.")
     @wraps(command)
     def speaking(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
-        return command(*args, speech=Speech(as_json, quiet), **rest)
+        return command(*args, speech=OutputMode(as_json, quiet), **rest)
 
     return cast(F, speaking)
 
@@ -62,7 +67,7 @@ def outside_options(command: F) -> F:
     def budgeted(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
         limits = {name: rest.pop(name) for name in ("max_cost", "max_tokens", "max_calls")}
         budget = BudgetSettings(**limits) if any(limits.values()) else None
-        outside = replace(Outside.of_user(os.environ), budget=budget, parallel=parallel)
+        outside = replace(RunResources.of_user(os.environ), budget=budget, parallel=parallel)
         return command(*args, outside=replace(outside, cache=None) if no_cache else outside, **rest)
 
     return cast(F, budgeted)
@@ -100,3 +105,31 @@ def change_options(command: F) -> F:
     for name, (kind, words) in reversed(_SHORTCUTS.items()):
         decorated = click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="N", help=words)(decorated)
     return cast(F, decorated)
+
+
+def load_scenario(path: Path, model: str | None, changes: Changes, more: Sequence[str] = ()) -> Scenario:
+    """The scenario of the file, with another model, and with everything else that is to be different."""
+    scenario = truncate_scenario(load(path), changes.rounds)
+    return override(scenario, [*_model_override(scenario, model), *changes.assignments, *more])
+
+
+def truncate_scenario(scenario: Scenario, rounds: int | None) -> Scenario:
+    """A run that is made shorter leaves out what would happen after its end."""
+    if rounds is None:
+        return scenario
+    events = tuple(event for event in scenario.events if event.round <= rounds)
+    mind = scenario.mind
+    if isinstance(mind, ScriptedSettings):
+        mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
+    if len(events) < len(scenario.events):
+        complain(f"note: {counted(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen")
+    return scenario.model_copy(update={"events": events, "mind": mind})
+
+
+def _model_override(scenario: Scenario, model: str | None) -> list[str]:
+    """Another language model, or one in place of the scenario's mind, as a change of the scenario."""
+    if model is None:
+        return []
+    if isinstance(scenario.mind, LanguageSettings):
+        return [f"mind.model={msgspec.json.encode(model).decode()}"]
+    return [f"mind={msgspec.json.encode({'kind': 'language', 'model': model}).decode()}"]

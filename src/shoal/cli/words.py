@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from shoal.scenario.entries import size
-from shoal.scenario.models import Scenario
+from shoal.scenario.declared.population import size
+from shoal.scenario.scenario import Scenario
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:

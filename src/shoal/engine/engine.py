@@ -18,13 +18,13 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from shoal.engine.agenda import STOP, Agenda
-from shoal.engine.deliberation import Deliberation
+from shoal.engine.decisions import Decider
+from shoal.engine.interventions import STOP, Schedule
 from shoal.engine.metrics import Step
-from shoal.engine.record import Ledger, Record, Tape, chain
+from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
-from shoal.types import Decision, Event, Happening, Notice, Observation, World
+from shoal.types import Decision, Event, Happening, Notice, Observation, WorldProtocol
 
 #: Decisions under way when a run is stopped have this long to come in and be journaled.
 STOP_GRACE_SECONDS = 5.0
@@ -40,7 +40,7 @@ D = TypeVar("D", Decision, Pending)
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRound:
     """A round whose decisions are being made."""
 
     round: int
@@ -56,13 +56,13 @@ class Engine:
     """One world, its mind, and the place where its rounds are committed."""
 
     def __init__(
-        self, world: World, deliberation: Deliberation, ledger: Ledger, seed: int, agenda: Agenda | None = None
+        self, world: WorldProtocol, deliberation: Decider, ledger: Ledger, seed: int, agenda: Schedule | None = None
     ) -> None:
         self._world = world
         self._deliberation = deliberation
         self._ledger = ledger
         self._seed = seed
-        self._agenda = agenda or Agenda()
+        self._agenda = agenda or Schedule()
         self._agenda.facts.read_opinions(deliberation.opinions)
         #: The round that is the last one because an intervention says so, and whether it has come.
         self._ending: int | None = None
@@ -110,13 +110,13 @@ class Engine:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _open(self, round: int) -> _Open:
+    def _open(self, round: int) -> _OpenRound:
         happenings = self._agenda.due(round)
         told = [event for happening in happenings if happening.kind != POST for event in self._let(round, happening)]
         posts = [happening for happening in happenings if happening.kind == POST]
         nobody = round == 0 or self._ending == round
         groups = [] if nobody else [self._in_seeded_order(round, group) for group in self._world.turns(round)]
-        return _Open(round, groups, self._decide(round, groups[0]) if groups else (), told, posts)
+        return _OpenRound(round, groups, self._decide(round, groups[0]) if groups else (), told, posts)
 
     def _let(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         """Let something happen that no agent decided on, before anybody looks."""
@@ -135,10 +135,10 @@ class Engine:
         ordered: list[int] = everyone[np.argsort(hashes(key, everyone), kind="stable")].tolist()
         return ordered
 
-    async def _finish(self, opened: _Open, stopping: asyncio.Task[bool]) -> None:
+    async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
         round, decisions = opened.round, opened.decisions
-        tape = Tape(self._agenda.watches)
+        tape = RoundBuffer(self._agenda.watches)
         tape.add(opened.told)
         settled = await self._settle(decisions, stopping)
         self._world.begin(round)
@@ -218,7 +218,7 @@ class Engine:
             _raise_first(waiting)
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
 
-    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], tape: Tape) -> None:
+    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], tape: RoundBuffer) -> None:
         apply = self._world.apply
         for first in range(0, len(agents), _CHUNK):
             part = slice(first, first + _CHUNK)
@@ -226,7 +226,7 @@ class Engine:
             tape.add([event for agent, decision in turns for event in apply(round, agent, decision)])
         tape.failed(decision.failure for decision in decisions if decision.failure is not None)
 
-    def _commit(self, opened: _Open, tape: Tape) -> None:
+    def _commit(self, opened: _OpenRound, tape: RoundBuffer) -> None:
         round, lines = opened.round, tape.lines()
         self._digest = chain(self._digest, lines)
         self._ended = self._ending == round
@@ -234,7 +234,7 @@ class Engine:
         self._agenda.take_in(round, hours, tape.events, tape.failures)
         calls, self._calls = self._deliberation.calls - self._calls, self._deliberation.calls
         self._ledger.commit(
-            Record(
+            RoundRecord(
                 world=self._world.name,
                 round=round,
                 lines=lines,

@@ -31,7 +31,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RoundRecord:
     """One round of one world: lines for the stream, rows for the database, and the digest of the history so far."""
 
     world: str
@@ -50,12 +50,12 @@ class Record:
 class Ledger(Protocol):
     """Where rounds are committed."""
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: RoundRecord) -> None:
         """Make the round durable, or compare it with what is already there."""
         ...
 
 
-class Tape:
+class RoundBuffer:
     """Gathers what happens in a round: as lines at once, and counted; the events themselves where they are watched."""
 
     def __init__(self, watched: bool = False) -> None:

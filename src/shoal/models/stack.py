@@ -12,20 +12,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shoal.journal import Journal
-from shoal.models.budget import Budget, Budgeted
-from shoal.models.cached import Cached, open_cache
-from shoal.models.client import Client
-from shoal.models.embedding_client import EmbeddingClient
-from shoal.models.endpoints import Endpoint
-from shoal.models.journaled import Journaled, Sealed
-from shoal.models.lasting import Lasting
-from shoal.models.limited import Limit, Limited
-from shoal.models.prices import price_of
-from shoal.models.proxies import Proxies
-from shoal.models.question import Answer, Model, Question
-from shoal.models.retrying import ATTEMPT_SHARE, Retrying
-from shoal.models.spending import Price, Spending
-from shoal.models.transport import Transport, open_transport
+from shoal.models.base import Answer, Model, Question
+from shoal.models.costs import Price, Spending, price_of
+from shoal.models.http.pool import Transport, open_transport
+from shoal.models.http.routes import Proxies
+from shoal.models.middleware.budget import Budget, Budgeted
+from shoal.models.middleware.cached import Cached, open_cache
+from shoal.models.middleware.journaled import Journaled, JournaledFailures, NoModel
+from shoal.models.middleware.limited import Limit, Limited
+from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
+from shoal.models.openai.client import Client
+from shoal.models.openai.embeddings import EmbeddingClient
+from shoal.models.openai.endpoints import Endpoint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +86,9 @@ async def open_stack(
         if settings.cache is not None:
             cache = await opened.enter_async_context(open_cache(settings.cache))
             model = Cached(model, cache, settings.endpoints, spending)
-        yield Stack(Lasting(Journaled(model, journal, versions), journal), spending)
+        yield Stack(JournaledFailures(Journaled(model, journal, versions), journal), spending)
 
 
 def sealed_stack(journal: Journal, versions: tuple[str, str]) -> Stack:
     """For a replay: the journal and nothing else."""
-    return Stack(Lasting(Journaled(Sealed(), journal, versions), journal), Spending({}, journal))
+    return Stack(JournaledFailures(Journaled(NoModel(), journal, versions), journal), Spending({}, journal))

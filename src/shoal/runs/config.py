@@ -12,10 +12,10 @@ import msgspec
 import shoal
 from shoal.errors import RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.state import wall_clock
-from shoal.scenario.models import Scenario
-from shoal.scenario.population import People
-from shoal.types import Timeline
-from shoal.worlds.social.custom import feed_of
+from shoal.scenario.sampling.sampler import People
+from shoal.scenario.scenario import Scenario
+from shoal.types import Versioned
+from shoal.worlds.social.presets import feed_of
 from shoal.worlds.social.settings import SocialSettings
 
 #: Raised when a directory written by this version could not be read by an older one.
@@ -25,7 +25,7 @@ _LISTED_AGENTS = 10_000
 _SCENARIOS_KEPT = 256
 
 
-class Change(msgspec.Struct, frozen=True):
+class ScenarioChange(msgspec.Struct, frozen=True):
     """The scenario as a fork has it from a round on."""
 
     at: int
@@ -39,20 +39,20 @@ class Config(msgspec.Struct, frozen=True):
     format: int
     shoal_version: str
     scenario: dict[str, Any]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ScenarioChange, ...] = ()
     parent: str | None = None
     generated_at: str = ""
 
     @classmethod
-    def of(cls, name: str, history: Timeline[Scenario], parent: str | None = None) -> Config:
-        changes = tuple(Change(at, version.model_dump(mode="json")) for at, version in history.changes)
+    def of(cls, name: str, history: Versioned[Scenario], parent: str | None = None) -> Config:
+        changes = tuple(ScenarioChange(at, version.model_dump(mode="json")) for at, version in history.changes)
         scenario = history.first.model_dump(mode="json")
         return cls(name, FORMAT, shoal.__version__, scenario, changes, parent, wall_clock())
 
-    def history(self, folder: Path) -> Timeline[Scenario]:
+    def history(self, folder: Path) -> Versioned[Scenario]:
         """The scenario, and how it changed where the run was forked. Files it speaks of are in the folder."""
-        changes = tuple((change.at, restored(change.scenario, folder)) for change in self.changes)
-        return Timeline(restored(self.scenario, folder), changes)
+        changes = tuple((change.at, restore_scenario(change.scenario, folder)) for change in self.changes)
+        return Versioned(restore_scenario(self.scenario, folder), changes)
 
     def to_json(self, people: People, scenario: Scenario) -> dict[str, Any]:
         """The file's content."""
@@ -71,7 +71,7 @@ class Config(msgspec.Struct, frozen=True):
         return content
 
 
-def restored(scenario: dict[str, Any], folder: Path) -> Scenario:
+def restore_scenario(scenario: dict[str, Any], folder: Path) -> Scenario:
     """A scenario as it was written down. One that speaks of no files is the same for ever, and is checked once."""
     parts = (*scenario["population"], scenario.get("follows") or {})
     if any(part.get("file") is not None for part in parts):

@@ -7,22 +7,23 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from shoal.errors import RunLocked, RunRefused
-from shoal.journal import Line, is_continuation, read_events, round_of, write_lines
+from shoal.journal import JournalLine, is_continuation, read_events, round_of, write_lines
 from shoal.runs import inputs
-from shoal.runs.config import Config, read_config, restored
+from shoal.runs.config import Config, read_config, restore_scenario
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.scenario.build import clock_of, declared
-from shoal.scenario.events import DeclaredEvent
-from shoal.scenario.models import Scenario
-from shoal.scenario.population import sample
-from shoal.types import Timeline
+from shoal.scenario.build import clock_of, parse_event
+from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario.sampling.sampler import sample
+from shoal.scenario.scenario import Scenario
+from shoal.types import Versioned
 from shoal.worlds.clock import Clock
 
 CONFIG = "simulation_config.json"
@@ -49,7 +50,7 @@ class RunDirectory:
 
     @classmethod
     def create(
-        cls, path: Path, config: Config, scenario: Scenario, lines: list[Line], copies: inputs.Names
+        cls, path: Path, config: Config, scenario: Scenario, lines: list[JournalLine], copies: inputs.InputNames
     ) -> RunDirectory:
         """A new run. The config comes last: a directory without one is not a run yet, and can be used again."""
         directory = cls(path)
@@ -67,16 +68,16 @@ class RunDirectory:
             for file in leftovers:
                 file.unlink()
         write_lines(path / JOURNAL, lines)
-        inputs.copy(copies, path)
-        replace_json(path / CONFIG, inputs.kept(config, copies).to_json(sample(scenario), scenario))
+        inputs.copy_inputs(copies, path)
+        replace_json(path / CONFIG, inputs.keep_inputs(config, copies).to_json(sample(scenario), scenario))
         return directory
 
     def config(self) -> Config:
         return read_config(self.path / CONFIG)
 
-    def history(self) -> Timeline[Scenario]:
+    def history(self) -> Versioned[Scenario]:
         """The scenario, how it changed where the run was forked, and how where it was made to go on."""
-        return continued(self.config().history(self.path), read_events(self.journal), self.path)
+        return add_continuations(self.config().history(self.path), read_events(self.journal), self.path)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -139,7 +140,7 @@ class RunDirectory:
     def clock(self) -> Clock:
         """Simulated time in the run."""
         skips = (line for line in read_events(self.journal) if line.event is not None and "skip" in line.event)
-        return clock_of(self.history(), injected(skips))
+        return clock_of(self.history(), injected_events(skips))
 
     def write_state(self, state: RunState) -> None:
         replace_json(self.path / STATE, state.to_json())
@@ -148,24 +149,67 @@ class RunDirectory:
         replace_json(self.path / ENV_STATUS, content)
 
 
-def continued(history: Timeline[Scenario], lines: Iterable[Line], folder: Path) -> Timeline[Scenario]:
+def add_continuations(history: Versioned[Scenario], lines: Iterable[JournalLine], folder: Path) -> Versioned[Scenario]:
     """With what the journal says about the run being made to go on."""
     changes = [
-        (round_of(line), restored(line.event["scenario"], folder))
+        (round_of(line), restore_scenario(line.event["scenario"], folder))
         for line in lines
         if line.event is not None and is_continuation(line)
     ]
-    return Timeline(history.first, (*history.changes, *changes))
+    return Versioned(history.first, (*history.changes, *changes))
 
 
-def injected(lines: Iterable[Line]) -> list[DeclaredEvent]:
+def injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:
     """What was made to happen from outside, in the order in which it came."""
-    return [declared(line.event) for line in lines if line.event is not None and not is_continuation(line)]
+    return [parse_event(line.event) for line in lines if line.event is not None and not is_continuation(line)]
 
 
-def runs_in(folder: Path) -> list[RunDirectory]:
+def list_runs(folder: Path) -> list[RunDirectory]:
     """All runs directly in a folder, oldest first."""
     if not folder.is_dir():
         return []
     found = [path.parent for path in folder.glob(f"*/{CONFIG}")]
     return [RunDirectory(path) for path in sorted(found, key=lambda path: ((path / CONFIG).stat().st_mtime_ns, path))]
+
+
+RUNS = Path("runs")
+
+
+@contextmanager
+def place_for(out: Path | None, folder: Path, name: str) -> Iterator[Path]:
+    """The directory that was asked for, or the first free one in the folder; one that stays empty is taken back."""
+    path = _free(folder, name) if out is None else _named(out)
+    try:
+        yield path
+    except BaseException:
+        _take_back(path)
+        raise
+
+
+def _free(folder: Path, name: str) -> Path:
+    """Making the directory is what claims it, so two commands at once never get the same."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for n in count(1):
+            path = folder / f"{name}-{n}"
+            try:
+                path.mkdir()
+            except FileExistsError:
+                continue
+            return path
+    raise AssertionError("there is always a next number")
+
+
+def _named(path: Path) -> Path:
+    """A run is called what its directory is called, and `.` is called nothing."""
+    return path if path.name not in ("", "..") else path.resolve()
+
+
+def _take_back(path: Path) -> None:
+    if path.is_dir() and not any(path.iterdir()):
+        path.rmdir()
+
+
+def fork_folder(parent: RunDirectory) -> Path:
+    """Beside the parent."""
+    return _named(parent.path).parent

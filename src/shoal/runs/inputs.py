@@ -16,42 +16,42 @@ from typing import Any
 
 import msgspec
 
-from shoal.runs.config import Change, Config
+from shoal.runs.config import Config, ScenarioChange
 from shoal.runs.files import storage_errors
-from shoal.scenario.entries import File
-from shoal.scenario.models import Scenario
-from shoal.scenario.sources.reading import content, files_of
-from shoal.types import Timeline
+from shoal.scenario.declared.population import FileEntry
+from shoal.scenario.importers.people_file import content, files_of
+from shoal.scenario.scenario import Scenario
+from shoal.types import Versioned
 
 INPUTS = "inputs"
 _DIGITS = 12
 _OURS = re.compile(rf"\.?[0-9a-f]{{{_DIGITS}}}-")
 
 #: Path of a file -> path of its copy, from the run directory.
-Names = Mapping[str, str]
+InputNames = Mapping[str, str]
 
 
-def names(history: Timeline[Scenario]) -> Names:
+def input_names(history: Versioned[Scenario]) -> InputNames:
     """Every file that any version of the scenario speaks of, and what its copy will be called."""
     versions = [history.first, *(version for _, version in history.changes)]
     paths = dict.fromkeys(path for version in versions for path in _files(version))
     return {path: f"{INPUTS}/{_digest(Path(path))}-{_OURS.sub('', Path(path).name)}" for path in paths}
 
 
-def kept(config: Config, copies: Names) -> Config:
+def keep_inputs(config: Config, copies: InputNames) -> Config:
     """The config as it is written: it speaks of the copies."""
-    changes = tuple(Change(change.at, renamed(change.scenario, _to(copies))) for change in config.changes)
-    return msgspec.structs.replace(config, scenario=renamed(config.scenario, _to(copies)), changes=changes)
+    changes = tuple(ScenarioChange(change.at, rename_inputs(change.scenario, _to(copies))) for change in config.changes)
+    return msgspec.structs.replace(config, scenario=rename_inputs(config.scenario, _to(copies)), changes=changes)
 
 
-def portable(scenario: Scenario, folder: Path) -> dict[str, Any]:
+def portable_scenario(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """A scenario of this run in plain values; files in the run's directory are spoken of as seen from there."""
     whole = os.path.abspath(folder)  # noqa: PTH100  # as the paths in the scenario are made
     inside = {path: os.path.relpath(path, whole) for path in _files(scenario) if Path(path).is_relative_to(whole)}
-    return renamed(scenario.model_dump(mode="json"), _to(inside))
+    return rename_inputs(scenario.model_dump(mode="json"), _to(inside))
 
 
-def copy(copies: Names, folder: Path) -> None:
+def copy_inputs(copies: InputNames, folder: Path) -> None:
     """Put the copies where they belong. Each appears whole or not at all."""
     if not copies:
         return
@@ -70,7 +70,7 @@ def is_left_over(path: Path) -> bool:
 
 def _files(scenario: Scenario) -> Iterator[str]:
     for entry in scenario.population:
-        if isinstance(entry, File):
+        if isinstance(entry, FileEntry):
             yield entry.file
             yield from entry.fragments
     if scenario.follows.file is not None:
@@ -86,7 +86,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()[:_DIGITS]
 
 
-def renamed(scenario: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, Any]:
+def rename_inputs(scenario: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, Any]:
     """A scenario in plain values that speaks of its files by other names."""
 
     def changed(part: Any) -> Any:
@@ -106,7 +106,7 @@ def renamed(scenario: Mapping[str, Any], name: Callable[[str], str]) -> dict[str
     return result
 
 
-def _to(copies: Names) -> Callable[[str], str]:
+def _to(copies: InputNames) -> Callable[[str], str]:
     return lambda path: copies.get(path, path)
 
 
@@ -123,7 +123,7 @@ def _copy(path: Path, target: Path) -> None:
 
 
 def _copy_synced(path: Path, target: Path) -> None:
-    with path.open("rb") as source, target.open("wb") as copy:
-        shutil.copyfileobj(source, copy)
-        copy.flush()
-        os.fsync(copy.fileno())
+    with path.open("rb") as source, target.open("wb") as copy_inputs:
+        shutil.copyfileobj(source, copy_inputs)
+        copy_inputs.flush()
+        os.fsync(copy_inputs.fileno())

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from shoal.engine.metrics import Metrics
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.scenario.build import clock_of
-from shoal.scenario.models import Scenario
-from shoal.types import Timeline
+from shoal.scenario.scenario import Scenario
+from shoal.types import Versioned
 
 
 class Status(StrEnum):
@@ -88,7 +88,7 @@ class RunState(msgspec.Struct):
     #: How many calls at once: this run's, and what was learned about each model's server.
     limits: dict[str, Any] | None = None
 
-    def plan(self, history: Timeline[Scenario]) -> None:
+    def plan(self, history: Versioned[Scenario]) -> None:
         """How far the run is to go."""
         self.total_rounds = history.versions()[-1].rounds
         self.total_simulation_hours = clock_of(history).hours_gone(self.total_rounds)
@@ -108,7 +108,7 @@ class RunState(msgspec.Struct):
         for world in self.worlds.values():
             world.running = status is Status.RUNNING and not world.completed
 
-    def take_in(self, record: Record) -> None:
+    def take_in(self, record: RoundRecord) -> None:
         """A round was committed."""
         world = self.worlds[record.world]
         world.current_round = record.round

@@ -15,10 +15,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.errors import Diverged
 from shoal.runs.files import database_errors, storage_errors
-from shoal.types import World
+from shoal.types import WorldProtocol
 
 _ROUNDS = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
     stream_bytes INTEGER NOT NULL)"""
@@ -31,7 +31,7 @@ class Store:
     """One world's database and stream, open for writing. A `Ledger`."""
 
     def __init__(
-        self, directory: Path, world: World, total_rounds: int, agents: int, versions: tuple[str, str]
+        self, directory: Path, world: WorldProtocol, total_rounds: int, agents: int, versions: tuple[str, str]
     ) -> None:
         self._world = world
         self._total_rounds = total_rounds
@@ -47,7 +47,7 @@ class Store:
             self._digests, self._ends = self._committed()
         self._written = self._mend_stream()
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: RoundRecord) -> None:
         """Make the round durable. A round that already is must be the same again; its lines are completed."""
         known = self._digests.get(record.round)
         compare(record, known, self._versions)
@@ -102,7 +102,7 @@ class Store:
             os.lseek(self._stream, whole, os.SEEK_SET)
         return whole
 
-    def _transact(self, record: Record, stream_end: int) -> None:
+    def _transact(self, record: RoundRecord, stream_end: int) -> None:
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
@@ -115,7 +115,7 @@ class Store:
                 database.execute("ROLLBACK")
             raise
 
-    def _framed(self, record: Record) -> bytes:
+    def _framed(self, record: RoundRecord) -> bytes:
         """The round's lines between the markers that readers follow."""
         began = self._world.hours(max(record.round - 1, 0))
         start = self._marker("round_start", record.round, round=record.round, simulated_hour=began)
@@ -137,7 +137,7 @@ class Store:
         self._written += len(lines)
 
 
-class Witness:
+class DigestCheck:
     """The rounds that were committed, for comparing: the `Ledger` of a replay. Writes nothing."""
 
     def __init__(self, directory: Path, world: str, versions: tuple[str, str]) -> None:
@@ -146,7 +146,7 @@ class Witness:
         #: How many were committed.
         self.rounds = max(self._digests, default=0)
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: RoundRecord) -> None:
         compare(record, self._digests.get(record.round), self._versions)
 
 
@@ -158,7 +158,7 @@ def committed_digests(path: Path) -> dict[int, str]:
         return dict(database.execute("SELECT round, digest FROM shoal_round"))
 
 
-def compare(record: Record, known: str | None, versions: tuple[str, str]) -> None:
+def compare(record: RoundRecord, known: str | None, versions: tuple[str, str]) -> None:
     """A round that was committed before must be the same again."""
     if known is not None and known != record.digest:
         wrote, now = versions

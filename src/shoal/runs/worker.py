@@ -16,38 +16,38 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 import shoal
-from shoal.agents.language.prefix import Prefixes, sum_of
-from shoal.engine.deliberation import Deliberation
+from shoal.agents.language.prefix_stats import PrefixMeter, total_share
+from shoal.engine.decisions import Decider
 from shoal.engine.engine import Engine
 from shoal.engine.metrics import Step
-from shoal.engine.record import Ledger, Record
+from shoal.engine.record import Ledger, RoundRecord
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, digest
 from shoal.runs.config import Config
-from shoal.runs.directory import LOG, METRICS, RunDirectory, injected
+from shoal.runs.directory import LOG, METRICS, RunDirectory, injected_events
 from shoal.runs.files import storage_errors
-from shoal.runs.outside import Outside, language_models, sealed_models
+from shoal.runs.resources import RunResources, language_models, sealed_models
 from shoal.runs.state import RunState, Status, wall_clock
-from shoal.runs.store import Store, Witness
+from shoal.runs.store import DigestCheck, Store
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.types import Mind
 
 if TYPE_CHECKING:
-    from shoal.runs.language import Opened
+    from shoal.runs.model_session import ModelSession
 
 #: How often the state is written while rounds go by; readers need no more.
 _STATE_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
 
 #: Told of every round, in the order in which rounds are committed.
-Watch = Callable[[Record], None]
+Watch = Callable[[RoundRecord], None]
 Versions = tuple[str, str]
 
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run ended."""
 
     run: str
@@ -62,7 +62,9 @@ class Outcome:
     timeouts: int
 
 
-async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, outside: Outside | None = None) -> Outcome:
+async def work_on_run(
+    directory: RunDirectory, stop: asyncio.Event, watch: Watch, outside: RunResources | None = None
+) -> RunOutcome:
     """Run the directory's run to its end, from wherever it is. Repeating this is harmless.
 
     Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
@@ -76,7 +78,7 @@ async def work(directory: RunDirectory, stop: asyncio.Event, watch: Watch, outsi
         state.plan(history)
         reporter = _Reporter(directory, state, log, timed=history.versions()[-1].metrics)
         with reporter:
-            await _work(directory, config, reporter, stop, watch, outside or Outside())
+            await _work(directory, config, reporter, stop, watch, outside or RunResources())
         return _outcome(directory, state)
 
 
@@ -86,7 +88,7 @@ async def _work(
     reporter: _Reporter,
     stop: asyncio.Event,
     watch: Watch,
-    outside: Outside,
+    outside: RunResources,
 ) -> None:
     versions = (config.shoal_version, shoal.__version__)
     latest = directory.history().versions()[-1]
@@ -98,7 +100,7 @@ async def _work(
         reporter.watch_language(language)
         simulation = build_from(directory, journal, Sources(outside.answer, language and language.model))
         reporter.prefixes = simulation.prefixes
-        with _stores(directory, simulation, versions) as stores, own_collections() as collect:
+        with _stores(directory, simulation, versions) as stores, manual_gc() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
             engines = {name: _engine(simulation, name, journal, ledgers[name], versions) for name in rounds}
@@ -108,12 +110,12 @@ async def _work(
                 store.finish(reporter.state.worlds[name].actions_count)
 
 
-async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> Outcome:
+async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> RunOutcome:
     """Run the directory's run again from its journal, compare every round with what was committed; writes nothing."""
     state = directory.new_state()
     state.become(Status.RUNNING)
-    again = Again(directory)
-    with own_collections() as collect:
+    again = Rerun(directory)
+    with manual_gc() as collect:
         engines = {name: again.engine(name, (state.take_in, watch, collect)) for name in again.rounds}
         await _advance(engines, again.rounds, stop)
     whole = all(world.completed for world in state.worlds.values())
@@ -123,7 +125,7 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> 
 
 def build_from(directory: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
     """The whole simulation of a run, as its directory declares it."""
-    return build(directory.history(), injected(journal.events), sources)
+    return build(directory.history(), injected_events(journal.events), sources)
 
 
 @asynccontextmanager
@@ -136,7 +138,7 @@ async def _minds(simulation: Simulation) -> AsyncIterator[None]:
             await mind.close()
 
 
-class Again:
+class Rerun:
     """A run to be run again from its journal, each round compared with what was committed. Writes nothing."""
 
     def __init__(self, directory: RunDirectory) -> None:
@@ -144,7 +146,7 @@ class Again:
         history = directory.history()
         worlds = history.first.worlds
         # The journal comes second: what a committed round rests on is in it, also while a worker goes on.
-        self._witnesses = {name: Witness(directory.path, name, versions) for name in worlds}
+        self._witnesses = {name: DigestCheck(directory.path, name, versions) for name in worlds}
         self.journal = Journal.sealed(directory.journal)
         model = sealed_models(history.first, self.journal, versions)
         self.simulation = build_from(directory, self.journal, Sources(model=model))
@@ -165,7 +167,7 @@ def _engine(
     versions: Versions,
     mind: Mind | None = None,
 ) -> Engine:
-    deliberation = Deliberation(mind or simulation.minds[world], journal, simulation.limits, versions)
+    deliberation = Decider(mind or simulation.minds[world], journal, simulation.limits, versions)
     return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.agendas[world])
 
 
@@ -205,7 +207,7 @@ class _Observed:
     ledger: Ledger
     told: tuple[Watch, ...]
 
-    def commit(self, record: Record) -> None:
+    def commit(self, record: RoundRecord) -> None:
         self.ledger.commit(record)
         for tell in self.told:
             tell(record)
@@ -224,9 +226,9 @@ class _Reporter:
         self._log = log
         self._written = 0.0
         #: What language models cost so far, and what limits them, where any are asked.
-        self._language: Opened | None = None
+        self._language: ModelSession | None = None
         #: World -> how much of its prompts repeats earlier ones.
-        self.prefixes: Mapping[str, Prefixes] = {}
+        self.prefixes: Mapping[str, PrefixMeter] = {}
         self._metrics: FileIO | None = None
         if timed:
             with storage_errors(directory.file(METRICS)):
@@ -238,7 +240,7 @@ class _Reporter:
         self._write()
         self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
 
-    def watch_language(self, language: Opened | None) -> None:
+    def watch_language(self, language: ModelSession | None) -> None:
         """Keep count where earlier sessions left off; what one that was killed did not write down any more is lost."""
         if language is not None and self.state.spending is not None:
             language.model.spending.go_on_from(self.state.spending)
@@ -260,7 +262,7 @@ class _Reporter:
             with suppress(StorageFailed):
                 self._write()
 
-    def take_in(self, record: Record) -> None:
+    def take_in(self, record: RoundRecord) -> None:
         self.state.take_in(record)
         if record.step is not None and self._metrics is not None:
             with storage_errors(self._directory.file(METRICS)):
@@ -268,7 +270,7 @@ class _Reporter:
         if time.monotonic() - self._written > _STATE_SECONDS:
             self._write()
 
-    def _measured(self, record: Record, step: Step) -> dict[str, Any]:
+    def _measured(self, record: RoundRecord, step: Step) -> dict[str, Any]:
         found = _measured(record, step)
         if record.world in self.prefixes:
             found["prefixes"] = self.prefixes[record.world].total.as_dict()
@@ -293,7 +295,7 @@ class _Reporter:
             self.state.spend(self._language.model.spending.as_dict())
             self.state.limits = self._language.limits.as_dict()
         if self.prefixes:
-            self.state.prefixes = sum_of(each.total for each in self.prefixes.values()).as_dict()
+            self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
         self._directory.write_state(self.state)
         alive = self.state.process_pid is not None
         self._directory.write_env_status(
@@ -318,7 +320,7 @@ def _surprising(error: BaseException | None) -> BaseException | None:
     return None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
 
 
-def _measured(record: Record, step: Step) -> dict[str, Any]:
+def _measured(record: RoundRecord, step: Step) -> dict[str, Any]:
     """What may differ between equal runs."""
     tally = record.tally
     return {
@@ -338,14 +340,14 @@ def _measured(record: Record, step: Step) -> dict[str, Any]:
     }
 
 
-def outcome_of(directory: RunDirectory) -> Outcome:
+def outcome_of(directory: RunDirectory) -> RunOutcome:
     """How far a run has come, as its directory says it."""
     return replace(_outcome(directory, directory.state()), status=directory.status())
 
 
-def _outcome(directory: RunDirectory, state: RunState) -> Outcome:
+def _outcome(directory: RunDirectory, state: RunState) -> RunOutcome:
     worlds = sorted((name, world.digest) for name, world in state.worlds.items())
-    return Outcome(
+    return RunOutcome(
         run=str(directory.path),
         status=state.runner_status,
         digest=digest(worlds),
@@ -380,7 +382,7 @@ def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
 
 
 @contextmanager
-def own_collections() -> Iterator[Watch]:
+def manual_gc() -> Iterator[Watch]:
     """A run makes millions of objects and hardly any cycles, and what stays after a round stays for long.
 
     So instead of going through everything again and again, garbage is looked for once per round, among what is new.
@@ -395,5 +397,5 @@ def own_collections() -> Iterator[Watch]:
             gc.enable()
 
 
-def _collect_young(record: Record) -> None:
+def _collect_young(record: RoundRecord) -> None:
     gc.collect(0)

@@ -10,55 +10,64 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from shoal.agents.heuristic import HeuristicMind
-from shoal.agents.human import AskPerson, HumanMind, PartlyPlayed
-from shoal.agents.language.cards import card_of
+from shoal.agents.heuristic.base import Behaviour
+from shoal.agents.heuristic.dialogue import DialogueMind
+from shoal.agents.heuristic.room import RoomMind
+from shoal.agents.heuristic.social import HeuristicMind
+from shoal.agents.human import AskPerson, HumanMind, PlayedMind
 from shoal.agents.language.mind import LanguageMind
-from shoal.agents.language.prefix import Prefixes
-from shoal.agents.manner import Manner
+from shoal.agents.language.prefix_stats import PrefixMeter
+from shoal.agents.language.world_card import build_card
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.roommate import RoomMind
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
-from shoal.agents.talker import DialogueMind
-from shoal.agents.unhurried import Unhurried
-from shoal.engine.agenda import Agenda, Rule
-from shoal.engine.deliberation import Limits
+from shoal.agents.wrappers import DelayedMind
+from shoal.engine.decisions import DecisionLimits
+from shoal.engine.interventions import Rule, Schedule
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.journal import digest
-from shoal.models.question import Answer, Model, Question
-from shoal.scenario import custom
-from shoal.scenario.crosscheck import knows
-from shoal.scenario.entries import MOST_FOLLOWED, RANDOM
-from shoal.scenario.events import (
+from shoal.models.base import Answer, Model, Question
+from shoal.scenario import plugins
+from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
     DeclaredEvent,
-    Event,
+    EventField,
     MuteEvent,
     PostEvent,
     SkipEvent,
     StimulusEvent,
     StopEvent,
 )
-from shoal.scenario.graphs import follow_graph
-from shoal.scenario.interventions import Intervention
-from shoal.scenario.models import OwnMindSettings, OwnWorldSettings, Scenario
-from shoal.scenario.population import People, sample
+from shoal.scenario.declared.interventions import Intervention
+from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
+from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.sampler import People, sample
+from shoal.scenario.scenario import OwnMindSettings, OwnWorldSettings, Scenario
+from shoal.scenario.validation.consistency import knows
 from shoal.seeds import derive
-from shoal.types import MAX_ACTIONS_PER_TURN, Decision, Graph, Happening, Mind, Observation, Timeline, World
+from shoal.types import (
+    MAX_ACTIONS_PER_TURN,
+    Decision,
+    FollowGraph,
+    Happening,
+    Mind,
+    Observation,
+    Versioned,
+    WorldProtocol,
+)
 from shoal.worlds.clock import Clock
-from shoal.worlds.dialogue.dialogue import Dialogue
+from shoal.worlds.context import WorldContext
 from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.given import Given
-from shoal.worlds.room.room import Room
+from shoal.worlds.dialogue.world import Dialogue
+from shoal.worlds.lexicon import TextReader
 from shoal.worlds.room.settings import RoomSettings
+from shoal.worlds.room.world import Room
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import SocialSettings
-from shoal.worlds.words import Reader
 
-_EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(Event)
+_EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +76,13 @@ class Simulation:
 
     seed: int
     rounds: int
-    limits: Limits
+    limits: DecisionLimits
     people: People
-    worlds: Mapping[str, World]
+    worlds: Mapping[str, WorldProtocol]
     minds: Mapping[str, Mind]
-    agendas: Mapping[str, Agenda]
+    agendas: Mapping[str, Schedule]
     #: World -> how much of its prompts repeats earlier ones, where language minds send any.
-    prefixes: Mapping[str, Prefixes]
+    prefixes: Mapping[str, PrefixMeter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,21 +94,21 @@ class Sources:
 
 
 def build(
-    history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = (), sources: Sources | None = None
+    history: Versioned[Scenario], injected: Sequence[DeclaredEvent] = (), sources: Sources | None = None
 ) -> Simulation:
     """People, worlds and minds, as the scenario declares them and as forks have changed it since."""
     sources = sources or Sources()
     scenario, latest = history.first, history.at(history_end(history))
     people = sample(scenario)
-    events = [*_scheduled(history), *(_Placed("inject", n, event) for n, event in enumerate(injected))]
+    events = [*_scheduled(history), *(Origin("inject", n, event) for n, event in enumerate(injected))]
     time = history.map(lambda version: version.time)
-    given = Given(
+    given = WorldContext(
         population=people,
         graph=follow_graph(scenario, people),
         time=time,
         clock=clock_of(history, injected),
         seed=scenario.seed,
-        reader=Reader(people.topics, scenario.topic),
+        reader=TextReader(people.topics, scenario.topic),
     )
     worlds = {name: _world(name, history, given) for name in scenario.worlds}
     minds = {name: _mind(name, history, given, worlds[name], sources.model) for name in scenario.worlds}
@@ -107,11 +116,11 @@ def build(
     if scenario.play:
         minds = {name: _played(mind, scenario, given, sources.answer) for name, mind in minds.items()}
     agendas = {name: _agenda(name, history, given, events) for name in scenario.worlds}
-    limits = Limits(latest.workers, latest.deadline_seconds, latest.metrics)
+    limits = DecisionLimits(latest.workers, latest.deadline_seconds, latest.metrics)
     return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas, prefixes)
 
 
-def clock_of(history: Timeline[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
+def clock_of(history: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
     """Simulated time, with what is skipped."""
     events = [*(placed.event for placed in _scheduled(history)), *injected]
     return Clock(history.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
@@ -121,19 +130,19 @@ def check_classes(scenario: Scenario) -> None:
     """Find every class of the user's own that a scenario names; ScenarioInvalid where one cannot be found."""
     for name, world in scenario.worlds.items():
         if isinstance(world, OwnWorldSettings):
-            custom.world(world.kind, f"worlds.{name}.kind")
+            plugins.world(world.kind, f"worlds.{name}.kind")
             if world.mind is not None:
-                custom.mind(world.mind, f"worlds.{name}.mind")
+                plugins.mind(world.mind, f"worlds.{name}.mind")
     if isinstance(scenario.mind, OwnMindSettings):
-        custom.mind(scenario.mind.kind, "mind.kind")
+        plugins.mind(scenario.mind.kind, "mind.kind")
 
 
-def declared(event: Mapping[str, Any]) -> DeclaredEvent:
+def parse_event(event: Mapping[str, Any]) -> DeclaredEvent:
     """An event from a journal."""
     return _EVENT.validate_python(event)
 
 
-def history_end(history: Timeline[Scenario]) -> int:
+def history_end(history: Versioned[Scenario]) -> int:
     """The round from which on nothing about the scenario changes any more."""
     return max((since for since, _ in history.changes), default=0)
 
@@ -141,8 +150,8 @@ def history_end(history: Timeline[Scenario]) -> int:
 # Worlds and minds
 
 
-def _world(name: str, history: Timeline[Scenario], given: Given) -> World:
-    settings: Timeline[Any] = history.map(lambda version: version.worlds[name])
+def _world(name: str, history: Versioned[Scenario], given: WorldContext) -> WorldProtocol:
+    settings: Versioned[Any] = history.map(lambda version: version.worlds[name])
     match settings.first:
         case SocialSettings():
             return Platform(name, settings, given)
@@ -152,12 +161,14 @@ def _world(name: str, history: Timeline[Scenario], given: Given) -> World:
             return Dialogue(name, settings, given)
         case OwnWorldSettings(kind=kind, settings=own):
             field = f"worlds.{name}.kind"
-            world: World = custom.made(custom.world(kind, field), field, name, given, own)
+            world: WorldProtocol = plugins.instantiate(plugins.world(kind, field), field, name, given, own)
             return world
     raise AssertionError(settings.first)
 
 
-def _mind(name: str, history: Timeline[Scenario], given: Given, world: World, model: Model | None) -> Mind:
+def _mind(
+    name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol, model: Model | None
+) -> Mind:
     settings = history.first.mind
     match settings:
         case LanguageSettings():
@@ -171,9 +182,13 @@ def _mind(name: str, history: Timeline[Scenario], given: Given, world: World, mo
     return _unhurried(mind, settings.latency, given.seed)
 
 
-def _language(name: str, history: Timeline[Scenario], given: Given, world: World, model: Model | None) -> Mind:
+def _language(
+    name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol, model: Model | None
+) -> Mind:
     settings = history.map(_language_settings)
-    cards = history.map(lambda version: card_of(version.worlds[name], world, _language_settings(version).max_actions))
+    cards = history.map(
+        lambda version: build_card(version.worlds[name], world, _language_settings(version).max_actions)
+    )
     memory = Memory(settings.map(_memory_settings), given.population, given.seed, name, model)
     memory.last_round = history.versions()[-1].rounds
     return LanguageMind(given, settings, cards, model or _NoModel(), memory)
@@ -197,7 +212,7 @@ class _NoModel:
         raise RunRefused(f"no language model is at hand to answer {question.key}")
 
 
-def _heuristic(name: str, history: Timeline[Scenario], given: Given, world: World) -> Mind:
+def _heuristic(name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol) -> Mind:
     """The offline mind that suits the world."""
     manners = history.map(lambda version: _manner(version, name))
     settings = manners.map(lambda manner: manner.settings)
@@ -212,37 +227,37 @@ def _heuristic(name: str, history: Timeline[Scenario], given: Given, world: Worl
             return _own_worlds_mind(name, kind, given, world)
 
 
-def _own_worlds_mind(name: str, kind: str | None, given: Given, world: World) -> Mind:
+def _own_worlds_mind(name: str, kind: str | None, given: WorldContext, world: WorldProtocol) -> Mind:
     if kind is not None:
         return _own_mind(kind, f"worlds.{name}.mind", given, {})
     usual = getattr(world, "mind", None)
     if isinstance(usual, type) and issubclass(usual, Mind):
-        mind: Mind = custom.made(usual, f"worlds.{name}.kind", given, {})
+        mind: Mind = plugins.instantiate(usual, f"worlds.{name}.kind", given, {})
         return mind
     raise ScenarioInvalid(
         [f"worlds.{name}: the heuristic mind knows only Shoal's own worlds; name a class with `mind: module:Class`"]
     )
 
 
-def _own_mind(kind: str, field: str, given: Given, settings: Mapping[str, Any]) -> Mind:
-    mind: Mind = custom.made(custom.mind(kind, field), field, given, settings)
+def _own_mind(kind: str, field: str, given: WorldContext, settings: Mapping[str, Any]) -> Mind:
+    mind: Mind = plugins.instantiate(plugins.mind(kind, field), field, given, settings)
     return mind
 
 
-def _manner(scenario: Scenario, world: str) -> Manner:
+def _manner(scenario: Scenario, world: str) -> Behaviour:
     assert isinstance(scenario.mind, HeuristicSettings)
     actions = getattr(scenario.worlds[world], "actions", None)
-    return Manner(scenario.mind, actions, scenario.time.minutes_per_round)
+    return Behaviour(scenario.mind, actions, scenario.time.minutes_per_round)
 
 
 def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
-    return mind if latency is None else Unhurried(mind, latency, seed)
+    return mind if latency is None else DelayedMind(mind, latency, seed)
 
 
-def _played(mind: Mind, scenario: Scenario, given: Given, answer: AskPerson | None) -> Mind:
+def _played(mind: Mind, scenario: Scenario, given: WorldContext, answer: AskPerson | None) -> Mind:
     names = list(given.population.names)
     agents = [who if isinstance(who, int) else names.index(who) for who in scenario.play]
-    return PartlyPlayed(mind, HumanMind(answer or _nobody), agents)
+    return PlayedMind(mind, HumanMind(answer or _nobody), agents)
 
 
 async def _nobody(observation: Observation) -> Decision:
@@ -252,7 +267,7 @@ async def _nobody(observation: Observation) -> Decision:
 # What is made to happen
 
 
-class _Placed(NamedTuple):
+class Origin(NamedTuple):
     """An event and where it is declared, which what is drawn for it depends on: a fork must not move it."""
 
     source: str
@@ -260,30 +275,30 @@ class _Placed(NamedTuple):
     event: DeclaredEvent
 
 
-def _scheduled(history: Timeline[Scenario]) -> list[_Placed]:
+def _scheduled(history: Versioned[Scenario]) -> list[Origin]:
     """Each version of the scenario schedules the events of the rounds in which it is in force."""
     versions = [(0, history.first), *history.changes]
     return [
-        _Placed("event", place, event)
+        Origin("event", place, event)
         for since, version in versions
         for place, event in enumerate(version.events)
         if event.round >= since and history.at(event.round) is version
     ]
 
 
-def _agenda(name: str, history: Timeline[Scenario], given: Given, events: Sequence[_Placed]) -> Agenda:
+def _agenda(name: str, history: Versioned[Scenario], given: WorldContext, events: Sequence[Origin]) -> Schedule:
     known = history.first.worlds[name]
     mine = [placed for placed in events if placed.event.world in (None, name) and knows(known, placed.event)]
-    casting = _Casting(name, given)
+    casting = EventResolver(name, given)
     scheduled = [
         (placed.event.round, happening)
         for placed in mine
         if (happening := casting.happening(placed, placed.event.round)) is not None
     ]
-    return Agenda(scheduled, _rules(name, history, casting))
+    return Schedule(scheduled, _rules(name, history, casting))
 
 
-def _rules(name: str, history: Timeline[Scenario], casting: _Casting) -> list[Rule]:
+def _rules(name: str, history: Versioned[Scenario], casting: EventResolver) -> list[Rule]:
     """The interventions of each version of the scenario, in force while it is."""
     sinces = [0, *(since for since, _ in history.changes)]
     rules = []
@@ -295,11 +310,11 @@ def _rules(name: str, history: Timeline[Scenario], casting: _Casting) -> list[Ru
 
 
 def _rule(
-    intervention: Intervention, place: int, force: tuple[int, int | None], casting: _Casting, world: object
+    intervention: Intervention, place: int, force: tuple[int, int | None], casting: EventResolver, world: object
 ) -> Rule:
     condition = intervention.condition
     happenings = [
-        casting.happening(_Placed(f"intervention {place}", n, event), None)
+        casting.happening(Origin(f"intervention {place}", n, event), None)
         for n, event in enumerate(intervention.do)
         if knows(world, event)
     ]
@@ -316,16 +331,16 @@ def _rule(
     )
 
 
-class _Casting:
+class EventResolver:
     """Turns declared events into happenings in one world: names become numbers, and lots are drawn."""
 
-    def __init__(self, world: str, given: Given) -> None:
+    def __init__(self, world: str, given: WorldContext) -> None:
         self._world = world
         self._given = given
         self._numbers: dict[str, int] = {}
         self._posted: Counter[tuple[int, int]] = Counter()
 
-    def happening(self, placed: _Placed, round: int | None) -> Happening | None:
+    def happening(self, placed: Origin, round: int | None) -> Happening | None:
         """The happening of a round, or of whichever round a condition comes true in."""
         event = placed.event
         match event:
@@ -356,7 +371,7 @@ class _Casting:
             self._numbers = {name: agent for agent, name in enumerate(self._given.population.names)}
         return self._numbers[name]
 
-    def _author(self, placed: _Placed, event: PostEvent, round: int | None) -> int:
+    def _author(self, placed: Origin, event: PostEvent, round: int | None) -> int:
         lot = derive(self._given.seed, self._world, placed.source, placed.place)
         author = self._chosen(event.by, lot, self._given.graph)
         if round is None:
@@ -365,7 +380,7 @@ class _Casting:
         self._posted[author, round] += 1
         return author
 
-    def _chosen(self, by: str | int, lot: int, graph: Graph) -> int:
+    def _chosen(self, by: str | int, lot: int, graph: FollowGraph) -> int:
         if isinstance(by, int):
             return by
         if by == MOST_FOLLOWED and graph.edges:

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.problems import Path, Problem
+from shoal.scenario.validation.problems import Path, Problem
 
 MAX_DEPTH = 40
 #: Values that aliases may repeat in all; more is a mistake or an attack.
@@ -47,13 +47,13 @@ class Document:
         return self.values.get(path, (1, 1))
 
 
-def read(text: str, name: str) -> Document:
+def read_document(text: str, name: str) -> Document:
     """The values of a text. `name` is what problems are reported under."""
-    return _Reader(name).read(text)
+    return _DocumentReader(name).read(text)
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     """A list or mapping that is being read."""
 
     value: list[Any] | dict[str, Any]
@@ -63,10 +63,10 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _DocumentReader:
     name: str
     document: Document = field(default_factory=lambda: Document(None))
-    stack: list[_Open] = field(default_factory=list)
+    stack: list[_OpenNode] = field(default_factory=list)
     anchors: dict[str, Any] = field(default_factory=dict)
     repeated: int = 0
     root: Any = None
@@ -111,7 +111,7 @@ class _Reader:
             problem = Problem(path, f"expected a finite number, found {event.value!r}")
             self.document.problems.append((_position(event), problem))
 
-    def _take_key(self, event: yaml.ScalarEvent, top: _Open, mapping: dict[str, Any]) -> None:
+    def _take_key(self, event: yaml.ScalarEvent, top: _OpenNode, mapping: dict[str, Any]) -> None:
         self._remember(event.anchor, event.value)
         top.key, path = event.value, (*top.path, event.value)
         if event.value in mapping:
@@ -126,7 +126,7 @@ class _Reader:
             self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
         self._require_no_tag(event)
         path = self._place(event, value)
-        self.stack.append(_Open(value, path, event.anchor))
+        self.stack.append(_OpenNode(value, path, event.anchor))
 
     def _place(self, event: yaml.Event, value: Any) -> Path:
         """Put a value where it belongs, and note where it stands."""
@@ -139,7 +139,7 @@ class _Reader:
         self.document.values.setdefault(path, _position(event))
         return path
 
-    def _put(self, event: yaml.Event, top: _Open, value: Any) -> str | int:
+    def _put(self, event: yaml.Event, top: _OpenNode, value: Any) -> str | int:
         if isinstance(top.value, list):
             top.value.append(value)
             return len(top.value) - 1

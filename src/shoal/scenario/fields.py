@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from shoal.scenario.problems import expected, wrong
+from shoal.scenario.validation.problems import expected, wrong
 
 
-class Model(BaseModel):
+class DeclaredModel(BaseModel):
     """The base of everything declared: frozen, and nothing unknown is let through."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True)

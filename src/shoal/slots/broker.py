@@ -17,9 +17,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from shoal.slots.control import Control, Fixed
-from shoal.slots.lease import CANCELLED, Backoff, Claim, Holder, Outcome
-from shoal.slots.snapshot import BackoffView, HolderView, PoolView, Snapshot
+from shoal.slots.leases import (
+    CANCELLED,
+    Backoff,
+    BackoffView,
+    CallOutcome,
+    Control,
+    Fixed,
+    Holder,
+    HolderView,
+    PoolView,
+    SlotClaim,
+    Snapshot,
+)
 
 #: How many backoffs a snapshot shows.
 SHOWN_BACKOFFS = 300
@@ -27,12 +37,12 @@ SHOWN_BACKOFFS = 300
 _PATIENCE = 16
 
 
-class Share:
+class HolderShare:
     """What one holder has of one pool."""
 
     __slots__ = ("held", "key", "load", "one", "pool", "served", "waiting")
 
-    def __init__(self, pool: Pool, weight: float) -> None:
+    def __init__(self, pool: SlotPool, weight: float) -> None:
         self.pool = pool
         #: What one slot means to it: half as much to whom is to get twice as many.
         self.one = 1 / weight
@@ -74,65 +84,65 @@ class Share:
         return self.load, self.served - self.pool.level
 
 
-class Pool:
+class SlotPool:
     """The slots of one kind, and who has them."""
 
     def __init__(self, name: str, control: Control) -> None:
         self.name = name
         self.control = control
-        self.shares: dict[Holder, Share] = {}
+        self.shares: dict[Holder, HolderShare] = {}
         self.held = 0
         self.waiting = 0
         #: How much those had been served so far who got slots lately.
         self.level = 0.0
 
-    def share(self, holder: Holder) -> Share:
+    def share(self, holder: Holder) -> HolderShare:
         share = self.shares.get(holder)
         if share is None:
-            share = self.shares[holder] = Share(self, holder.weight)
+            share = self.shares[holder] = HolderShare(self, holder.weight)
         return share
 
 
-class Line:
+class HolderQueue:
     """The claims of one holder at one gate, oldest first."""
 
     __slots__ = ("claims", "share", "shares")
 
-    def __init__(self, shares: tuple[Share, ...]) -> None:
+    def __init__(self, shares: tuple[HolderShare, ...]) -> None:
         self.shares = shares
         #: The first of them, which is the only one where the gate leads to one pool.
         self.share = shares[0] if shares else None
-        self.claims: OrderedDict[int, Claim] = OrderedDict()
+        self.claims: OrderedDict[int, SlotClaim] = OrderedDict()
 
     def rank(self) -> tuple[float, float]:
-        return max(map(Share.rank, self.shares), default=(0.0, 0.0))
+        return max(map(HolderShare.rank, self.shares), default=(0.0, 0.0))
 
 
 _key_in_one_pool = attrgetter("share.key")
 
 
-class Gate:
+class PoolQueue:
     """Where those wait who want the same pools."""
 
-    def __init__(self, pools: tuple[Pool, ...]) -> None:
+    def __init__(self, pools: tuple[SlotPool, ...]) -> None:
         self.pools = pools
         self._pools = frozenset(pools)
-        self._order = _key_in_one_pool if len(pools) == 1 else Line.rank
+        self._order = _key_in_one_pool if len(pools) == 1 else HolderQueue.rank
         #: Of everybody who ever waited here, and of those who do now.
-        self._lines: dict[Holder, Line] = {}
-        self.lines: dict[Holder, Line] = {}
+        self._lines: dict[Holder, HolderQueue] = {}
+        self.lines: dict[Holder, HolderQueue] = {}
         #: Whose turn it is, and in how many seconds: 0 is now, infinity is not before a lease ends.
-        self.line: Line
-        self.claim: Claim
+        self.line: HolderQueue
+        self.claim: SlotClaim
         self.wait = math.inf
         #: How often others were let in first, because this gate waited for another pool.
         self.passed = 0
 
-    def add(self, claim: Claim, *, first: bool) -> None:
+    def add(self, claim: SlotClaim, *, first: bool) -> None:
         holder = claim.holder
         line = self._lines.get(holder)
         if line is None:
-            line = self._lines[holder] = Line(tuple(pool.share(holder) for pool in self.pools))
+            line = self._lines[holder] = HolderQueue(tuple(pool.share(holder) for pool in self.pools))
         if not line.claims:
             self.lines[holder] = line
         line.claims[claim.ticket] = claim
@@ -141,7 +151,7 @@ class Gate:
         for share in line.shares:
             share.queue()
 
-    def remove(self, claim: Claim) -> None:
+    def remove(self, claim: SlotClaim) -> None:
         line = self.lines[claim.holder]
         del line.claims[claim.ticket]
         for share in line.shares:
@@ -161,15 +171,15 @@ class Gate:
             wait = max(wait, pool.control.wait(now, claim.tokens, pool.waiting))
         self.wait = wait
 
-    def goes_before(self, other: Gate) -> bool:
+    def goes_before(self, other: PoolQueue) -> bool:
         """Whether it is this gate's turn, in the pools that both want; of claims that are even, the older one's."""
         common = self._pools & other._pools
         return bool(common) and self._rank_in(common) < other._rank_in(common)
 
-    def _rank_in(self, pools: frozenset[Pool]) -> tuple[float, float, float]:
+    def _rank_in(self, pools: frozenset[SlotPool]) -> tuple[float, float, float]:
         return (*max(pool.shares[self.claim.holder].rank() for pool in pools), self.claim.asked_at)
 
-    def meets(self, other: Gate) -> bool:
+    def meets(self, other: PoolQueue) -> bool:
         """Whether both want slots of some pool."""
         return not self._pools.isdisjoint(other.pools)
 
@@ -180,13 +190,13 @@ class Broker:
     def __init__(self, learn: Callable[[str], Control]) -> None:
         #: Makes the control of a pool that nobody has given a size.
         self._learn = learn
-        self.pools: dict[str, Pool] = {}
+        self.pools: dict[str, SlotPool] = {}
         self.holders: dict[Holder, None] = {}
         self.wake = math.inf
-        self._gates: dict[tuple[str, ...], Gate] = {}
+        self._gates: dict[tuple[str, ...], PoolQueue] = {}
         #: Gates at which somebody waits, and those that let a slot be until the next lease ends.
-        self._busy: dict[Gate, None] = {}
-        self._polite: set[Gate] = set()
+        self._busy: dict[PoolQueue, None] = {}
+        self._polite: set[PoolQueue] = set()
 
     # who is there
 
@@ -222,7 +232,7 @@ class Broker:
         for pool in gate.pools:
             pool.share(holder).hold(+1)
 
-    def end(self, holder: Holder, ticket: int, outcome: Outcome, now: float) -> None:
+    def end(self, holder: Holder, ticket: int, outcome: CallOutcome, now: float) -> None:
         """Give a lease back, or no longer wait for one."""
         claim = holder.claims.pop(ticket, None)
         if claim is None:
@@ -249,7 +259,7 @@ class Broker:
         """Give a pool a fixed size, also while it is in use."""
         pool = self.pools.get(name)
         if pool is None:
-            self.pools[name] = Pool(name, Fixed(size))
+            self.pools[name] = SlotPool(name, Fixed(size))
         elif isinstance(pool.control, Fixed):
             pool.control.size = size
         else:
@@ -268,7 +278,7 @@ class Broker:
 
     # whose turn it is
 
-    def grants(self, now: float) -> list[Claim]:
+    def grants(self, now: float) -> list[SlotClaim]:
         """Claims that become leases now."""
         for gate in self._busy:
             gate.look_ahead(now)
@@ -282,7 +292,7 @@ class Broker:
         self.wake = now + min((gate.wait for gate in self._busy), default=math.inf)
         return granted
 
-    def _next(self, gates: Iterable[Gate]) -> Gate | None:
+    def _next(self, gates: Iterable[PoolQueue]) -> PoolQueue | None:
         """Of the gates at which somebody may begin, the one whose turn it is."""
         ready = [gate for gate in gates if not gate.wait and gate not in self._polite]
         if not ready:
@@ -293,7 +303,7 @@ class Broker:
             return self._next(ready)
         return gate
 
-    def _goes_too_far(self, gate: Gate) -> bool:
+    def _goes_too_far(self, gate: PoolQueue) -> bool:
         """Whether this gate has taken slots long enough from another whose turn it was, but which needs more than one.
 
         Otherwise a claim of two pools, each busy with others, might never find a slot of both at the same moment.
@@ -306,7 +316,7 @@ class Broker:
                 wronged |= other.passed % _PATIENCE == 0 and any(pool.held for pool in other.pools)
         return wronged
 
-    def _begin(self, gate: Gate, now: float) -> None:
+    def _begin(self, gate: PoolQueue, now: float) -> None:
         claim, shares = gate.claim, gate.line.shares
         self._remove(gate, claim)
         claim.sent = tuple([share.pool.control.begin(now, claim.tokens) for share in shares])
@@ -314,21 +324,21 @@ class Broker:
             share.serve()
         gate.passed = 0
 
-    def _remove(self, gate: Gate, claim: Claim) -> None:
+    def _remove(self, gate: PoolQueue, claim: SlotClaim) -> None:
         gate.remove(claim)
         if not gate.lines:
             del self._busy[gate]
 
-    def _gate(self, names: tuple[str, ...]) -> Gate:
+    def _gate(self, names: tuple[str, ...]) -> PoolQueue:
         gate = self._gates.get(names)
         if gate is None:
-            gate = self._gates[names] = Gate(tuple(map(self._pool, dict.fromkeys(names))))
+            gate = self._gates[names] = PoolQueue(tuple(map(self._pool, dict.fromkeys(names))))
         return gate
 
-    def _pool(self, name: str) -> Pool:
+    def _pool(self, name: str) -> SlotPool:
         pool = self.pools.get(name)
         if pool is None:
-            pool = self.pools[name] = Pool(name, self._learn(name))
+            pool = self.pools[name] = SlotPool(name, self._learn(name))
         return pool
 
     # to look at
@@ -344,9 +354,9 @@ class Broker:
             backoffs_total=sum(len(holder.backoffs) for holder in self.holders),
         )
 
-    def _oldest(self) -> dict[tuple[Pool, Holder], float]:
+    def _oldest(self) -> dict[tuple[SlotPool, Holder], float]:
         """Since when the oldest claim waits, of each pool and holder."""
-        found: dict[tuple[Pool, Holder], float] = {}
+        found: dict[tuple[SlotPool, Holder], float] = {}
         for gate in self._busy:
             for holder, line in gate.lines.items():
                 # Not the first of them: who was refused comes back to the front.
@@ -356,7 +366,7 @@ class Broker:
         return found
 
 
-def _first(gates: Sequence[Gate]) -> Gate:
+def _first(gates: Sequence[PoolQueue]) -> PoolQueue:
     """The one that goes before the others it meets. Gates that never meet can go in any order."""
     first = gates[0]
     for _ in gates[1:]:
@@ -367,14 +377,14 @@ def _first(gates: Sequence[Gate]) -> Gate:
     return first
 
 
-def _claim(holder: Holder, ticket: int, pools: tuple[str, ...], tokens: int, now: float) -> Claim:
+def _claim(holder: Holder, ticket: int, pools: tuple[str, ...], tokens: int, now: float) -> SlotClaim:
     if ticket in holder.claims:
         raise ValueError(f"{holder.name} uses ticket {ticket} twice")
-    claim = holder.claims[ticket] = Claim(holder, ticket, pools, tokens, now)
+    claim = holder.claims[ticket] = SlotClaim(holder, ticket, pools, tokens, now)
     return claim
 
 
-def _pool_view(pool: Pool, oldest: Mapping[tuple[Pool, Holder], float], now: float) -> PoolView:
+def _pool_view(pool: SlotPool, oldest: Mapping[tuple[SlotPool, Holder], float], now: float) -> PoolView:
     views = [
         HolderView(
             holder.name,

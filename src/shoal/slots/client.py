@@ -14,30 +14,28 @@ from itertools import count
 import msgspec
 
 from shoal.errors import SlotsRefused
-from shoal.slots.adaptive import Adaptive
+from shoal.slots.adaptive.limiter import Adaptive
 from shoal.slots.broker import Broker
-from shoal.slots.control import Control
-from shoal.slots.desk import Desk
-from shoal.slots.lease import CANCELLED, Backoff, Lease, Outcome
-from shoal.slots.link import Link, LocalLink, dial
-from shoal.slots.place import Place
-from shoal.slots.snapshot import Snapshot
-from shoal.slots.starting import NoBroker
-from shoal.slots.wire import (
+from shoal.slots.connection import Link, LocalLink, dial
+from shoal.slots.dispatcher import Dispatcher
+from shoal.slots.leases import CANCELLED, Backoff, CallOutcome, Control, Lease, Snapshot
+from shoal.slots.location import BrokerLocation
+from shoal.slots.protocol import (
     Ask,
     BackOff,
+    BrokerMessage,
+    ClientMessage,
     Garbled,
     Granted,
     Hello,
-    Look,
-    Reply,
-    Request,
     Resize,
     Resume,
     Return,
     Seen,
     Sized,
+    SnapshotRequest,
 )
+from shoal.slots.start import NoBroker
 
 _log = logging.getLogger(__name__)
 #: For so long may a run hand a slot on among its own claims before it must give it back to whoever else waits. Calls
@@ -51,7 +49,7 @@ def _adaptive(pool: str) -> Control:
     return Adaptive()
 
 
-class _Wish(msgspec.Struct, frozen=True, eq=False):
+class _PendingClaim(msgspec.Struct, frozen=True, eq=False):
     lease: Lease
     granted: asyncio.Future[None]
 
@@ -71,16 +69,16 @@ class Slots:
         self._ceiling = ceiling
         self._tickets = count(1)
         #: Claims above the ceiling, claims that wait at the broker, and leases.
-        self._unsaid: OrderedDict[int, _Wish] = OrderedDict()
-        self._asked: dict[int, _Wish] = {}
+        self._unsaid: OrderedDict[int, _PendingClaim] = OrderedDict()
+        self._asked: dict[int, _PendingClaim] = {}
         self._held: dict[int, Lease] = {}
         #: Slots given back in this turn of the loop, which the run's next claim may have.
-        self._spare: dict[tuple[str, ...], tuple[Lease, Outcome]] = {}
+        self._spare: dict[tuple[str, ...], tuple[Lease, CallOutcome]] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._resized: dict[str, int] = {}
         self._looking: list[asyncio.Future[Snapshot]] = []
         self._link: Link | None = None
-        self._outbox: list[Request] = []
+        self._outbox: list[ClientMessage] = []
         self._flushing = False
 
     # what a run does
@@ -91,7 +89,7 @@ class Slots:
         Who stops waiting holds nothing.
         """
         lease = Lease(next(self._tickets), pools, tokens, first=first)
-        wish = _Wish(lease, asyncio.get_running_loop().create_future())
+        wish = _PendingClaim(lease, asyncio.get_running_loop().create_future())
         if self._unsaid or not self._has_room():
             self._unsaid[lease.ticket] = wish
             if first:
@@ -105,7 +103,7 @@ class Slots:
             raise
         return lease
 
-    def release(self, lease: Lease, outcome: Outcome) -> None:
+    def release(self, lease: Lease, outcome: CallOutcome) -> None:
         """Give a lease back, and say how it went. Doing so twice does no harm."""
         if self._held.pop(lease.ticket, None) is None:
             return
@@ -135,7 +133,7 @@ class Slots:
         """Everything the broker knows, of all runs."""
         seen: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
         self._looking.append(seen)
-        self._say(Look())
+        self._say(SnapshotRequest())
         return await seen
 
     @property
@@ -170,7 +168,7 @@ class Slots:
     def _has_room(self) -> bool:
         return self._ceiling is None or len(self._asked) + len(self._held) < self._ceiling
 
-    def _ask(self, wish: _Wish) -> None:
+    def _ask(self, wish: _PendingClaim) -> None:
         lease = wish.lease
         spare = self._spare.pop(lease.pools, None)
         if spare is not None:
@@ -179,7 +177,7 @@ class Slots:
             self._asked[lease.ticket] = wish
             self._say(Ask(lease.ticket, lease.pools, lease.tokens, lease.first))
 
-    def _hold(self, wish: _Wish, granted: int, now: float) -> None:
+    def _hold(self, wish: _PendingClaim, granted: int, now: float) -> None:
         lease = wish.lease
         lease.granted, lease.granted_at = granted, now
         self._held[lease.ticket] = lease
@@ -212,7 +210,7 @@ class Slots:
 
     # what the broker says
 
-    def hear(self, replies: Sequence[Reply]) -> None:
+    def hear(self, replies: Sequence[BrokerMessage]) -> None:
         for reply in replies:
             if isinstance(reply, Granted):
                 self._grant(reply.tickets)
@@ -238,7 +236,7 @@ class Slots:
 
     # talking
 
-    def _say(self, message: Request) -> None:
+    def _say(self, message: ClientMessage) -> None:
         """With everything else that is said in this turn of the loop. Without a broker: it will be told everything."""
         if self._link is not None:
             self._outbox.append(message)
@@ -269,7 +267,7 @@ class Slots:
                 *(Resize(pool, size) for pool, size in self._resized.items()),
                 *(Ask(lease.ticket, lease.pools, lease.tokens, lease.first) for lease in asked),
                 *(BackOff(label, backoff) for label, backoff in self._backoffs.items()),
-                *(Look() for _ in self._looking[:1]),
+                *(SnapshotRequest() for _ in self._looking[:1]),
             ]
         )
 
@@ -293,7 +291,7 @@ class Slots:
 class _Connected:
     """Keeps the slots of a run connected to a broker, whichever it is."""
 
-    def __init__(self, slots: Slots, place: Place, learn: Learn) -> None:
+    def __init__(self, slots: Slots, place: BrokerLocation, learn: Learn) -> None:
         self._slots = slots
         self._place = place
         self._learn = learn
@@ -306,7 +304,7 @@ class _Connected:
         except NoBroker as error:
             self._go_alone(error)
 
-    def hear(self, replies: Sequence[Reply]) -> None:
+    def hear(self, replies: Sequence[BrokerMessage]) -> None:
         self._slots.hear(replies)
 
     def lost(self, why: Exception | None) -> None:
@@ -326,7 +324,7 @@ class _Connected:
         _log.warning(
             "%s: no broker at %s (%s): limits hold only within this run", self._slots.name, self._place.socket, why
         )
-        self._slots.attach(LocalLink(Desk(Broker(self._learn)), self._slots.hear))
+        self._slots.attach(LocalLink(Dispatcher(Broker(self._learn)), self._slots.hear))
 
     async def close(self) -> None:
         if self._searching is not None:
@@ -337,7 +335,7 @@ class _Connected:
 @asynccontextmanager
 async def open_slots(
     name: str,
-    where: Place | Desk | None = None,
+    where: BrokerLocation | Dispatcher | None = None,
     *,
     weight: float = 1.0,
     ceiling: int | None = None,
@@ -349,12 +347,12 @@ async def open_slots(
     `sizes` are pools of a fixed size, unless somebody said otherwise before; what has no size learns its limit.
     """
     slots = Slots(name, weight=weight, ceiling=ceiling, sizes=sizes or {})
-    connected = _Connected(slots, where, learn) if isinstance(where, Place) else None
+    connected = _Connected(slots, where, learn) if isinstance(where, BrokerLocation) else None
     try:
         if connected is not None:
             await connected.open()
         else:
-            desk = where if isinstance(where, Desk) else Desk(Broker(learn))
+            desk = where if isinstance(where, Dispatcher) else Dispatcher(Broker(learn))
             slots.attach(LocalLink(desk, slots.hear))
         yield slots
     finally:

@@ -20,13 +20,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from shoal.errors import ShoalError
-from shoal.slots.adaptive import Adaptive, Learned
+from shoal.slots.adaptive.limiter import Adaptive, Learned
+from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.broker import Broker
-from shoal.slots.control import Control
-from shoal.slots.desk import Caller, Desk
-from shoal.slots.place import Place
-from shoal.slots.remembered import Remembered
-from shoal.slots.wire import GREETING, Ears, Garbled, OtherVersion, Refused, Reply, Request, frame
+from shoal.slots.dispatcher import BrokerSession, Dispatcher
+from shoal.slots.leases import Control
+from shoal.slots.location import BrokerLocation
+from shoal.slots.protocol import (
+    GREETING,
+    BrokerMessage,
+    ClientMessage,
+    FrameDecoder,
+    Garbled,
+    OtherVersion,
+    ProtocolRefusal,
+    frame,
+)
 
 _log = logging.getLogger(__name__)
 _LOOP: Any = import_module("uvloop" if find_spec("uvloop") else "asyncio")
@@ -38,15 +47,15 @@ _BACKLOG = 1024
 _MAX_LOG_BYTES = 1 << 20
 
 
-class Connection(asyncio.Protocol):
+class RunConnection(asyncio.Protocol):
     """One run at the socket."""
 
     transport: asyncio.Transport
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Connections) -> None:
         self._house = house
-        self._ears: Ears[Request] = Ears.of_broker()
-        self._caller: Caller = house.desk.caller(self._answer)
+        self._ears: FrameDecoder[ClientMessage] = FrameDecoder.of_broker()
+        self._caller: BrokerSession = house.desk.caller(self._answer)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -62,35 +71,35 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         except (Garbled, ValueError) as error:
             _log.warning("a run was turned away: %s", error)
-            self._answer([Refused(str(error))])
+            self._answer([ProtocolRefusal(str(error))])
             self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._caller.hang_up()
         self._house.left(self)
 
-    def _answer(self, replies: Sequence[Reply]) -> None:
+    def _answer(self, replies: Sequence[BrokerMessage]) -> None:
         self.transport.write(frame(replies))
 
 
-class House:
+class Connections:
     """Who is connected, and when it is time to leave."""
 
-    def __init__(self, desk: Desk, idle_seconds: float) -> None:
+    def __init__(self, desk: Dispatcher, idle_seconds: float) -> None:
         self.desk = desk
-        self.connections: set[Connection] = set()
+        self.connections: set[RunConnection] = set()
         self.over = asyncio.Event()
         self._idle_seconds = idle_seconds
         self._leaving: asyncio.TimerHandle | None = None
         self._wait_for_nobody()
 
-    def arrived(self, connection: Connection) -> None:
+    def arrived(self, connection: RunConnection) -> None:
         self.connections.add(connection)
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: RunConnection) -> None:
         self.connections.discard(connection)
         self._wait_for_nobody()
 
@@ -99,16 +108,16 @@ class House:
             self._leaving = asyncio.get_running_loop().call_later(self._idle_seconds, self.over.set)
 
 
-async def serve(place: Place, listening: socket.socket, holding: int, *, patience: float) -> None:
+async def serve(place: BrokerLocation, listening: socket.socket, holding: int, *, patience: float) -> None:
     """Until nobody has been there for a while, or until told to stop."""
-    remembered = Remembered(place.memory, time.time())
+    remembered = LimitStore(place.memory, time.time())
     broker = Broker(_learner(remembered))
-    desk = Desk(broker, patience=patience)
-    house = House(desk, place.idle_seconds)
+    desk = Dispatcher(broker, patience=patience)
+    house = Connections(desk, place.idle_seconds)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, house.over.set)
-    server = await loop.create_unix_server(lambda: Connection(house), sock=listening, backlog=_BACKLOG)
+    server = await loop.create_unix_server(lambda: RunConnection(house), sock=listening, backlog=_BACKLOG)
     _log.info("process %d listens at %s", os.getpid(), place.socket)
     mine = _identity(place, holding)
     while not await _happens(house.over, _UPKEEP_SECONDS):
@@ -128,7 +137,7 @@ async def serve(place: Place, listening: socket.socket, holding: int, *, patienc
     _log.info("process %d leaves", os.getpid())
 
 
-def _learner(remembered: Remembered) -> Callable[[str], Control]:
+def _learner(remembered: LimitStore) -> Callable[[str], Control]:
     def learn(pool: str) -> Control:
         return Adaptive(remembered.of(pool, Learned))
 
@@ -143,7 +152,7 @@ async def _happens(event: asyncio.Event, seconds: float) -> bool:
         return False
 
 
-def _identity(place: Place, holding: int) -> tuple[int | None, ...]:
+def _identity(place: BrokerLocation, holding: int) -> tuple[int | None, ...]:
     """Which files have the names of socket and lock, against the lock that is held."""
     return (_inode(place.socket), _inode(place.lock), os.fstat(holding).st_ino)
 
@@ -158,7 +167,7 @@ def _inode(path: Path) -> int | None:
 # becoming the one
 
 
-def _take_lock(place: Place) -> int | None:
+def _take_lock(place: BrokerLocation) -> int | None:
     """Be the only broker here; None: another one serves. One that is just leaving, or just coming, is waited for."""
     holding = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _LOCK_SECONDS
@@ -175,7 +184,7 @@ def _take_lock(place: Place) -> int | None:
         time.sleep(0.005)
 
 
-def _listen(place: Place) -> socket.socket:
+def _listen(place: BrokerLocation) -> socket.socket:
     """A socket at the place. It appears there only when it listens, and takes the place of one that a dead one left."""
     listening = socket.socket(socket.AF_UNIX)
     new = place.socket.with_name(f"{place.socket.name}.new")
@@ -186,7 +195,7 @@ def _listen(place: Place) -> socket.socket:
     return listening
 
 
-def _detach(place: Place) -> bool:
+def _detach(place: BrokerLocation) -> bool:
     """Go on in a process of its own; false in the one that returns to whoever wanted a broker."""
     if os.fork():
         return False
@@ -203,7 +212,7 @@ def _detach(place: Place) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    place = Place(Path(arguments[0]), Path(arguments[1]), float(arguments[2]))
+    place = BrokerLocation(Path(arguments[0]), Path(arguments[1]), float(arguments[2]))
     try:
         place.prepare()
         holding = _take_lock(place)

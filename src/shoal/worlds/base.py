@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Observation, Writes
-from shoal.worlds.clock import Muted
-from shoal.worlds.given import Given
+from shoal.worlds.clock import MutedAgents
+from shoal.worlds.context import WorldContext
 
 DO_NOTHING = "DO_NOTHING"
 
@@ -35,7 +35,7 @@ class Rejected(Exception):
     """An action that cannot be carried out, and why."""
 
 
-class Look(Observation, frozen=True, kw_only=True):
+class ViewObservation(Observation, frozen=True, kw_only=True):
     """What an agent sees in a world that says so in plain values."""
 
     view: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -53,14 +53,14 @@ class BaseWorld:
     indexes: str = "CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);"
     visibility: int = 1
 
-    def __init__(self, name: str, given: Given, settings: Any = None) -> None:
+    def __init__(self, name: str, given: WorldContext, settings: Any = None) -> None:
         self.name = name
         self.schema = _TABLES + self.tables
         self.given = given
         self.settings = settings
         self.names = given.population.names
         self.people = range(len(given.population))
-        self.muted = Muted()
+        self.muted = MutedAgents()
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._news: dict[int, list[str]] = {}
 
@@ -98,7 +98,7 @@ class BaseWorld:
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
         time = self.timestamp(round)
         return [
-            Look(
+            ViewObservation(
                 world=self.name,
                 round=round,
                 agent=agent,

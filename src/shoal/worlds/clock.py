@@ -80,7 +80,7 @@ class Clock:
         return self._skipped[bisect_right(self._skips, round)]
 
 
-class Muted:
+class MutedAgents:
     """Who takes no turns for a while."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class Muted:
         return agents[~np.isin(agents, silent)] if silent else agents
 
 
-class Activity:
+class ActivationSampler:
     """Draws who acts in a round, from the hour of the day and each agent's own activity and waking hours."""
 
     def __init__(self, settings: TimeSettings, clock: Clock, population: Population, seed: int, world: str) -> None:

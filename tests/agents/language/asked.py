@@ -12,16 +12,16 @@ import msgspec
 
 from shoal.agents.language.mind import LanguageMind
 from shoal.agents.settings import LanguageSettings
-from shoal.engine.deliberation import Deliberation
+from shoal.engine.decisions import Decider
 from shoal.engine.engine import Engine
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.journal import Journal
-from shoal.models.question import Answer, Question
+from shoal.models.base import Answer, Question
 from shoal.scenario.build import Simulation, Sources, build
-from shoal.scenario.files import validate
-from shoal.scenario.models import Scenario
+from shoal.scenario.loading import validate
+from shoal.scenario.scenario import Scenario
 from shoal.seeds import Draws, derive
-from shoal.types import Timeline
+from shoal.types import Versioned
 from tests.engine.harness import VERSIONS
 
 MODEL = "openai/gpt-4.1-mini"
@@ -89,7 +89,7 @@ def simulation(model: Any, scenario: Scenario | dict[str, Any], **mind: Any) -> 
     """The scenario with language minds that ask this model."""
     declared = validate(scenario) if isinstance(scenario, dict) else scenario
     settings = LanguageSettings.model_validate({"model": MODEL, **mind})
-    return build(Timeline(declared.model_copy(update={"mind": settings})), sources=Sources(model=model))
+    return build(Versioned(declared.model_copy(update={"mind": settings})), sources=Sources(model=model))
 
 
 def minds(model: Any, scenario: dict[str, Any], **mind: Any) -> tuple[LanguageMind, Simulation]:
@@ -105,17 +105,17 @@ def forgetful(**more: Any) -> dict[str, Any]:
     return {"memory": {"consolidate_every": 0}, **more}
 
 
-def live(made: Simulation, rounds: int, path: Path, watch: Callable[[Record], None] = lambda record: None) -> None:
+def live(made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord], None] = lambda record: None) -> None:
     """Run all worlds, one after another."""
 
     class Ledger:
-        def commit(self, record: Record) -> None:
+        def commit(self, record: RoundRecord) -> None:
             watch(record)
 
     async def run() -> None:
         for name, world in made.worlds.items():
             async with Journal.open(path / f"{name}.jsonl") as journal:
-                asking = Deliberation(made.minds[name], journal, made.limits, VERSIONS)
+                asking = Decider(made.minds[name], journal, made.limits, VERSIONS)
                 await Engine(world, asking, Ledger(), made.seed, made.agendas[name]).run(rounds, asyncio.Event())
             await made.minds[name].close()
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.language.episodes import told
+from shoal.agents.language.episodes import summarise_turn
 from shoal.types import Action, Decision, Observation
-from shoal.worlds.base import Look
-from shoal.worlds.dialogue.views import DialogueObservation, LineView
-from shoal.worlds.room.views import RoomObservation, Stimulus
+from shoal.worlds.base import ViewObservation
+from shoal.worlds.dialogue.observations import DialogueObservation, LineView
+from shoal.worlds.room.observations import RoomObservation, Stimulus
 from tests.agents.people import look, post
 
 NAMES = ("Mira Berg", "Ada Lund", "Bo Berg")
@@ -24,7 +24,7 @@ TALK = DialogueObservation(
 
 
 def episode(seen: Observation, *actions: Action, thought: str = "") -> str:
-    return told(seen, Decision(actions), thought, NAMES)[0]
+    return summarise_turn(seen, Decision(actions), thought, NAMES)[0]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_in_other_worlds() -> None:
     said = Action("TALK", {"content": "Yes.", "target": "Ada Lund"})
     assert episode(ROOM, said) == "Ada Lund: «Coffee?»; see: «Rain.». You said «Yes.» to Ada Lund."
     assert episode(TALK, Action("SAY", {"content": "I do."})) == "Ada Lund: «Who says so?». You said «I do.»."
-    lake = Look(**NOW, view={"tonnes": 81.25, "news": "none today"}, announcements=("Fish less!",))
+    lake = ViewObservation(**NOW, view={"tonnes": 81.25, "news": "none today"}, announcements=("Fish less!",))
     assert episode(lake, Action("FISH", {"tonnes": 2.5})) == (
         "Announced: «Fish less!». You saw tonnes: 81.25; news: «none today». You fish 2.5."
     )
@@ -62,9 +62,9 @@ def test_in_other_worlds() -> None:
 
 
 def test_news_matter_most_and_words_more_than_looking_on() -> None:
-    quiet = told(FEED, Decision((Action("DO_NOTHING"),)), "", NAMES)[1]
-    spoken = told(FEED, Decision((Action("CREATE_POST", {"content": "Good."}),)), "", NAMES)[1]
-    news = told(look(announcements=("Closed.",)), Decision((Action("DO_NOTHING"),)), "", NAMES)[1]
+    quiet = summarise_turn(FEED, Decision((Action("DO_NOTHING"),)), "", NAMES)[1]
+    spoken = summarise_turn(FEED, Decision((Action("CREATE_POST", {"content": "Good."}),)), "", NAMES)[1]
+    news = summarise_turn(look(announcements=("Closed.",)), Decision((Action("DO_NOTHING"),)), "", NAMES)[1]
     assert quiet < spoken < news
 
 

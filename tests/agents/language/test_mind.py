@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from shoal.agents.language.mind import LanguageMind
-from shoal.engine.record import Record
+from shoal.engine.record import RoundRecord
 from shoal.errors import Stopped
-from shoal.journal import read
-from shoal.models.question import Answer, Failure, Kind, ModelFailed
+from shoal.journal import read_journal
+from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure
 from shoal.types import Action, Decision, Observation
 from tests.agents.language.asked import MODEL, Regular, Replies, forgetful, live, minds, prompt_of, turn
 from tests.engine.harness import village
@@ -78,9 +78,9 @@ async def test_nobody_argues_with_a_refusal() -> None:
 
 
 async def test_a_model_that_fails_is_an_error_that_names_its_kind() -> None:
-    decision = await decided(Replies(ModelFailed(Failure(Kind.TOKEN_RATE, "too many tokens", 429))))
+    decision = await decided(Replies(ModelFailed(ModelFailure(FailureKind.TOKEN_RATE, "too many tokens", 429))))
     assert decision == Decision(failure="error", reason="token_rate: too many tokens")
-    decision = await decided(Replies("Hm.", ModelFailed(Failure(Kind.OVERLOAD, "busy"))))
+    decision = await decided(Replies("Hm.", ModelFailed(ModelFailure(FailureKind.OVERLOAD, "busy"))))
     assert decision == Decision(failure="error", reason="overload: busy")
 
 
@@ -180,13 +180,13 @@ def test_in_a_run_every_turn_is_asked_for_and_failures_are_journaled(tmp_path: P
 
     events = []
 
-    def watch(record: Record) -> None:
+    def watch(record: RoundRecord) -> None:
         events.extend(record.lines.splitlines())
 
     model = Moody()
     _, made = minds(model, PLACE)
     live(made, 4, tmp_path, watch)
-    (line,) = read(tmp_path / "twitter.jsonl")[0]
+    (line,) = read_journal(tmp_path / "twitter.jsonl")[0]
     assert (line.key, line.outcome) == ("twitter/2/1/outcome/0", "unusable")
     assert sum(b'"round":' in event and b'"agent_id":1' in event for event in events) == 4
     assert any(b"unusable: your reply is not a JSON object" in event for event in events)

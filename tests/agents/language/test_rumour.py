@@ -10,7 +10,7 @@ import pytest
 
 from shoal.agents.language.mind import LanguageMind
 from shoal.scenario.build import Simulation
-from shoal.scenario.files import load
+from shoal.scenario.loading import load
 from tests.agents.language.asked import Regular, live, minds, simulation
 from tests.engine.harness import crowd
 

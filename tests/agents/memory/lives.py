@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
-from shoal.models.embedding import Embedder
-from shoal.models.question import Answer, Model, ModelFailed, Question
+from shoal.models.base import Answer, Model, ModelFailed, Question
+from shoal.models.openai.embeddings import Embedder
 from shoal.types import Population
 
 WORLD = "town"

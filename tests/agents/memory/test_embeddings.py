@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.agents.memory.settings import MemorySettings
-from shoal.models.embedding import Passages
-from shoal.models.question import Failure, Kind, ModelFailed
+from shoal.models.base import FailureKind, ModelFailed, ModelFailure
+from shoal.models.openai.embeddings import EmbeddingRequest
 from tests.agents.memory.lives import live, memory, time, turn
 
 SETTINGS = MemorySettings(embeddings="openai/text-embedding-3-small", lag_rounds=2)
@@ -22,12 +22,12 @@ class Understanding:
     """Knows what a few words mean."""
 
     fails: tuple[str, ...] = ()
-    asked: list[Passages] = field(default_factory=list)
+    asked: list[EmbeddingRequest] = field(default_factory=list)
 
-    async def embed(self, passages: Passages) -> NDArray[np.float32]:
+    async def embed(self, passages: EmbeddingRequest) -> NDArray[np.float32]:
         self.asked.append(passages)
         if passages.key in self.fails:
-            raise ModelFailed(Failure(Kind.TRANSIENT, "gone"))
+            raise ModelFailed(ModelFailure(FailureKind.TRANSIENT, "gone"))
         rows = [[float(any(word in text for word in words)) for words in MEANINGS] for text in passages.texts]
         return np.asarray([[*row, 0.2] for row in rows], np.float32)
 
@@ -56,7 +56,7 @@ async def test_each_turn_is_embedded_once_and_when_it_is_not_recent_any_more() -
     episodes = [line for passages in embed.asked[:-1] for line in passages.texts]
     assert len(set(episodes)) == len(episodes)
     assert not any(line in text.partition("From longer ago")[0] for line in episodes)
-    assert embed.asked[-1] == Passages(
+    assert embed.asked[-1] == EmbeddingRequest(
         key="town/60/0/embed/cue", model=SETTINGS.embeddings or "", texts=("Was there a fire?",)
     )
     assert len({passages.key for passages in embed.asked}) == len(embed.asked)

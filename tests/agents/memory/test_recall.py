@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.agents.memory.budget import LATELY, REMINDED
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.memory.shares import LATELY, REMINDED
-from shoal.agents.memory.tokens import estimate
-from shoal.types import Timeline
+from shoal.models.tokens import estimate
+from shoal.types import Versioned
 from tests.agents.memory.lives import live, memory, recollections, shared_prefix, time, turn
 
 #: What a prompt holds besides memory, at least: the rules of the world, who one is, what one sees.
@@ -132,7 +132,7 @@ def test_of_the_oldest_turns_nothing_is_kept() -> None:
 
 def test_budgets_may_change_on_the_way() -> None:
     small = MemorySettings(recent_tokens=60, recalled_tokens=40, insights_tokens=0)
-    settings = Timeline(MemorySettings(), ((30, small),))
+    settings = Versioned(MemorySettings(), ((30, small),))
     mine = Memory(settings, memory()._population, 7, "town", None)
     live(mine, range(1, 30))
     assert mine.recall(0, 29, turn(3)) == _lived(29).recall(0, 29, turn(3))

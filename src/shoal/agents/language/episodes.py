@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from shoal.agents.language.wording import clipped, joined, outlined, said
+from shoal.text import clip, join_words, outline, quote
 from shoal.types import Action, Decision, Observation
-from shoal.worlds.base import Look
-from shoal.worlds.dialogue.views import DialogueObservation
-from shoal.worlds.room.views import RoomObservation
-from shoal.worlds.social.views import PostView, SocialObservation
+from shoal.worlds.base import ViewObservation
+from shoal.worlds.dialogue.observations import DialogueObservation
+from shoal.worlds.room.observations import RoomObservation
+from shoal.worlds.social.observations import PostView, SocialObservation
 
 _MAX_SEEN_CHARS = 48
 _MAX_WRITTEN_CHARS = 100
@@ -32,11 +32,13 @@ _VERBS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def told(observation: Observation, decision: Decision, thought: str, names: Sequence[str]) -> tuple[str, float]:
+def summarise_turn(
+    observation: Observation, decision: Decision, thought: str, names: Sequence[str]
+) -> tuple[str, float]:
     """The turn in words and how much it matters. `names` says who the people are whom actions name by number."""
     done = _fitting([_done(action, observation, names) for action in decision.actions])
     # Where the agent thought something, that says what struck it.
-    before = clipped(f"You thought: {thought}", _MAX_THOUGHT_CHARS) if thought else _seen(observation)
+    before = clip(f"You thought: {thought}", _MAX_THOUGHT_CHARS) if thought else _seen(observation)
     parts = (_news(getattr(observation, "announcements", ())), before, f"You {done}.")
     return " ".join(part for part in parts if part), _importance(observation, decision)
 
@@ -47,7 +49,7 @@ def _fitting(done: list[str]) -> str:
     for number, one in enumerate(done):
         chars += len(one)
         if number and chars > _MAX_DONE_CHARS:
-            return joined(done, number)
+            return join_words(done, number)
     return ", ".join(done)
 
 
@@ -63,23 +65,23 @@ def _seen(observation: Observation) -> str:
             posts = (*observation.followed, *observation.recommended)
             return f"You saw {_post(posts[0])}." if posts else ""
         case RoomObservation():
-            heard = [f"{one.source or one.kind}: {said(one.content, _MAX_SEEN_CHARS)}" for one in observation.stimuli]
+            heard = [f"{one.source or one.kind}: {quote(one.content, _MAX_SEEN_CHARS)}" for one in observation.stimuli]
             return "; ".join(heard[-_HEARD:]) + "." if heard else ""
         case DialogueObservation():
             line = observation.lines[-1] if observation.lines else None
-            return f"{line.speaker}: {said(line.content, _MAX_WRITTEN_CHARS)}." if line else ""
-        case Look():
-            view = "; ".join(outlined(observation.view, 2 * _MAX_WRITTEN_CHARS, quoted=True).split("\n"))
+            return f"{line.speaker}: {quote(line.content, _MAX_WRITTEN_CHARS)}." if line else ""
+        case ViewObservation():
+            view = "; ".join(outline(observation.view, 2 * _MAX_WRITTEN_CHARS, quoted=True).split("\n"))
             return f"You saw {view}." if view else ""
     return ""
 
 
 def _news(announcements: tuple[str, ...]) -> str:
-    return f"Announced: {said(announcements[-1], _MAX_NEWS_CHARS)}." if announcements else ""
+    return f"Announced: {quote(announcements[-1], _MAX_NEWS_CHARS)}." if announcements else ""
 
 
 def _post(post: PostView) -> str:
-    return f"{post.author}: {said(post.quote or post.content, _MAX_SEEN_CHARS)}"
+    return f"{post.author}: {quote(post.quote or post.content, _MAX_SEEN_CHARS)}"
 
 
 def _done(action: Action, observation: Observation, names: Sequence[str]) -> str:
@@ -89,12 +91,12 @@ def _done(action: Action, observation: Observation, names: Sequence[str]) -> str
         parts.append(_about(args["post_id"], observation))
     written = _written(action)
     if written:
-        parts.append(said(written, _MAX_WRITTEN_CHARS))
+        parts.append(quote(written, _MAX_WRITTEN_CHARS))
     for name, value in args.items():
         if name in ("followee_id", "mutee_id"):
             parts.append(names[value] if 0 <= value < len(names) else f"user {value}")
         elif name not in _WRITTEN and name != "post_id":
-            parts.append(f"to {value}" if name == "target" else clipped(str(value), _MAX_SEEN_CHARS))
+            parts.append(f"to {value}" if name == "target" else clip(str(value), _MAX_SEEN_CHARS))
     return " ".join(part for part in parts if part)
 
 
@@ -107,5 +109,5 @@ def _about(post_id: int, seen: SocialObservation) -> str:
     posts = (*seen.followed, *seen.recommended)
     for post in posts:
         if post.post_id == post_id:
-            return f"{post.author}'s {said(post.quote or post.content, _MAX_SEEN_CHARS)}"
+            return f"{post.author}'s {quote(post.quote or post.content, _MAX_SEEN_CHARS)}"
     return f"post {post_id}"

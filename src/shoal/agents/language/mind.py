@@ -6,21 +6,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from shoal.agents.language import episodes, sights
-from shoal.agents.language.cards import WorldCard
-from shoal.agents.language.finding import Finder
-from shoal.agents.language.people import Everybody
-from shoal.agents.language.prefix import Prefixes
-from shoal.agents.language.prompts import Occasion, Prompt, first_question, second_question
-from shoal.agents.language.reading import Reply, read
-from shoal.agents.language.wording import ago, clipped
+from shoal.agents.language import episodes, render
+from shoal.agents.language.prefix_stats import PrefixMeter
+from shoal.agents.language.prompt import PersonaTexts, Prompt, TurnKey, correction_question, first_question
+from shoal.agents.language.references import Finder
+from shoal.agents.language.reply import ParsedReply, read_reply
+from shoal.agents.language.world_card import WorldCard
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
-from shoal.models.question import Answer, Kind, Model, ModelFailed, Question
-from shoal.types import Decision, Mind, Observation, Timeline
+from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
+from shoal.text import ago, clip
+from shoal.types import Decision, Mind, Observation, Versioned
 from shoal.worlds.clock import Clock
-from shoal.worlds.given import Given
+from shoal.worlds.context import WorldContext
 
 #: What a server makes of a token, roughly.
 CHARS_PER_TOKEN = 4
@@ -31,7 +30,7 @@ REFUSED = "refused"
 
 
 #: Failures that everybody would meet: it is better to stop than to write a history of them.
-HOPELESS = frozenset({Kind.AUTH, Kind.QUOTA})
+HOPELESS = frozenset({FailureKind.AUTH, FailureKind.QUOTA})
 
 
 class LanguageMind(Mind):
@@ -42,9 +41,9 @@ class LanguageMind(Mind):
 
     def __init__(
         self,
-        given: Given,
-        settings: Timeline[LanguageSettings],
-        cards: Timeline[WorldCard],
+        given: WorldContext,
+        settings: Versioned[LanguageSettings],
+        cards: Versioned[WorldCard],
         ask: Model,
         memory: Memory,
     ) -> None:
@@ -53,11 +52,11 @@ class LanguageMind(Mind):
         self._cards = cards
         self._ask = ask
         self._memory = memory
-        self._people = Everybody(given.population, _topic(given))
+        self._people = PersonaTexts(given.population, _topic(given))
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
-        self.prefixes = Prefixes()
+        self.prefixes = PrefixMeter()
         # Everybody who sees a post in a round sees it as old as the others do.
         self._ago = lru_cache(_AGES_IN_MIND)(_by(given.clock))
 
@@ -72,7 +71,7 @@ class LanguageMind(Mind):
         except ModelFailed as failed:
             if failed.failure.kind in HOPELESS:
                 raise ProviderRefused(failed.failure.text) from failed
-            return Decision(failure="error", reason=clipped(str(failed), _MAX_REASON_CHARS))
+            return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
 
     def deadline(self, agent: int, seconds: float) -> float | None:
         """What asks keeps to the deadline itself, so that waiting for one's turn to ask does not count."""
@@ -95,7 +94,7 @@ class LanguageMind(Mind):
         self._asked.pop(agent, None)
         thought = self._thoughts.pop(agent, "")
         if decision.failure is None:
-            episode, importance = episodes.told(observation, decision, thought, self._people.names)
+            episode, importance = episodes.summarise_turn(observation, decision, thought, self._people.names)
             self._memory.absorb(agent, observation.round, observation.time, episode, importance)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
@@ -127,9 +126,9 @@ class LanguageMind(Mind):
     def _question(self, observation: Observation, recalled: str) -> Question:
         agent, round = observation.agent, observation.round
         settings = self._versions.at(round)
-        sight = sights.in_words(observation, settings.observation_tokens * CHARS_PER_TOKEN, self._ago)
+        sight = render.render_observation(observation, settings.observation_tokens * CHARS_PER_TOKEN, self._ago)
         prompt = Prompt(self._people.persona(agent), recalled, sight)
-        occasion = Occasion(f"{observation.world}/{round}/{agent}", self._model(agent, settings), self.given.seed)
+        occasion = TurnKey(f"{observation.world}/{round}/{agent}", self._model(agent, settings), self.given.seed)
         return first_question(occasion, prompt, self._cards.at(round), settings)
 
     def _recalled(self, observation: Observation) -> str:
@@ -146,24 +145,24 @@ class LanguageMind(Mind):
         answer = await self._ask.answer(question)
         reply = self._read(observation, answer)
         if not reply.is_usable and answer.finish != REFUSED:
-            again = await self._ask.answer(second_question(question, answer.text, reply.complaints))
+            again = await self._ask.answer(correction_question(question, answer.text, reply.complaints))
             reply = self._read(observation, again)
         if not reply.is_usable:
-            return Decision.unusable(clipped("; ".join(reply.complaints), _MAX_REASON_CHARS))
+            return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
         self._thoughts[observation.agent] = reply.thought
         return Decision(reply.actions)
 
-    def _read(self, observation: Observation, answer: Answer) -> Reply:
+    def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
         if answer.finish == REFUSED:
-            return Reply(complaints=(f"the model refused: {clipped(answer.text, 200)}",))
-        return read(answer, self._cards.at(observation.round), Finder(observation, self._people.names))
+            return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
+        return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._people.names))
 
 
 def _cue(observation: Observation) -> str:
-    return clipped(" ".join(sights.words_of(observation)), _MAX_CUE_CHARS)
+    return clip(" ".join(render.retrieval_cue(observation)), _MAX_CUE_CHARS)
 
 
-def _by(clock: Clock) -> sights.Ago:
+def _by(clock: Clock) -> render.Ago:
     """How long ago something was by this clock, in words."""
 
     def gone(round: int, rounds: int) -> str:
@@ -172,6 +171,6 @@ def _by(clock: Clock) -> sights.Ago:
     return gone
 
 
-def _topic(given: Given) -> str | None:
+def _topic(given: WorldContext) -> str | None:
     subject = given.reader.subject
     return None if subject is None else given.reader.vocabulary[subject]

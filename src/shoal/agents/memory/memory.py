@@ -16,10 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.memory.consolidation import Stretch, as_line, read
-from shoal.agents.memory.past import Episode, Past, Scores
-from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.memory.shares import (
+from shoal.agents.memory.budget import (
     LATELY,
     LATELY_TOKENS,
     LEARNED,
@@ -30,13 +27,16 @@ from shoal.agents.memory.shares import (
     for_recent,
     section,
 )
-from shoal.agents.memory.tokens import estimate
-from shoal.models.embedding import AskedEmbedder, Embedder, Passages
-from shoal.models.question import Model, ModelFailed
-from shoal.types import Population, Timeline
+from shoal.agents.memory.insights import Stretch, as_line, read_insights
+from shoal.agents.memory.past import Episode, Past, Scores
+from shoal.agents.memory.settings import MemorySettings
+from shoal.models.base import Model, ModelFailed
+from shoal.models.openai.embeddings import Embedder, EmbeddingRequest, StackEmbedder
+from shoal.models.tokens import estimate
+from shoal.types import Population, Versioned
 
 
-class _Found(Protocol):
+class _BackgroundResult(Protocol):
     """What something that was asked for in the background adds to a past."""
 
     @property
@@ -80,19 +80,19 @@ class Memory:
 
     def __init__(
         self,
-        settings: MemorySettings | Timeline[MemorySettings],
+        settings: MemorySettings | Versioned[MemorySettings],
         population: Population,
         seed: int,
         world: str,
         ask: Model | None,
         embed: Embedder | None = None,
     ) -> None:
-        self._settings = settings if isinstance(settings, Timeline) else Timeline(settings)
+        self._settings = settings if isinstance(settings, Versioned) else Versioned(settings)
         self._population = population
         self._seed = seed
         self._world = world
         self._ask = ask
-        self._embed = embed or (AskedEmbedder(ask) if ask is not None else None)
+        self._embed = embed or (StackEmbedder(ask) if ask is not None else None)
         if ask is not None and any(s.consolidate_every and s.model is None for s in self._settings.versions()):
             raise ValueError("conclusions need a model: set `model` of the memory's settings, or `ask` to None")
         #: Nobody has a turn after this round, so what would only count then is not asked for; None: it is not known.
@@ -148,7 +148,7 @@ class Memory:
         settings = self._settings.at(round)
         if self._embed is not None and settings.embeddings and cue and self._has_older(agent):
             key = f"{self._world}/{round}/{agent}/embed/cue"
-            vectors = await self._vectors(Passages(key=key, model=settings.embeddings, texts=(cue,)))
+            vectors = await self._vectors(EmbeddingRequest(key=key, model=settings.embeddings, texts=(cue,)))
             self._cues[agent] = (round, cue, None if vectors is None else vectors[0])
 
     async def close(self) -> None:
@@ -164,7 +164,7 @@ class Memory:
         return next((awaited for awaited in self._awaited.get(agent, ()) if awaited.due <= round), None)
 
     def _take_in(self, agent: int, awaited: _Awaited) -> None:
-        found: _Found = awaited.task.result()
+        found: _BackgroundResult = awaited.task.result()
         if awaited in self._awaited.get(agent, ()):
             self._awaited[agent].remove(awaited)
             found.into(self._pasts[agent])
@@ -180,7 +180,7 @@ class Memory:
             return past.like_vector(known[2])
         return past.like_words(cue)
 
-    def _start(self, agent: int, due: int, work: Coroutine[Any, Any, _Found]) -> asyncio.Task[Any]:
+    def _start(self, agent: int, due: int, work: Coroutine[Any, Any, _BackgroundResult]) -> asyncio.Task[Any]:
         task = asyncio.create_task(work)
         self._awaited.setdefault(agent, []).append(_Awaited(due, task))
         return task
@@ -206,7 +206,7 @@ class Memory:
             answer = await self._ask.answer(stretch.question(known))
         except ModelFailed:
             return _Insights("failed", known)
-        new = read(answer.text)
+        new = read_insights(answer.text)
         if new is None:
             return _Insights("malformed", known)
         return _Insights("drawn", stretch.joined(known, new))
@@ -218,14 +218,14 @@ class Memory:
         texts = tuple(episode.line for episode in past.episodes(first, past.recent_from))
         if texts:
             key = f"{self._world}/{round}/{agent}/embed/{first}"
-            passages = Passages(key=key, model=settings.embeddings or "", texts=texts)
+            passages = EmbeddingRequest(key=key, model=settings.embeddings or "", texts=texts)
             self._start(agent, round + settings.lag_rounds, self._embed_episodes(first, passages))
 
-    async def _embed_episodes(self, first: int, passages: Passages) -> _Vectors:
+    async def _embed_episodes(self, first: int, passages: EmbeddingRequest) -> _Vectors:
         vectors = await self._vectors(passages)
         return _Vectors("not embedded" if vectors is None else "embedded", first, vectors)
 
-    async def _vectors(self, passages: Passages) -> NDArray[np.float32] | None:
+    async def _vectors(self, passages: EmbeddingRequest) -> NDArray[np.float32] | None:
         assert self._embed is not None
         try:
             return await self._embed.embed(passages)

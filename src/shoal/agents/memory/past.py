@@ -10,10 +10,10 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.agents.memory.budget import allowance, for_recent
 from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.memory.shares import allowance, for_recent
 from shoal.agents.memory.terms import terms
-from shoal.agents.memory.tokens import estimate, shorten
+from shoal.models.tokens import estimate, shorten
 
 #: How much of a cue is read, and how many of its words are looked for: the rarest tell most.
 CUE_CHARACTERS = 700

@@ -10,8 +10,8 @@ import numpy as np
 
 from shoal.seeds import derive, hashes
 from shoal.types import Population
+from shoal.worlds.dialogue.observations import LineView
 from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings, Who
-from shoal.worlds.dialogue.views import LineView
 
 #: Lines of the scene that the two have in mind, so that a turn costs the same however long they talk.
 LINES_IN_MIND = 20
@@ -89,7 +89,7 @@ class Pair:
         self.words = []
 
 
-class Ending:
+class EndRule:
     """Says when a scene is over."""
 
     def __init__(self, stop: StopSettings) -> None:

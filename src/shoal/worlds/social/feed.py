@@ -7,12 +7,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.seeds import extend, hashes
-from shoal.worlds.social.delays import Delays
-from shoal.worlds.social.follows import Follows
+from shoal.seeds import derive, extend, hashes, uniforms
+from shoal.types import Population
+from shoal.worlds.social.follow_table import FollowTable
 from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.recommend import WINDOW_ROUNDS, Pools, Ranking, Rows, Weights, best, candidates
+from shoal.worlds.social.ranking import WINDOW_ROUNDS, HotPosts, Ranking, RankingWeights, Rows, best, candidates
 from shoal.worlds.social.settings import Recommendation
+
+
+class Delays:
+    """Hides posts from those who have not come across them yet. The delay is drawn for each person and post."""
+
+    def __init__(self, population: Population, minutes_per_round: int, seed: int, world: str) -> None:
+        delays = population.habits.response_delay
+        #: Nobody sees a post before it is a round old, so shorter delays make no difference.
+        self._slow = None if delays is None else delays[:, 1] > minutes_per_round
+        self._delays = delays
+        self._minutes_per_round = minutes_per_round
+        self._key = derive(seed, world, "delay")
+
+    def without_unseen(
+        self, posts: Posts, round: int, agents: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The rows, a line for each agent, with -1 for what the agent has not come across."""
+        if self._slow is None or self._delays is None or not self._slow[agents].any():
+            return rows
+        some = np.flatnonzero(self._slow[agents])
+        shown = np.maximum(rows[some], 0)
+        age = (round - posts.round[shown]) * self._minutes_per_round
+        low, high = self._delays[agents[some]].T[:, :, None]
+        lots = uniforms(self._key, agents[some][:, None], posts.post_id[shown])
+        rows = rows.copy()
+        rows[some] = np.where(age < low + np.floor(lots * (high - low + 1)), -1, rows[some])
+        return rows
+
 
 Agents = NDArray[np.int64]
 
@@ -27,7 +55,7 @@ _WIDTHS = 1 << np.arange(3, 32, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FeedShape:
     """How much of what an agent is shown."""
 
     followed: int
@@ -40,7 +68,7 @@ class Feed:
     """Chooses posts for many agents at once."""
 
     def __init__(
-        self, posts: Posts, follows: Follows, ranking: Ranking, pools: Pools, delays: Delays, key: int
+        self, posts: Posts, follows: FollowTable, ranking: Ranking, pools: HotPosts, delays: Delays, key: int
     ) -> None:
         self._posts = posts
         self._follows = follows
@@ -74,14 +102,14 @@ class Feed:
     def is_muted(self, muter: int, mutee: int) -> bool:
         return muter * self._people + mutee in self._muted
 
-    def picture(self, round: int, weights: Weights) -> Picture:
+    def picture(self, round: int, weights: RankingWeights) -> Picture:
         """What choosing needs to know about this moment."""
         first = self._first_row_of_round[max(len(self._first_row_of_round) - WINDOW_ROUNDS, 0)]
         muted = np.array(sorted(self._muted), np.int64)
         muters = frozenset((muted // self._people).tolist())
         return Picture(round, first, self._ranking.general(weights, first, round), muted, muters, weights)
 
-    def choose(self, picture: Picture, agents: Agents, shape: Shape) -> tuple[Rows, Rows]:
+    def choose(self, picture: Picture, agents: Agents, shape: FeedShape) -> tuple[Rows, Rows]:
         """Rows of posts by the followed and of recommended posts, a line for each agent, best first, -1 for none."""
         # More than are to be shown, because the same words can come from several people.
         followed = self._followed(picture, agents, 2 * shape.followed)
@@ -141,7 +169,7 @@ class Feed:
         more = np.where(places < high[:, None], added[np.minimum(places, len(added) - 1)] % self._people, -1)
         return np.concatenate([followees, more.astype(np.int32)], axis=1)
 
-    def _recommended(self, picture: Picture, agents: Agents, shape: Shape) -> Rows:
+    def _recommended(self, picture: Picture, agents: Agents, shape: FeedShape) -> Rows:
         count = 2 * shape.recommended
         if not count or shape.recommendation == "none":
             return np.full((len(agents), count), -1, np.int64)
@@ -232,7 +260,7 @@ class Picture:
     general: NDArray[np.int64]
     muted: NDArray[np.int64]
     muters: frozenset[int]
-    weights: Weights
+    weights: RankingWeights
 
 
 def _distinct(rows: Rows) -> Rows:

@@ -11,31 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.seeds import derive
-from shoal.types import (
-    MAX_ACTIONS_PER_TURN,
-    Action,
-    Decision,
-    Event,
-    Happening,
-    Notice,
-    Timeline,
-    Writes,
-)
+from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Versioned, Writes
 from shoal.worlds.base import Rejected
-from shoal.worlds.clock import Activity, Muted
-from shoal.worlds.given import Given
-from shoal.worlds.social import tables
-from shoal.worlds.social.custom import Custom, custom_of
-from shoal.worlds.social.delays import Delays
-from shoal.worlds.social.feed import Feed
-from shoal.worlds.social.follows import Follows
+from shoal.worlds.clock import ActivationSampler, MutedAgents
+from shoal.worlds.context import WorldContext
+from shoal.worlds.social import database
+from shoal.worlds.social.actions import RULES
+from shoal.worlds.social.feed import Delays, Feed
+from shoal.worlds.social.follow_table import FollowTable
+from shoal.worlds.social.observations import LookedUp, SocialObservation
 from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.recommend import Pools, Ranking
-from shoal.worlds.social.rules import RULES
+from shoal.worlds.social.presets import PlatformPreset, preset_for
+from shoal.worlds.social.ranking import HotPosts, Ranking
 from shoal.worlds.social.settings import SocialSettings
-from shoal.worlds.social.show import Window
 from shoal.worlds.social.state import Actor, Done, FeedParts, State, trace
-from shoal.worlds.social.views import LookedUp, SocialObservation
+from shoal.worlds.social.view_builder import ViewBuilder
 
 _CHUNK = 100_000
 
@@ -43,24 +33,26 @@ _CHUNK = 100_000
 class Platform:
     """The world behind `twitter` and `reddit`."""
 
-    schema = tables.SCHEMA
-    indexes = tables.INDEXES
+    schema = database.SCHEMA
+    indexes = database.INDEXES
     over = False
 
-    def __init__(self, name: str, settings: Timeline[SocialSettings], given: Given) -> None:
+    def __init__(self, name: str, settings: Versioned[SocialSettings], given: WorldContext) -> None:
         self.name = name
         self.visibility = settings.first.visibility
         self._settings = settings
-        self._custom: Timeline[Custom] = settings.map(custom_of)
+        self._custom: Versioned[PlatformPreset] = settings.map(preset_for)
         self._clock = given.clock
         self._given = given
-        self._activity = given.time.map(lambda time: Activity(time, self._clock, given.population, given.seed, name))
+        self._activity = given.time.map(
+            lambda time: ActivationSampler(time, self._clock, given.population, given.seed, name)
+        )
         self._state = _new_state(name, given, self._custom.first, given.time.first.minutes_per_round)
         self._state.sales.update(dict.fromkeys(settings.first.products, 0))
-        self._window: tuple[tuple[int, int], Window] | None = None
+        self._window: tuple[tuple[int, int], ViewBuilder] | None = None
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
-        self._muted = Muted()
+        self._muted = MutedAgents()
         self._news: list[tuple[int, Happening]] = []
         self._posted: Counter[int] = Counter()
         self._stamp = ""
@@ -104,12 +96,12 @@ class Platform:
         if still_unseen:
             self._state.answers[agent] = still_unseen
 
-    def _window_at(self, round: int) -> Window:
+    def _window_at(self, round: int) -> ViewBuilder:
         """One window for all who look at the same round of the same state."""
         moment = (round, self._state.version)
         if self._window is None or self._window[0] != moment:
             custom = self._custom.at(round)
-            self._window = (moment, Window(self._state, round, custom.shape, custom.weights))
+            self._window = (moment, ViewBuilder(self._state, round, custom.shape, custom.weights))
         return self._window[1]
 
     def begin(self, round: int) -> None:
@@ -232,11 +224,11 @@ class Platform:
 
     def _sign_up(self) -> None:
         rows = self._state.rows
-        rows.stream(tables.USER, self._user_rows())
-        rows.add(tables.SIGN_UP)
-        rows.stream(tables.FOLLOW, self._follow_rows())
+        rows.stream(database.USER, self._user_rows())
+        rows.add(database.SIGN_UP)
+        rows.stream(database.FOLLOW, self._follow_rows())
         for number, product in enumerate(self._settings.first.products, 1):
-            rows.add(tables.PRODUCT, number, product, 0)
+            rows.add(database.PRODUCT, number, product, 0)
 
     def _user_rows(self) -> Iterator[tuple[Any, ...]]:
         follows = self._state.follows
@@ -259,12 +251,12 @@ def _failure(decision: Decision) -> str:
     return "timeout" if decision.failure == "timeout" else f"{decision.failure}: {decision.reason}"
 
 
-def _new_state(name: str, given: Given, custom: Custom, minutes_per_round: int) -> State:
+def _new_state(name: str, given: WorldContext, custom: PlatformPreset, minutes_per_round: int) -> State:
     """All parts of an empty platform, joined."""
-    posts, follows = Posts(), Follows(given.graph)
+    posts, follows = Posts(), FollowTable(given.graph)
     ranking = Ranking(posts, given.population, minutes_per_round)
     habits = given.population.habits
-    pools = Pools(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes, habits)
+    pools = HotPosts(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes, habits)
     delays = Delays(given.population, minutes_per_round, given.seed, name)
     feed = Feed(posts, follows, ranking, pools, delays, derive(given.seed, name))
     return State(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.worlds.social.views import CommentView
-from shoal.worlds.words import MAX_TOPICS
+from shoal.worlds.lexicon import MAX_TOPICS
+from shoal.worlds.social.observations import CommentView
 
 _FIRST_CAPACITY = 1024
 #: Topics that are kept of a text: as many as a reader finds, the subject included.

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shoal.types import MAX_ACTIONS_PER_TURN, Graph, Population
-from shoal.worlds.social import tables
+from shoal.types import MAX_ACTIONS_PER_TURN, FollowGraph, Population
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.social import database
 from shoal.worlds.social.feed import Feed
-from shoal.worlds.social.follows import Follows
+from shoal.worlds.social.follow_table import FollowTable
+from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
-from shoal.worlds.social.recommend import Pools, Ranking
+from shoal.worlds.social.ranking import HotPosts, Ranking
 from shoal.worlds.social.search import Directory
-from shoal.worlds.social.views import LookedUp
-from shoal.worlds.words import Reader
 
 #: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
@@ -35,7 +35,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclass(slots=True)
-class Group:
+class GroupChat:
     group_id: int
     name: str
     members: set[int] = field(default_factory=set)
@@ -75,13 +75,13 @@ class Ratings:
         return self._given[agent].pop(row)
 
 
-LIKE = RatingKind("likes", "liked", tables.LIKE, tables.UNLIKE, "like_id")
-DISLIKE = RatingKind("dislikes", "disliked", tables.DISLIKE, tables.UNDO_DISLIKE, "dislike_id")
+LIKE = RatingKind("likes", "liked", database.LIKE, database.UNLIKE, "like_id")
+DISLIKE = RatingKind("dislikes", "disliked", database.DISLIKE, database.UNDO_DISLIKE, "dislike_id")
 SHARE = RatingKind("shares", "shared", "", "", "new_post_id")
-REPORT = RatingKind("reports", "reported", tables.REPORT, "", "report_id")
-COMMENT_LIKE = RatingKind("likes", "liked", tables.COMMENT_LIKE, tables.COMMENT_UNLIKE, "comment_like_id")
+REPORT = RatingKind("reports", "reported", database.REPORT, "", "report_id")
+COMMENT_LIKE = RatingKind("likes", "liked", database.COMMENT_LIKE, database.COMMENT_UNLIKE, "comment_like_id")
 COMMENT_DISLIKE = RatingKind(
-    "dislikes", "disliked", tables.COMMENT_DISLIKE, tables.COMMENT_UNDO_DISLIKE, "comment_dislike_id"
+    "dislikes", "disliked", database.COMMENT_DISLIKE, database.COMMENT_UNDO_DISLIKE, "comment_dislike_id"
 )
 
 
@@ -89,7 +89,7 @@ class State:
     """All of a platform's memory. The rules in `rules/` read and change it; nothing else does."""
 
     def __init__(
-        self, population: Population, graph: Graph, parts: FeedParts, reader: Reader, minutes_per_round: int
+        self, population: Population, graph: FollowGraph, parts: FeedParts, reader: TextReader, minutes_per_round: int
     ) -> None:
         people = len(population)
         self.people = people
@@ -107,7 +107,7 @@ class State:
         #: The rows of everything an agent liked, disliked or shared.
         self.reacted: dict[int, set[int]] = {}
         self.mutes: dict[tuple[int, int], int] = {}
-        self.groups: dict[int, Group] = {}
+        self.groups: dict[int, GroupChat] = {}
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
         #: What agents looked up, with the round in which they did.
@@ -118,7 +118,7 @@ class State:
         self.first_follow_id = graph.edges + 1
         #: Counts the turns that may have changed something.
         self.version = 0
-        self.rows = tables.Rows()
+        self.rows = database.Rows()
         self._written = 0
         self.touched_posts: set[int] = set()
         self.touched_comments: set[int] = set()
@@ -135,12 +135,14 @@ class State:
         rows = rows[counted | (rows < self._written)]
         self._written = posts.count
         columns = (posts.likes, posts.dislikes, posts.shares, posts.reports, posts.post_id)
-        self.rows.extend(tables.POST_COUNTS, zip(*(column[rows].tolist() for column in columns), strict=True))
+        self.rows.extend(database.POST_COUNTS, zip(*(column[rows].tolist() for column in columns), strict=True))
         for row in sorted(self.touched_comments):
-            self.rows.add(tables.COMMENT_COUNTS, comments.likes[row], comments.dislikes[row], comments.comment_id[row])
+            self.rows.add(
+                database.COMMENT_COUNTS, comments.likes[row], comments.dislikes[row], comments.comment_id[row]
+            )
         people = np.array(sorted(self.touched_people), np.int64)
         counts = (follows.followings[people].tolist(), follows.followers[people].tolist(), people.tolist())
-        self.rows.extend(tables.USER_COUNTS, zip(*counts, strict=True))
+        self.rows.extend(database.USER_COUNTS, zip(*counts, strict=True))
         for touched in (self.touched_posts, self.touched_comments, self.touched_people):
             touched.clear()
 
@@ -161,9 +163,9 @@ class FeedParts:
     """The parts that choosing posts needs, and that the rules keep up to date."""
 
     posts: Posts
-    follows: Follows
+    follows: FollowTable
     ranking: Ranking
-    pools: Pools
+    pools: HotPosts
     feed: Feed
 
 
@@ -192,4 +194,4 @@ class Actor:
 
 
 def trace(state: State, actor: Actor, action: str, info: dict[str, Any]) -> None:
-    state.rows.add(tables.TRACE, actor.agent, actor.created_at, action, _encode(info).decode())
+    state.rows.add(database.TRACE, actor.agent, actor.created_at, action, _encode(info).decode())

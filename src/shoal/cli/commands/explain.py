@@ -1,0 +1,145 @@
+"""The commands that ask why: explain, diff."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import RenderableType
+from rich.rule import Rule
+from rich.text import Text
+
+from shoal.cli.options import PATH, json_option, run_argument
+from shoal.cli.views.diff import print_diff
+from shoal.cli.views.observation import Row, action, picture, printable, rows_of, values
+from shoal.cli.views.summary import Output
+from shoal.cli.words import quoted
+from shoal.runs.directory import RunDirectory
+from shoal.runs.rerun.diff import diff_runs
+from shoal.runs.rerun.explain import ExplainResult, Explanation, JournaledReply, NoTurn, explain_turn
+from shoal.types import Event, Notice
+
+
+@click.command("explain")
+@run_argument
+@click.argument("agent")
+@click.argument("round", type=click.IntRange(min=0))
+@click.option("--world", metavar="NAME", help="In which world; default: in all in which the agent had a turn.")
+@json_option
+def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool) -> None:
+    """Rebuild what somebody saw in a round, and how the decision came about.
+
+    AGENT is a name or a number. The run is run again from its journal up to ROUND and compared with what was committed;
+    nothing is changed and nobody is asked. Works for runs that failed or are under way, up to what is committed.
+
+    \b
+    Examples:
+      shoal explain runs/rumour-1 "Ada Novak" 12
+      shoal explain runs/rumour-1 17 12 --world reddit
+      shoal explain runs/rumour-1 17 12 --json | jq '.explanations[0].rests_on'
+    """
+    why = asyncio.run(explain_turn(RunDirectory(run), agent, round, world))
+    if as_json:
+        click.echo(msgspec.json.encode(why))
+    else:
+        _print(Output(), why, world is not None)
+
+
+@click.command("diff")
+@click.argument("one", type=PATH)
+@click.argument("other", type=PATH)
+@click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Compare up to this round only.")
+@json_option
+def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
+    """Show where two runs part, and how the difference spreads from agent to agent and round to round.
+
+    Both are run again from their journals, in step. People are compared by number, worlds by name.
+
+    \b
+    Examples:
+      shoal diff runs/rumour-1 runs/rumour-1-fork-1
+      shoal diff runs/rumour-1 runs/rumour-2 --rounds 10
+      shoal diff runs/rumour-1 runs/rumour-1-fork-1 --json | jq '.worlds[0].reached'
+    """
+    found = asyncio.run(diff_runs(RunDirectory(one), RunDirectory(other), rounds))
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+    else:
+        print_diff(Output(), found)
+
+
+def _print(console: Output, why: ExplainResult, everywhere: bool) -> None:
+    """Worlds in which the agent had no turn are only spoken of where it had none at all, or they were asked for."""
+    for explanation in why.explanations:
+        for part in _explanation(explanation):
+            console.print(part)
+    for absence in why.absences if everywhere or not why.explanations else ():
+        console.print(_absence(why.run, absence), soft_wrap=True)
+
+
+def _explanation(turn: Explanation) -> Iterator[RenderableType]:
+    moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
+    yield Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment)
+    yield from _section("what was seen", picture(turn.saw))
+    if turn.happened:
+        yield from _section("what was made to happen", rows_of(map(_happening, turn.happened)))
+    rests = {**turn.rests_on, **({} if turn.memory is None else {"memory": turn.memory})}
+    nothing = Text("what was seen, and nothing that the mind would tell", "dim")
+    yield from _section("what the decision rests on", values(rests) if rests else nothing)
+    yield from _section("what was decided", rows_of(_decision(turn)))
+    yield from _section("what came of it", rows_of(map(_event, turn.events)))
+    yield Text()
+
+
+def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
+    yield Text()
+    yield Rule(Text(title, "bold cyan"), align="left", style="dim")
+    yield content
+
+
+def _happening(event: Event | Notice) -> Row:
+    if isinstance(event, Notice):
+        return f"round {event.round}", Text(f"{event.event_type}: {printable(event.content)}")
+    words = printable(str(event.action_args.get("content", "")))
+    return f"round {event.round}", Text(f"post in the name of {printable(event.agent_name)}: {words}")
+
+
+def _decision(turn: Explanation) -> Iterator[Row]:
+    if turn.decision.failure is not None:
+        yield turn.decision.failure, Text(printable(turn.decision.reason or ""), "red")
+    elif not turn.decision.actions:
+        yield "", Text("nothing", "dim")
+    for done in turn.decision.actions:
+        yield "", action(done)
+    if turn.reply is not None:
+        yield "journal", Text(_reply(turn.reply), "" if turn.reply.matches else "red")
+
+
+def _reply(reply: JournaledReply) -> str:
+    source = f", taken over from {reply.inherited_from}" if reply.inherited_from else ""
+    usage = "".join(f", {count:,} {name} tokens" for name, count in (reply.usage or {}).items())
+    same = "the same request" if reply.matches else "ANOTHER REQUEST"
+    return f"{reply.key} answers {same}, {reply.request[:12]}; took {reply.ms:,} ms{usage}{source}"
+
+
+def _event(event: Event) -> Row:
+    done = Text(printable(event.action_type.lower()))
+    if event.success:
+        for name, value in event.action_args.items():
+            done.append(f"\n  {name.replace('_', ' ')} ", "dim").append(printable(str(value)))
+        return "done", done
+    return "came to nothing", done.append(f": {printable(event.result or '')}", "red")
+
+
+def _absence(run: str, absence: NoTurn) -> Text:
+    told = f" had no turn in round {absence.round} in {absence.world}: {absence.why}."
+    text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), told)
+    near = [round for round in (absence.before, absence.after) if round is not None]
+    for round in near:
+        text.append(f"\n  shoal explain {quoted(run)} {absence.agent} {round} --world {absence.world}")
+    if not near:
+        text.append("\nThere was none in any other round either.", "dim")
+    return text

@@ -1,0 +1,50 @@
+"""The command that hands a run to other tools: export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from shoal.cli.options import PATH, json_option, run_argument
+from shoal.cli.words import counted
+from shoal.formats.tables import FORMATS, Format
+from shoal.runs.directory import RunDirectory
+from shoal.runs.reports.export import Graphs, Manifest, export_run
+
+_GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")
+
+
+@click.command("export")
+@run_argument
+@click.option("--out", type=PATH, metavar="DIR", help="Folder of the files; default: export in the run's directory.")
+@click.option("--format", type=click.Choice(FORMATS), default="csv", help="Of the tables; default: csv.")
+@click.option("--graph", type=click.Choice(_GRAPHS), default="all", help="Which graphs, as GraphML; default: all.")
+@click.option("--force", is_flag=True, help="Replace an export that is there.")
+@json_option
+def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: bool, as_json: bool) -> None:
+    """Write a run's tables and graphs for other tools.
+
+    Every table of every world, the stream of actions, the people and the metrics, one file each; who follows whom at
+    the end and who did something to whom as GraphML; and manifest.json, which says what there is. The run is only read.
+
+    \b
+    Examples:
+      shoal export runs/rumour-1
+      shoal export runs/rumour-1 --format parquet --out study/rumour
+      shoal export runs/rumour-1 --graph follows --force
+    """
+    folder = out or run / "export"
+    manifest = export_run(RunDirectory(run), folder, format, graph, force)
+    if as_json:
+        click.echo(msgspec.json.encode({"out": str(folder), **msgspec.to_builtins(manifest)}))
+    else:
+        click.echo(f"{folder}: {_told(manifest)}")
+
+
+def _told(manifest: Manifest) -> str:
+    tables = [file for file in manifest.files if file.kind == "table"]
+    graphs = len(manifest.files) - len(tables)
+    rows = counted(sum(file.rows for file in tables), "row")
+    return f"{counted(len(tables), 'table')} with {rows}, {counted(graphs, 'graph')}"

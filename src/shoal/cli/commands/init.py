@@ -1,0 +1,51 @@
+"""The commands for writing scenarios: init, validate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from shoal.cli.options import PATH, scenario_argument, set_option
+from shoal.cli.words import of_scenario, quoted
+from shoal.errors import RunRefused, StorageFailed
+from shoal.scenario.build import check_classes
+from shoal.scenario.loading import STARTER, load, override
+
+
+@click.command("init")
+@click.argument("file", type=PATH, default=Path("scenario.yaml"))
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+def init_(file: Path, force: bool) -> None:
+    """Write a commented scenario to start from.
+
+    \b
+    Examples:
+      shoal init
+      shoal init studies/bridge.yaml
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w" if force else "x", encoding="utf-8") as written:
+            written.write(STARTER)
+    except FileExistsError:
+        raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
+    except OSError as error:
+        raise StorageFailed(f"cannot write {file}: {error.strerror}") from error
+    click.echo(f"wrote {file}; run it with: shoal run {quoted(file)}")
+
+
+@click.command("validate")
+@scenario_argument
+@set_option
+def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
+    """Check a scenario and say everything that is wrong with it.
+
+    \b
+    Examples:
+      shoal validate scenario.yaml
+      shoal validate scenario.yaml --set rounds=100
+    """
+    checked = override(load(scenario), sets)
+    check_classes(checked)
+    click.echo(f"ok: {of_scenario(checked)}")

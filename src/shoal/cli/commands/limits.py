@@ -1,0 +1,261 @@
+"""The command that shows how many at once, and who waits for what: limits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+
+import click
+import msgspec
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from shoal.cli.views.summary import Output
+from shoal.cli.words import counted
+from shoal.slots.adaptive.limiter import Learned
+from shoal.slots.adaptive.store import LimitStore, forget_limits
+from shoal.slots.admin import look_at, resize_at
+from shoal.slots.leases import AGENTS, BackoffView, HolderView, PoolView, Snapshot
+from shoal.slots.location import BrokerLocation
+
+EVERYTHING = "all"
+EVERY_SECONDS = 1.0
+BACKOFFS_SHOWN = 8
+#: More than so many questions that wait to be asked again, for each one that is being asked, are a storm; where hardly
+#: any is being asked, a few are none yet.
+STORM, FEW = 3, 8
+#: Narrower terminals are shown less.
+NARROW = 72
+_MODES = {
+    "rising": "looking for the limit",
+    "holding": "at the limit",
+    "doubting": "refused below the limit",
+    "fallen": "the limit came down",
+    "outage": "nobody answers",
+}
+
+
+@click.command("limits")
+@click.option("--once", is_flag=True, help="Print once, also on a terminal, where it is live otherwise.")
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="From now on at most N agents act at once, over all runs that were started with --parallel.",
+)
+@click.option("--forget", "pool", metavar="NAME", help="Forget what was learned about NAME; `all`: about everything.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -> None:
+    """Show what providers allow, who holds how many calls, and who waits for what until when.
+
+    Runs share their limits: calls in flight, requests and tokens per minute of each model on each server, learned while
+    they run and remembered for the next ones. On a terminal this is live; Ctrl-C ends it.
+
+    \b
+    Examples:
+      shoal limits
+      shoal limits --once
+      shoal limits --parallel 12
+      shoal limits --forget 'gpt-4.1-mini at api.openai.com #1f3a9c'
+      shoal limits --json | jq '.now.pools[] | {name, held, waiting}'
+    """
+    if sum([parallel is not None, pool is not None, as_json]) > 1:
+        raise click.UsageError("--parallel, --forget and --json are different things to do: give one of them")
+    place = BrokerLocation.of_user(os.environ)
+    if pool is not None:
+        _forget(place, pool)
+    elif parallel is not None:
+        _resize(place, parallel)
+    elif as_json:
+        seen = {"now": look_at(place), "remembered": LimitStore(place.memory, time.time()).entries}
+        click.echo(msgspec.json.encode(seen))
+    else:
+        # Not what the console thinks: with FORCE_COLOR it takes a pipe for a terminal.
+        _show(place, live=not once and sys.stdout.isatty())
+
+
+def _forget(place: BrokerLocation, pool: str) -> None:
+    if look_at(place) is not None:
+        raise click.UsageError(
+            "runs are using what was learned, or were a moment ago: "
+            f"try again {place.idle_seconds:.0f} seconds after the last one has ended"
+        )
+    gone = forget_limits(place.memory, None if pool == EVERYTHING else pool)
+    if not gone and pool != EVERYTHING:
+        raise click.BadParameter(_unknown(place, pool), param_hint="--forget")
+    click.echo("\n".join(f"forgot {name}" for name in gone) or "nothing was learned yet")
+
+
+def _unknown(place: BrokerLocation, pool: str) -> str:
+    known = list(LimitStore(place.memory, time.time()).entries)
+    if near := [name for name in known if pool in name] or get_close_matches(pool, known, n=1):
+        return f"nothing was learned about {pool!r}. Did you mean {near[0]!r}?"
+    return f"nothing was learned about {pool!r}; known: {', '.join(map(repr, known)) or 'nothing'}"
+
+
+def _resize(place: BrokerLocation, size: int) -> None:
+    seen = look_at(place)
+    if seen is None or not any(pool.name == AGENTS for pool in seen.pools):
+        raise click.UsageError(
+            "no run that was started with --parallel is going on: start one with `shoal run --parallel N`"
+        )
+    resize_at(place, AGENTS, size)
+    click.echo(f"from now on at most {counted(size, 'agent acts', 'agents act')} at once")
+
+
+def _show(place: BrokerLocation, *, live: bool) -> None:
+    output = Output()
+    ended = asyncio.run(_follow(place, output)) if live else None
+    output.print(_view(place, output.width))
+    if ended == signal.SIGTERM:
+        raise click.exceptions.Exit(128 + ended)
+
+
+async def _follow(place: BrokerLocation, output: Output) -> int:
+    """Draw again and again until a signal ends it, between two pictures, so that none is left half drawn; which one."""
+    ended: list[int] = []
+    wake = asyncio.Event()
+
+    def receive(number: int) -> None:
+        ended.append(number)
+        wake.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, receive, number)
+    with Live(console=output, auto_refresh=False, transient=True) as screen:
+        while not ended:
+            screen.update(_view(place, output.width), refresh=True)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EVERY_SECONDS):
+                    await wake.wait()
+    return ended[0]
+
+
+# in words
+
+
+def _view(place: BrokerLocation, width: int) -> RenderableType:
+    seen, remembered = look_at(place), LimitStore(place.memory, time.time())
+    now = [Text("No run is asking models now.")] if seen is None or not seen.pools else list(_now(seen, width))
+    return Group(*now, *_earlier(remembered, seen))
+
+
+def _now(seen: Snapshot, width: int) -> Iterator[RenderableType]:
+    for pool in sorted(seen.pools, key=lambda pool: not pool.holders):
+        yield Text.assemble((pool.name, "bold"), "  ", (_mode(pool), "dim"))
+        yield Text(_in_lines(list(_figures(pool)), width))
+        if pool.holders:
+            yield _rows((_holder(holder, wide=width >= NARROW) for holder in pool.holders), names=1)
+    if seen.backoffs_total:
+        yield from _backoffs(seen, width)
+
+
+def _mode(pool: PoolView) -> str:
+    if pool.control["kind"] == "fixed":
+        return "of runs with --parallel" if pool.name == AGENTS else "a fixed number"
+    return _MODES.get(pool.control["mode"], "")
+
+
+def _figures(pool: PoolView) -> Iterator[str]:
+    control = pool.control
+    yield f"{pool.held:,} of {control['size']:,} in flight"
+    yield f"{pool.waiting:,} waiting"
+    for what in ("requests", "tokens"):
+        if rate := control.get(f"{what}_per_minute"):
+            yield f"{rate:,.0f} {what} a minute"
+    if seconds := control.get("answer_seconds"):
+        yield f"answers take {seconds:.2g} s"
+    if ends := control.get("ends"):
+        yield from _ends(ends)
+    if paused := control.get("paused_seconds"):
+        yield f"paused for {paused:.1f} s"
+
+
+def _ends(ends: dict[str, int]) -> Iterator[str]:
+    yield f"{ends.get('ok', 0):,} answered"
+    yield f"{sum(ends.get(kind, 0) for kind in ('concurrency', 'requests', 'tokens', 'limited')):,} refused"
+    yield f"{ends.get('failed', 0) + ends.get('overload', 0):,} failed"
+
+
+def _in_lines(parts: Sequence[str], width: int) -> str:
+    """As many of them in a line as it holds."""
+    lines = [f"  {parts[0]}"]
+    for part in parts[1:]:
+        longer = f"{lines[-1]} · {part}"
+        if len(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(f"  {part}")
+    return "\n".join(lines)
+
+
+def _rows(rows: Iterable[tuple[str, ...]], names: int) -> Table:
+    """Aligned, and never in two lines: where there is no room, the ends of names, which come first, are left out."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=3)
+    for row in rows:
+        while len(table.columns) <= len(row):
+            table.add_column(no_wrap=len(table.columns) > names)
+        table.add_row("", *(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    return table
+
+
+def _holder(holder: HolderView, *, wide: bool) -> tuple[str, ...]:
+    waits = f"{holder.waiting:,} waiting" if holder.waiting else ""
+    share = f"weight {holder.weight:g}" if holder.weight != 1 else ""
+    if not wide:
+        return holder.name, f"{holder.held:,} in flight", waits
+    if waits:
+        waits += f", up to {holder.oldest_wait_seconds:.1f} s"
+    return holder.name, f"{holder.held:,} in flight", waits, f"pid {holder.pid}", share
+
+
+def _backoffs(seen: Snapshot, width: int) -> Iterator[RenderableType]:
+    total, held = seen.backoffs_total, sum(pool.held for pool in seen.pools if pool.name != AGENTS)
+    is_storm = total > STORM * max(held, FEW)
+    words = f"{counted(total, 'call')} failed and {'waits' if total == 1 else 'wait'} to be asked again"
+    yield Text(f"\n{words}{': a retry storm' if is_storm else ''}", "bold red" if is_storm else "bold")
+    yield _rows((_backoff(each, wide=width >= NARROW) for each in seen.backoffs[:BACKOFFS_SHOWN]), names=2)
+    if total > BACKOFFS_SHOWN:
+        yield Text(f"     and {total - BACKOFFS_SHOWN:,} more")
+
+
+def _backoff(each: BackoffView, *, wide: bool) -> tuple[str, ...]:
+    again = f"again in {each.seconds_left:.1f} s"
+    why = f"attempt {each.attempt}: {each.kind.replace('_', ' ')}"
+    return (each.holder, each.label, why, again) if wide else (each.holder, each.label, again)
+
+
+def _earlier(remembered: LimitStore, seen: Snapshot | None) -> Iterator[RenderableType]:
+    """What is known about those that nobody asks now."""
+    busy = set() if seen is None else {pool.name for pool in seen.pools}
+    entries = {name: entry for name, entry in sorted(remembered.entries.items()) if name not in busy}
+    if not entries:
+        return
+    yield Text("\nRemembered from earlier runs", "bold")
+    for name, entry in entries.items():
+        learned = remembered.of(name, Learned)
+        words = "cannot be read" if learned is None else _learned(learned)
+        yield Text.assemble("  ", name, "\n    ", words, "  ", (_age(time.time() - entry.at), "dim"))
+
+
+def _learned(learned: Learned) -> str:
+    parts = [f"{'at most' if learned.is_wall else 'at least'} {learned.in_flight:,} in flight"]
+    rates = {"requests": learned.requests, "tokens": learned.tokens}
+    parts += [f"{rate.per_minute:,.0f} {what} a minute" for what, rate in rates.items() if rate is not None]
+    return ", ".join(parts)
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= length:
+            return f"{counted(int(seconds // length), unit)} ago"
+    return "just now"

@@ -1,0 +1,316 @@
+"""The commands that run something: run, resume, replay, fork."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from shoal.agents.settings import LanguageSettings
+from shoal.cli.errors import complain
+from shoal.cli.options import (
+    PATH,
+    Changes,
+    change_options,
+    load_scenario,
+    out_option,
+    outside_options,
+    run_argument,
+    scenario_argument,
+    set_option,
+    speech_options,
+    truncate_scenario,
+    yes_option,
+)
+from shoal.cli.play.terminal import terminal_answer
+from shoal.cli.runner import OutputMode, end, work_on
+from shoal.cli.views.progress import Board, Progress, Silent, progress_on
+from shoal.cli.views.summary import Output, print_summary
+from shoal.cli.words import counted, of_scenario, quoted
+from shoal.runs import operations, worker
+from shoal.runs.directory import RUNS, RunDirectory, fork_folder, place_for
+from shoal.runs.reports.summary import committed_rounds, summarize
+from shoal.runs.resources import RunResources, check_models
+from shoal.runs.state import Status
+from shoal.scenario.build import history_end
+from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
+from shoal.scenario.loading import load_events, override
+from shoal.scenario.sampling.sampler import sample
+from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.types import Persona, Versioned
+
+_PLANNING = "shoal.cli.commands.plan"
+
+
+@click.command("run")
+@scenario_argument
+@out_option
+@change_options
+@click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
+@click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
+@outside_options
+@yes_option
+@speech_options
+def run_(  # noqa: PLR0913  # a command has as many options as it has
+    scenario: Path,
+    out: Path | None,
+    changes: Changes,
+    play: tuple[str, ...],
+    model: str | None,
+    outside: RunResources,
+    yes: bool,
+    speech: OutputMode,
+) -> None:
+    """Run a scenario to its end.
+
+    The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
+    either way `shoal resume` goes on from there. Where language models will cost more than a dollar or take more than
+    2,000 calls, whoever sits at the terminal is asked first; `shoal plan` says it without running anything.
+
+    \b
+    Examples:
+      shoal run scenario.yaml
+      shoal run scenario.yaml --seed 7 --rounds 12 --out runs/short
+      shoal run scenario.yaml --set population.count=1000 --set follows=small-world
+      shoal run scenario.yaml --json | jq .digest
+      shoal run uploads/simulations/sim_0123456789ab          a directory that MiroFish prepared
+      shoal run examples/negotiation.yaml --play Ada
+      shoal run examples/rumour.yaml --model openai/gpt-4.1-mini --max-cost 2
+    """
+    wanted = load_scenario(scenario, model, changes, _parts(play))
+    if is_mirofish(scenario) and not speech.quiet:
+        complain(_understood(scenario))
+    check_models(wanted, outside)
+    if not yes:
+        _confirm(Versioned(wanted), outside.budget)
+    with place_for(out, RUNS, wanted.name) as path:
+        directory = operations.create_run(wanted, path)
+    _work(directory, {}, f"running {directory.path}", speech, outside)
+
+
+@click.command("resume")
+@run_argument
+@click.option(
+    "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round, also where the run was to end."
+)
+@outside_options
+@yes_option
+@speech_options
+def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, speech: OutputMode) -> None:
+    """Continue a run that was stopped, killed or failed, or let one that is complete go on.
+
+    Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
+    never been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that
+    was to be so long from the start. Where the rounds that are left will cost much you are asked first, as by `run`.
+
+    \b
+    Examples:
+      shoal resume runs/rumour-1
+      shoal resume runs/rumour-1 --rounds 72
+    """
+    directory = RunDirectory(run)
+    directory.config()
+    done = committed_rounds(directory)
+    longer = None if rounds is None else _longer(directory, rounds, max(done.values()))
+    is_over = longer is None and directory.is_over()
+    if is_over and speech.plain:
+        click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
+        return
+    if not yes and not is_over:
+        # What a run may spend counts all its sessions, so a limit cannot be compared with what is left.
+        _confirm(_extended(directory.history(), longer, done), BudgetSettings(), done, "The rest of this run")
+    if longer is not None:
+        operations.extend_run(directory, longer)
+    _work(directory, done, f"resuming {run}", speech, outside)
+
+
+@click.command("replay")
+@run_argument
+@speech_options
+def replay_(run: Path, speech: OutputMode) -> None:
+    """Run a run again from its journal and compare every round; changes nothing and asks nobody.
+
+    \b
+    Example:
+      shoal replay runs/rumour-1
+    """
+    directory = RunDirectory(run)
+    rounds = max(committed_rounds(directory).values())
+    board = _board(directory, rounds, {})
+    progress = progress_on(Console(stderr=True), board, f"replaying {run}", speech.quiet)
+    ended = work_on(directory, worker.replay, progress)
+    if ended.signal is not None:
+        complain(f"stopped before the end of the replay; {run} was not touched")
+    elif ended.error is None and speech.plain:
+        outcome = ended.outcome
+        click.echo(
+            f"replayed {counted(outcome.rounds, 'round')} of {run}: the same {counted(outcome.actions, 'action')}, "
+            f"the same history\ndigest {outcome.digest}"
+        )
+    end(ended, speech, logged=False)
+
+
+@click.command("fork")
+@run_argument
+@click.option(
+    "--at", type=click.IntRange(min=0), required=True, metavar="ROUND", help="Round from which on it differs."
+)
+@set_option
+@click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
+@out_option
+@outside_options
+@yes_option
+@speech_options
+def fork_(  # noqa: PLR0913  # a command has as many options as it has
+    run: Path,
+    at: int,
+    sets: tuple[str, ...],
+    inject: Path | None,
+    out: Path | None,
+    outside: RunResources,
+    yes: bool,
+    speech: OutputMode,
+) -> None:
+    """Branch a run at a round, with something changed, and run the branch to its end.
+
+    Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
+    of the world really changed, so that the two histories differ by cause and not by luck. The parent is not touched.
+    Where it would cost much to ask everybody again you are asked first, as by `run`.
+
+    \b
+    Examples:
+      shoal fork runs/rumour-1 --at 12 --set mind.persuasion=0.3
+      shoal fork runs/rumour-1 --at 12 --inject denial.yaml
+      shoal fork runs/rumour-1 --at 48 --set rounds=72          go on for longer
+    \b
+    where denial.yaml holds
+      - {post: "It is not true, I was there.", by: most_followed}
+    """
+    parent = RunDirectory(run)
+    history = parent.history()
+    changed = override(history.at(at), sets)
+    _check_round(at, _last_round(parent), changed)
+    injected = load_events(inject, changed, at) if inject else []
+    if not yes:
+        shared = _shared(parent, at, changed, is_alike=not injected)
+        _confirm(
+            operations.fork_versions(history, at, changed),
+            outside.budget,
+            shared,
+            "This fork, if everybody is asked again,",
+        )
+    with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
+        directory = operations.fork_run(parent, path, at, changed, injected)
+    title = f"forking {run} at round {at} into {directory.path}"
+    _work(directory, dict.fromkeys(history.first.worlds, at), title, speech, outside)
+
+
+def _parts(play: tuple[str, ...]) -> list[str]:
+    """Who is played, as a change of the scenario; a number is one."""
+    parts = [int(who) if who.isdecimal() else who for who in play]
+    return [f"play={msgspec.json.encode(parts).decode()}"] if parts else []
+
+
+def _understood(directory: Path) -> str:
+    """What became of the fields of a directory that somebody else's system prepared, in one line."""
+    found = import_mirofish(directory)
+    uses = Counter(field.use for field in found.fields)
+    counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
+    return f"{found.kind}: fields {counts}; shoal import {quoted(directory)} --dry-run shows every one"
+
+
+def _played(scenario: Scenario) -> list[Persona]:
+    people = sample(scenario)
+    names = list(people.names)
+    return [people[who if isinstance(who, int) else names.index(who)] for who in scenario.play]
+
+
+def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
+    """The scenario with which the run goes to this round and no further; None where it does so already."""
+    planned = _latest(directory.history())
+    if rounds == planned.rounds:
+        return None
+    if rounds <= last:
+        raise click.BadParameter(
+            f"{directory.path} has {counted(last, 'round')} already; give more than that, or fork it to go back.",
+            param_hint="--rounds",
+        )
+    return override(truncate_scenario(planned, rounds), [f"rounds={rounds}"])
+
+
+def _extended(history: Versioned[Scenario], longer: Scenario | None, done: dict[str, int]) -> Versioned[Scenario]:
+    changes = () if longer is None else ((max(done.values()) + 1, longer),)
+    return Versioned(history.first, (*history.changes, *changes))
+
+
+def _shared(parent: RunDirectory, at: int, changed: Scenario, is_alike: bool) -> dict[str, int]:
+    """World -> the last round that a fork has for nothing. One that only goes on for longer shares all there is."""
+    committed, now = committed_rounds(parent), parent.history().at(at)
+    if is_alike and changed.model_copy(update={"rounds": now.rounds}) == now:
+        return committed
+    return dict.fromkeys(committed, max(at - 1, 0))
+
+
+def _confirm(
+    wanted: Versioned[Scenario],
+    budget: BudgetSettings | None,
+    done: dict[str, int] | None = None,
+    what: str = "This run",
+) -> None:
+    """Ask before much is spent. Planning is loaded only where there is something to plan."""
+    if isinstance(_latest(wanted).mind, LanguageSettings):
+        import_module(_PLANNING).confirm(wanted, budget, done, what)
+
+
+def _last_round(directory: RunDirectory) -> int:
+    """The last round of which all worlds know; of a complete run, some worlds may have ended before."""
+    committed = committed_rounds(directory).values()
+    return max(committed) if directory.status() is Status.COMPLETED else min(committed)
+
+
+def _check_round(at: int, last: int, changed: Scenario) -> None:
+    if at > last:
+        raise click.BadParameter(f"{at} is not a round of this run; it has rounds 0 to {last}.", param_hint="--at")
+    if at > changed.rounds:
+        raise click.BadParameter(f"{at} is after the last round of the fork, {changed.rounds}.", param_hint="--at")
+
+
+def _work(
+    directory: RunDirectory, known: dict[str, int], title: str, speech: OutputMode, outside: RunResources
+) -> None:
+    """Work on a run to its end and say what happened."""
+    scenario = _latest(directory.history())
+    title = f"{title}: {of_scenario(scenario)}"
+    if scenario.play:
+        # A view that draws itself anew would draw over what is being typed.
+        complain(title)
+        for who in _played(scenario):
+            complain(f"You are {who.name}. {who.persona}")
+        progress: Progress = Silent()
+        outside = replace(outside, answer=terminal_answer())
+    else:
+        board = _board(directory, scenario.rounds, known)
+        progress = progress_on(Console(stderr=True), board, title, speech.quiet)
+        outside = replace(outside, show_spending=board.watch_spending, show_limits=board.watch_limits)
+    ended = work_on(directory, partial(worker.work_on_run, outside=outside), progress)
+    if ended.signal is not None:
+        rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
+        complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
+    elif ended.error is None and speech.plain:
+        print_summary(Output(), summarize(directory))
+    end(ended, speech)
+
+
+def _board(directory: RunDirectory, rounds: int, known: dict[str, int]) -> Board:
+    worlds = directory.history().first.worlds
+    return Board(rounds, {name: known.get(name, 0) for name in worlds}, directory.clock())
+
+
+def _latest(history: Versioned[Scenario]) -> Scenario:
+    return history.at(history_end(history))

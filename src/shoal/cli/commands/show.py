@@ -1,0 +1,146 @@
+"""The commands that look: show, query, list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from shoal.cli.options import PATH, json_option, run_argument
+from shoal.cli.views.summary import STYLES, Output, print_summary
+from shoal.errors import ShoalError
+from shoal.runs.directory import RUNS, RunDirectory, list_runs
+from shoal.runs.reports.summary import query_database, summarize
+
+
+@click.command("show")
+@run_argument
+@json_option
+def show_(run: Path, as_json: bool) -> None:
+    """Say what happened in a run. Works at any time: while it runs, after it, after a crash.
+
+    \b
+    Examples:
+      shoal show runs/rumour-1
+      shoal show runs/rumour-1 --json | jq '.worlds[0].top_posts'
+    """
+    summary = summarize(RunDirectory(run))
+    if as_json:
+        click.echo(msgspec.json.encode(summary))
+    else:
+        print_summary(Output(), summary)
+
+
+@click.command("query")
+@run_argument
+@click.argument("sql")
+@click.option("--world", metavar="NAME", help="Which world's database; default: the first of the run.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
+    """Ask a run's database something in SQL. It is only read, also while the run goes on.
+
+    \b
+    Examples:
+      shoal query runs/rumour-1 "select content, num_likes from post order by num_likes desc limit 3"
+      shoal query runs/rumour-1 "select action, count(*) from trace group by 1" --world reddit
+    """
+    directory = RunDirectory(run)
+    columns, rows = query_database(directory, _world(directory, world), sql)
+    if as_json:
+        for row in rows:
+            click.echo(msgspec.json.encode(dict(zip(columns, row, strict=True))))
+    else:
+        Output().print(_answer(columns, rows))
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of the list."""
+
+    run: str
+    status: str
+    round: int = 0
+    rounds: int = 0
+    actions: int = 0
+    started_at: str | None = None
+    parent: str | None = None
+    error: str | None = None
+
+
+@click.command("list")
+@click.argument("folder", type=PATH, default=RUNS)
+@json_option
+def list_(folder: Path, as_json: bool) -> None:
+    """List the runs in a folder, oldest first; in ./runs unless another is named.
+
+    \b
+    Examples:
+      shoal list
+      shoal list studies --json
+    """
+    rows = [_row(directory) for directory in list_runs(folder)]
+    if as_json:
+        click.echo(msgspec.json.encode(rows))
+    elif rows:
+        Output().print(_table(rows))
+    else:
+        click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
+
+
+def _world(directory: RunDirectory, name: str | None) -> str:
+    worlds = list(directory.history().first.worlds)
+    if name is not None and name not in worlds:
+        raise click.BadParameter(f"there is no world {name!r}; there are {', '.join(worlds)}", param_hint="--world")
+    return name or worlds[0]
+
+
+def _answer(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else Text(str(value)) for value in row))
+    return table
+
+
+def _row(directory: RunDirectory) -> RunRow:
+    """A run that cannot be read is listed too: the others must be."""
+    try:
+        state = directory.state()
+        return RunRow(
+            run=str(directory.path),
+            status=directory.status(),
+            round=state.current_round,
+            rounds=state.total_rounds,
+            actions=state.actions_count,
+            started_at=state.started_at,
+            parent=directory.config().parent,
+            error=state.error,
+        )
+    except (ShoalError, msgspec.DecodeError) as error:
+        return RunRow(str(directory.path), "unreadable", error=str(error))
+
+
+def _table(rows: list[RunRow]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("run", overflow="fold")
+    table.add_column("status")
+    table.add_column("round", justify="right")
+    table.add_column("actions", justify="right")
+    table.add_column("started")
+    table.add_column("forked from", overflow="fold")
+    for row in rows:
+        table.add_row(
+            Text(row.run),
+            Text(row.status, STYLES.get(row.status, "red")),
+            f"{row.round}/{row.rounds}",
+            f"{row.actions:,}",
+            (row.started_at or "")[:16].replace("T", " "),
+            Text(row.parent or ""),
+        )
+    return table

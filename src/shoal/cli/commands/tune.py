@@ -1,0 +1,302 @@
+"""The command that finds out how many at once: tune."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+import msgspec
+import uvloop
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from shoal.agents.settings import LanguageSettings
+from shoal.cli import errors
+from shoal.cli.commands.plan import THRESHOLD_CALLS, THRESHOLD_DOLLARS
+from shoal.cli.options import PATH, Changes, load_scenario, set_option, speech_options
+from shoal.cli.runner import OutputMode
+from shoal.cli.views.summary import Output
+from shoal.cli.views.tuning import TuningView, ending, line, result_of
+from shoal.cli.words import quoted
+from shoal.errors import RunRefused
+from shoal.models.base import Usage
+from shoal.models.http.routes import Proxies
+from shoal.models.openai.endpoints import endpoint
+from shoal.models.tokens import estimate
+from shoal.runs.directory import place_for
+from shoal.runs.files import storage_errors
+from shoal.runs.model_session import endpoints
+from shoal.runs.tuning import simulations
+from shoal.runs.tuning.calls import STOPPED, Gauge, TuneBounds, TuneTarget, measure_calls, most_calls
+from shoal.runs.tuning.probes import FEWEST_PROMPT_TOKENS, PROMPT_TOKENS, REPLY_TOKENS, of_scenario, synthetic
+from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
+from shoal.scenario.loading import amend_file
+from shoal.scenario.scenario import Scenario
+from shoal.slots.location import BrokerLocation
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: What may be spent where nobody said anything about it.
+USUAL_CALLS = 500
+USUAL_DOLLARS = 0.50
+
+_FRAMES_PER_SECOND = 8
+_UNNAMED = re.compile(r"[^A-Za-z0-9.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """How to measure, as it was asked for."""
+
+    bounds: TuneBounds
+    is_usual: bool
+    prompt_tokens: int
+    reply_tokens: int
+    seed: int
+    yes: bool
+
+
+def _wishes(command: F) -> F:
+    """Everything that can be said about how to measure, as one value."""
+
+    @click.option(
+        "--up-to", type=click.IntRange(min=1), default=256, show_default=True, metavar="N", help="At most N at once."
+    )
+    @click.option(
+        "--seconds",
+        type=click.FloatRange(min=1),
+        default=180.0,
+        show_default=True,
+        metavar="N",
+        help="For all of it, at most.",
+    )
+    @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before it.")
+    @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
+    @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls, at most, also those refused.")
+    @click.option(
+        "--prompt-tokens",
+        type=click.IntRange(min=FEWEST_PROMPT_TOKENS),
+        default=PROMPT_TOKENS,
+        show_default=True,
+        metavar="N",
+        help="Length of prompts, without a SCENARIO.",
+    )
+    @click.option(
+        "--reply-tokens",
+        type=click.IntRange(min=16),
+        default=REPLY_TOKENS,
+        show_default=True,
+        metavar="N",
+        help="Longest replies, without a SCENARIO.",
+    )
+    @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the prompts; default: others each time.")
+    @click.option("--yes", is_flag=True, help="Do not ask whether what it may cost is wanted.")
+    @wraps(command)
+    def wishing(*args: Any, seed: int | None, **rest: Any) -> Any:
+        given = {name: rest.pop(name) for name in ("up_to", "seconds", "max_cost", "max_tokens", "max_calls")}
+        usual = not any(given[name] for name in ("max_cost", "max_tokens", "max_calls"))
+        given["max_calls"] = given["max_calls"] or (USUAL_CALLS if usual else sys.maxsize)
+        more = {name: rest.pop(name) for name in ("prompt_tokens", "reply_tokens", "yes")}
+        drawn = time.time_ns() if seed is None else seed
+        return command(*args, wishes=_Wishes(TuneBounds(**given), usual, seed=drawn, **more), **rest)
+
+    return cast(F, wishing)
+
+
+@click.command("tune")
+@click.argument("scenario", type=PATH, required=False)
+@click.option("--model", metavar="NAME", help="The language model to measure, such as openai/gpt-4.1-mini.")
+@set_option
+@click.option("--out", type=PATH, metavar="DIR", help="Where the results go; must be new or empty.")
+@click.option("--write", is_flag=True, help="Put the setting into the scenario file, and leave the rest as it is.")
+@_wishes
+@speech_options
+def tune_(  # noqa: PLR0913  # a command has as many options as it has
+    scenario: Path | None,
+    model: str | None,
+    sets: tuple[str, ...],
+    out: Path | None,
+    write: bool,
+    wishes: _Wishes,
+    speech: OutputMode,
+) -> None:
+    """Find out how many calls at once a model's server takes, or how many simulations this machine takes.
+
+    More and more calls are made at once, until that brings no more or too many are refused. What is found is shown as
+    a table, and kept in tune-NAME-N with a picture and the line for a scenario. With a SCENARIO its agents' own
+    prompts are sent, with --model alone prompts of a chosen length. A scenario that asks no model is run whole,
+    several times at once.
+
+    Unless something else is said, it takes at most 500 calls and 50 cents. Ctrl-C ends it with what was measured.
+
+    \b
+    Examples:
+      shoal tune --model openai/gpt-4.1-mini
+      shoal tune scenario.yaml --model openai/gpt-4.1-mini --max-cost 1 --write
+      shoal tune --model vllm/our-own --prompt-tokens 3000 --up-to 1024 --max-calls 8000
+      shoal tune examples/rumour.yaml               how many simulations at once
+    """
+    wanted = None if scenario is None else load_scenario(scenario, model, Changes(list(sets), None))
+    _check(wanted, model, sets, write)
+    name = wanted.name if wanted is not None else _UNNAMED.sub("-", str(model)).strip("-.")
+    with place_for(out, Path(), f"tune-{name}") as folder:
+        _make(folder)
+        if wanted is None or isinstance(wanted.mind, LanguageSettings):
+            found, interrupted = _tune_calls(wanted, str(model), folder, wishes, speech)
+        else:
+            found, interrupted = _tune_simulations(wanted, folder, wishes, speech)
+        if not found.levels:
+            errors.complain(f"nothing was measured: {found.ended}")
+            raise click.exceptions.Exit(errors.INTERRUPTED if interrupted else errors.Refused.exit_code)
+        written = found.write(folder)
+    _speak(found, written, speech, _placed(scenario, found, write and not interrupted))
+    if interrupted:
+        raise click.exceptions.Exit(errors.INTERRUPTED)
+
+
+def _check(scenario: Scenario | None, model: str | None, sets: tuple[str, ...], write: bool) -> None:
+    if scenario is None and model is None:
+        raise click.UsageError("Give a SCENARIO, or the --model to measure, such as --model openai/gpt-4.1-mini.")
+    if scenario is None and (sets or write):
+        raise click.UsageError(f"{'--write' if write else '--set'} is about a SCENARIO, and none is given.")
+    if write and scenario is not None and not isinstance(scenario.mind, LanguageSettings):
+        raise click.UsageError("--write is about calls of a language model, and this scenario asks none.")
+
+
+def _make(folder: Path) -> None:
+    """Before anything is spent."""
+    with storage_errors(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise RunRefused(f"{folder} is there already, and not empty; choose another --out")
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+# Measuring
+
+
+def _tune_calls(
+    scenario: Scenario | None, model: str, folder: Path, wishes: _Wishes, speech: OutputMode
+) -> tuple[TuneResult, bool]:
+    target = _target(scenario, model, wishes)
+    bounds = _bounds(target, wishes)
+    if not wishes.yes:
+        _confirm(target, bounds)
+    gauge = Gauge()
+    ended, interrupted = _measured(partial(measure_calls, target, bounds, gauge), gauge, CALLS, speech)
+    found = TuneResult(
+        kind=CALLS,
+        name=target.model,
+        where=target.endpoint.base_url,
+        levels=tuple(gauge.levels),
+        ended=ended,
+        spent=msgspec.to_builtins(gauge.spending.total) if gauge.spending is not None else {},
+        seed=wishes.seed,
+    )
+    if found.knee is not None and not interrupted:
+        save_result(target.endpoint, found, BrokerLocation.of_user(os.environ).memory)
+    return found, interrupted
+
+
+def _target(scenario: Scenario | None, model: str, wishes: _Wishes) -> TuneTarget:
+    proxies = Proxies.of(os.environ)
+    if scenario is None:
+        probes = synthetic(model, wishes.seed, wishes.prompt_tokens, wishes.reply_tokens)
+        return TuneTarget(model, endpoint(model, base_url=None, key_variable=None, environ=os.environ), probes, proxies)
+    assert isinstance(scenario.mind, LanguageSettings)
+    model = scenario.mind.model
+    # Who has no key is told before anything is played through.
+    at = endpoints(scenario.mind, os.environ)[model]
+    return TuneTarget(model, at, asyncio.run(of_scenario(scenario, wishes.seed)), proxies)
+
+
+def _bounds(target: TuneTarget, wishes: _Wishes) -> TuneBounds:
+    priced = target.spending().price(target.model) is not None
+    return replace(wishes.bounds, max_cost=USUAL_DOLLARS) if wishes.is_usual and priced else wishes.bounds
+
+
+def _confirm(target: TuneTarget, bounds: TuneBounds) -> None:
+    """Ask whoever sits at the terminal before much is spent."""
+    calls, question = min(bounds.max_calls, most_calls(bounds.up_to)), target.probes(0)
+    tokens = sum(estimate(message.content) for message in question.messages)
+    price = target.spending().price(target.model)
+    cost = None if price is None else price.of(Usage(tokens, question.max_tokens or 0)) * calls
+    if cost is not None and bounds.max_cost is not None:
+        cost = min(cost, bounds.max_cost)
+    is_small = calls <= THRESHOLD_CALLS and (cost or 0.0) <= THRESHOLD_DOLLARS
+    if is_small or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    told = "at a price that is not known" if cost is None else f"for up to ${cost:,.2f}"
+    if not click.confirm(f"This may take up to {calls:,} calls {told}.\nGo on?", err=True):
+        raise RunRefused("not confirmed, so nothing was measured and nothing was spent")
+
+
+def _tune_simulations(scenario: Scenario, folder: Path, wishes: _Wishes, speech: OutputMode) -> tuple[TuneResult, bool]:
+    gauge, bounds = Gauge(), wishes.bounds
+    measuring = partial(simulations.measure_simulations, scenario, folder, gauge, bounds.up_to, bounds.seconds)
+    ended, interrupted = _measured(measuring, gauge, SIMULATIONS, speech)
+    where = f"{simulations.cores():g} cores"
+    found = TuneResult(kind=SIMULATIONS, name=scenario.name, where=where, levels=tuple(gauge.levels), ended=ended)
+    return found, interrupted
+
+
+def _measured(
+    measuring: Callable[[], Coroutine[Any, Any, str]], gauge: Gauge, kind: str, speech: OutputMode
+) -> tuple[str, bool]:
+    """Why measuring ended, and whether it was ended by Ctrl-C; what was measured until then is in the gauge."""
+    with _shown(gauge, kind, speech), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            return runner.run(measuring()), False
+        except KeyboardInterrupt:
+            return STOPPED, True
+
+
+@contextmanager
+def _shown(gauge: Gauge, kind: str, speech: OutputMode) -> Iterator[None]:
+    """While it is measured: a table that grows, for a person who watches, or a line for each level."""
+    console = Console(stderr=True, highlight=False)
+    if speech.quiet:
+        yield
+    elif console.file.isatty() and not console.is_dumb_terminal:
+        with Live(TuningView(gauge, kind), console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True):
+            yield
+    else:
+        gauge.tell = lambda level: errors.complain(line(level, kind))
+        yield
+
+
+# Saying what was found
+
+
+def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
+    """Put the setting where it belongs, if that is wanted; what became of it, in words."""
+    if scenario is None:
+        return "for a scenario"
+    if not write or found.knee is None:
+        return f"for {quoted(scenario)}; --write puts it there"
+    if scenario.is_file() and amend_file(scenario, "max_workers", found.knee.at_once):
+        return f"written into {quoted(scenario)}"
+    return f"could not be put safely into {quoted(scenario)}; please write it there"
+
+
+def _speak(found: TuneResult, written: list[Path], speech: OutputMode, placed: str) -> None:
+    if speech.json:
+        click.echo(msgspec.json.encode({**found.as_dict(), "written": [str(path) for path in written]}))
+    elif speech.quiet:
+        click.echo(written[0].parent)
+    else:
+        console = Output()
+        for part in result_of(found, written, placed):
+            console.print(part, soft_wrap=isinstance(part, Text))
+    if found.knee is None:
+        raise RunRefused(ending(found))

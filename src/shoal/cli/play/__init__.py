@@ -1,0 +1,1 @@
+"""Lets a person play an agent from the terminal."""

@@ -1,0 +1,1 @@
+"""Shows progress, summaries and differences on the terminal."""

@@ -1,0 +1,1 @@
+"""Reads and writes file formats: GraphML, Parquet, tables."""

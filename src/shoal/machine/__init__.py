@@ -1,0 +1,1 @@
+"""Cores, memory and load of this machine or container."""

@@ -1,0 +1,104 @@
+"""One question to a language model, and what comes back: the nouns of this room.
+
+A question goes through a stack of models, each with the same single method, from the outside in:
+`Journaled(Cached(Budgeted(Retrying(Limited(Client)))))`. Composed in `stack.py`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from shoal.journal import digest
+from shoal.types import RateLimits
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    role: str
+    content: str
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that an answer depends on, and the key under which it is journaled."""
+
+    #: For example `twitter/12/345/decide/0`; not part of what the answer depends on.
+    key: str
+    #: As the scenario names it, for example `openai/gpt-4.1-mini`.
+    model: str
+    messages: tuple[Message, ...]
+    #: JSON schema that the answer must fit; None: free text.
+    schema: dict[str, Any] | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    #: Tells samples of the same question apart, so that a cache does not make them one.
+    iteration: int = 0
+
+    @property
+    def digest(self) -> str:
+        return digest((self.model, self.messages, self.schema, self.temperature, self.max_tokens, self.iteration))
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """Tokens, as the server counted them."""
+
+    input: int = 0
+    output: int = 0
+    #: Of the input, how many the server had in its prefix cache.
+    cached: int = 0
+
+
+class Answer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    text: str
+    usage: Usage = Usage()
+    #: Why it ended: `stop`, `length` (cut off) or `refused`.
+    finish: str = "stop"
+    ms: int = 0
+    #: What the server published about its limits; of use only at once.
+    allowance: RateLimits | None = None
+
+
+class FailureKind(StrEnum):
+    """What can go wrong with a question; each kind has its own reaction."""
+
+    TRANSIENT = "transient"
+    REQUEST_RATE = "request_rate"
+    TOKEN_RATE = "token_rate"
+    CONCURRENCY = "concurrency"
+    #: Too much of something, and the server did not say of what.
+    LIMITED = "limited"
+    QUOTA = "quota"
+    OVERLOAD = "overload"
+    CONTEXT_TOO_LONG = "context_too_long"
+    REFUSED = "refused"
+    AUTH = "auth"
+    FATAL = "fatal"
+
+
+class ModelFailure(msgspec.Struct, frozen=True):
+    """What went wrong, as a value."""
+
+    kind: FailureKind
+    text: str
+    status: int | None = None
+    #: Seconds that the server asked to wait.
+    retry_after: float | None = None
+    #: What the server published about its limits.
+    allowance: RateLimits | None = None
+
+
+class ModelFailed(Exception):
+    """A question that was not answered."""
+
+    def __init__(self, failure: ModelFailure) -> None:
+        super().__init__(f"{failure.kind}: {failure.text}")
+        self.failure = failure
+
+
+class Model(Protocol):
+    """Answers questions. What wraps a model is one too."""
+
+    async def answer(self, question: Question) -> Answer:
+        """The answer, or ModelFailed."""
+        ...

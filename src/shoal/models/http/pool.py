@@ -1,0 +1,175 @@
+"""One HTTP request, one reply: the only place that touches the network, and a fake of it."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple, Protocol
+
+from shoal.models.base import ModelFailed
+from shoal.models.http.connection import HttpConnection
+from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget, Origin
+from shoal.models.http.routes import Proxies, Route, Routes
+from shoal.models.openai.errors import no_answer, unreachable
+
+#: How long an idle connection is kept; opening one with TLS costs as much CPU as ten calls.
+KEEPALIVE_SECONDS = 60.0
+
+
+class Transport(Protocol):
+    async def post(self, request: HttpRequest) -> HttpReply:
+        """Whatever the server replied; ModelFailed where it did not."""
+        ...
+
+
+class ConnectionPool:
+    """The connections to one origin: as many as there are requests at once, and kept for a while afterwards."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, route: Route, keepalive_seconds: float) -> None:
+        self._loop = loop
+        self.route = route
+        self._keepalive_seconds = keepalive_seconds
+        self._all: set[HttpConnection] = set()
+        #: Since when each of them has idled, in this order.
+        self._idle: dict[HttpConnection, float] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._emptied = asyncio.Event()
+
+    def take(self) -> HttpConnection | None:
+        """The one that idled last, so that those which are too many grow old.
+
+        A server closes idle connections as it likes. One that is known to be closed is passed over here, before
+        anything was sent. One that turns out to be closed afterwards is a failure like any other: whether the server
+        has read the request is not known, so sending it again might pay twice, and that is for `Retrying` to decide,
+        which counts it.
+        """
+        now = self._loop.time()
+        while self._idle:
+            connection, since = self._idle.popitem()
+            if connection.is_usable(now - since):
+                return connection
+            connection.close()
+        return None
+
+    async def open(self) -> HttpConnection:
+        connection = await self.route.open(lambda: HttpConnection(self._loop, self._forget))
+        if not connection.is_open:
+            raise ConnectionResetError("it closed the connection at once")
+        self._all.add(connection)
+        self._emptied.clear()
+        return connection
+
+    def give_back(self, connection: HttpConnection) -> None:
+        if connection.is_open:
+            self._idle[connection] = self._loop.time()
+            if self._sweeper is None:
+                self._sweeper = self._loop.call_later(self._keepalive_seconds, self._sweep)
+
+    def _sweep(self) -> None:
+        self._sweeper = None
+        oldest = self._loop.time() - self._keepalive_seconds
+        for connection in [each for each, since in self._idle.items() if since <= oldest]:
+            connection.close()
+            del self._idle[connection]
+        if self._idle:
+            since = next(iter(self._idle.values()))
+            self._sweeper = self._loop.call_at(since + self._keepalive_seconds, self._sweep)
+
+    def _forget(self, connection: HttpConnection) -> None:
+        self._idle.pop(connection, None)
+        self._all.discard(connection)
+        if not self._all:
+            self._emptied.set()
+
+    async def close(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in self._all:
+            connection.close()
+        if self._all:
+            await self._emptied.wait()
+
+
+class _PreparedTarget(NamedTuple):
+    """Where the requests to one target go in, and what they begin with."""
+
+    pool: ConnectionPool
+    head: bytes
+
+
+class HttpTransport:
+    """Keeps connections open between requests, as many as there are requests at once."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, proxies: Proxies, keepalive_seconds: float = KEEPALIVE_SECONDS
+    ) -> None:
+        self._loop = loop
+        self._keepalive_seconds = keepalive_seconds
+        self._routes = Routes(loop, proxies)
+        self._pools: dict[Origin, ConnectionPool] = {}
+        self._doors: dict[HttpTarget, _PreparedTarget] = {}
+
+    async def post(self, request: HttpRequest) -> HttpReply:
+        pool, head = self._doors.get(request.target) or self._door(request.target)
+        deadline = self._loop.time() + request.seconds
+        try:
+            connection = pool.take() or await self._open(pool, request.seconds, deadline)
+            message = b"%b%d\r\n\r\n%b" % (head, len(request.body), request.body)
+            reply = await connection.exchange(message, request.seconds, deadline)
+        except OSError as error:
+            raise ModelFailed(unreachable(error)) from error
+        pool.give_back(connection)
+        return reply
+
+    async def _open(self, pool: ConnectionPool, seconds: float, deadline: float) -> HttpConnection:
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await pool.open()
+        except TimeoutError as error:
+            raise ModelFailed(no_answer(seconds)) from error
+
+    def _door(self, target: HttpTarget) -> _PreparedTarget:
+        pool = self._pools.get(target.origin)
+        if pool is None:
+            route = self._routes.to(target.origin)
+            pool = self._pools[target.origin] = ConnectionPool(self._loop, route, self._keepalive_seconds)
+        door = self._doors[target] = _PreparedTarget(pool, target.head(pool.route.read_by))
+        return door
+
+    async def close(self) -> None:
+        for pool in self._pools.values():
+            await pool.close()
+
+
+@asynccontextmanager
+async def open_transport(
+    proxies: Proxies | None = None, keepalive_seconds: float = KEEPALIVE_SECONDS
+) -> AsyncIterator[HttpTransport]:
+    raise_file_limit()
+    transport = HttpTransport(asyncio.get_running_loop(), proxies or Proxies(), keepalive_seconds)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+def raise_file_limit() -> int:
+    """Allow as many open connections as this process may have at most; how many files may then be open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+class FakeTransport:
+    """Replies as it is told to, without a network; remembers what it was asked."""
+
+    def __init__(self, reply: Callable[[HttpRequest], HttpReply]) -> None:
+        self._reply = reply
+        self.requests: list[HttpRequest] = []
+
+    async def post(self, request: HttpRequest) -> HttpReply:
+        self.requests.append(request)
+        return self._reply(request)

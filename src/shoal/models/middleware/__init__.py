@@ -1,0 +1,1 @@
+"""Wraps one model in another: journal, cache, budget, retries, limit."""

@@ -1,0 +1,135 @@
+"""Answers of earlier runs, by what they depend on: the same question to the same server is not paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
+from hashlib import blake2b
+from pathlib import Path
+
+from shoal.errors import StorageFailed
+from shoal.models.base import Answer, Model, Question
+from shoal.models.costs import Spending
+from shoal.models.openai.endpoints import Endpoint
+
+_log = logging.getLogger(__name__)
+
+LOCK_SECONDS = 30
+_TABLE = """
+CREATE TABLE IF NOT EXISTS answers (
+    key BLOB PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL, made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+) WITHOUT ROWID
+"""
+
+
+class Cache:
+    """A table on disk that all runs of a user share.
+
+    Reading never waits; writing is done beside the run, in batches.
+    """
+
+    def __init__(self, path: Path, reading: sqlite3.Connection, writing: sqlite3.Connection) -> None:
+        self._path = path
+        self._reading = reading
+        self._writing = writing
+        self._waiting: list[tuple[bytes, str, str]] = []
+        self._flusher: asyncio.Task[None] | None = None
+        self._works = True
+
+    def get(self, key: bytes) -> str | None:
+        try:
+            row = self._reading.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
+        except sqlite3.Error as error:
+            self._give_up(error)
+            return None
+        return row[0] if row else None
+
+    def put(self, key: bytes, model: str, text: str) -> None:
+        if not self._works:
+            return
+        self._waiting.append((key, model, text))
+        if self._flusher is None:
+            self._flusher = asyncio.create_task(self._flush())
+
+    async def close(self) -> None:
+        """Wait for answers under way: they were paid for."""
+        if self._flusher is not None:
+            await self._flusher
+
+    async def _flush(self) -> None:
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                await asyncio.to_thread(self._write, batch)
+        except sqlite3.Error as error:
+            self._give_up(error)
+        finally:
+            self._flusher = None
+
+    def _write(self, batch: list[tuple[bytes, str, str]]) -> None:
+        with self._writing:
+            self._writing.executemany("INSERT OR IGNORE INTO answers (key, model, text) VALUES (?, ?, ?)", batch)
+
+    def _give_up(self, error: sqlite3.Error) -> None:
+        """A run does not fail because its cache does: the journal has every answer that matters to it."""
+        if self._works:
+            _log.warning("the response cache %s is not used any more by this run: %s", self._path, error)
+        self._works = False
+        self._waiting = []
+
+
+@asynccontextmanager
+async def open_cache(path: Path) -> AsyncIterator[Cache]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        reading, writing = _connect(path), _connect(path)
+    except (OSError, sqlite3.Error) as error:
+        raise StorageFailed(
+            f"the response cache {path} cannot be opened: {error}\nDelete it, or run with --no-cache."
+        ) from error
+    with closing(reading), closing(writing):
+        cache = Cache(path, reading, writing)
+        try:
+            yield cache
+        finally:
+            await cache.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # What a crash of the machine may lose is the latest answers, which can be had again.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute(_TABLE)
+    connection.commit()
+    return connection
+
+
+class Cached:
+    """Answers from the cache. Only whole answers are kept: not what failed, was cut off or refused."""
+
+    def __init__(self, inner: Model, cache: Cache, endpoints: Mapping[str, Endpoint], spending: Spending) -> None:
+        self._inner = inner
+        self._cache = cache
+        # A rehearsal is not the model it stands in for, so an answer belongs to the server that gave it.
+        self._servers = {name: f"{at.base_url} {at.model} ".encode() for name, at in endpoints.items()}
+        self._spending = spending
+
+    async def answer(self, question: Question) -> Answer:
+        key = self._key(question)
+        text = self._cache.get(key)
+        if text is not None:
+            self._spending.cache_hits += 1
+            # No usage: this run did not pay for it.
+            return Answer(text)
+        answer = await self._inner.answer(question)
+        if answer.finish == "stop":
+            self._cache.put(key, question.model, answer.text)
+        return answer
+
+    def _key(self, question: Question) -> bytes:
+        server = self._servers.get(question.model, b"")
+        return blake2b(server + question.digest.encode(), digest_size=16).digest()

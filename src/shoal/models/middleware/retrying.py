@@ -1,0 +1,141 @@
+"""Asking again: when, and when not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import NamedTuple, Protocol
+
+from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure, Question
+from shoal.models.costs import Spending
+from shoal.models.middleware.limited import AttemptFailed, Limit
+from shoal.seeds import Draws, derive
+
+_log = logging.getLogger(__name__)
+
+#: Shares of a question's deadline: how long one attempt may take, so that others fit after some that hung; and until
+#: when attempts may begin, so that the last one ends in time.
+ATTEMPT_SHARE = 0.3
+BEGIN_SHARE = 0.65
+#: With less left than this, asking again would only be hammering.
+SHORTEST_SECONDS = 0.05
+
+
+class Retry(NamedTuple):
+    """Whether to ask again, as a value."""
+
+    seconds: float | None
+
+    @classmethod
+    def no(cls) -> Retry:
+        return cls(None)
+
+    @classmethod
+    def after(cls, seconds: float) -> Retry:
+        return cls(seconds)
+
+
+class BackoffPolicy(NamedTuple):
+    """How one kind of failure is waited out: full jitter below a bound that doubles."""
+
+    attempts: int
+    first_seconds: float
+    longest_seconds: float
+
+    def bound(self, failures: int) -> float:
+        return float(min(self.first_seconds * 2 ** min(failures - 1, 30), self.longest_seconds))
+
+
+#: Kinds that are not here fail in the same way each time, or until somebody pays.
+PATIENCE = {
+    FailureKind.TRANSIENT: BackoffPolicy(attempts=10, first_seconds=0.5, longest_seconds=30),
+    FailureKind.OVERLOAD: BackoffPolicy(attempts=12, first_seconds=1, longest_seconds=30),
+    FailureKind.REQUEST_RATE: BackoffPolicy(attempts=30, first_seconds=1, longest_seconds=60),
+    FailureKind.TOKEN_RATE: BackoffPolicy(attempts=30, first_seconds=2, longest_seconds=60),
+    FailureKind.CONCURRENCY: BackoffPolicy(attempts=50, first_seconds=0.25, longest_seconds=10),
+    FailureKind.LIMITED: BackoffPolicy(attempts=50, first_seconds=0.5, longest_seconds=30),
+}
+
+
+def retry_decision(failure: ModelFailure, failures: int, left_seconds: float, draw: float) -> Retry:
+    """Whether to ask again after this many failures of this kind; `draw` is uniform in [0, 1).
+
+    A server that says when to come back is believed: nobody comes earlier, and the draw spreads them out after it.
+    """
+    patience = PATIENCE.get(failure.kind)
+    if patience is None or failures >= patience.attempts or left_seconds < SHORTEST_SECONDS:
+        return Retry.no()
+    if failure.retry_after is None:
+        return Retry.after(draw * min(patience.bound(failures), left_seconds))
+    wait = failure.retry_after + draw * min(patience.first_seconds, 0.1 + failure.retry_after)
+    return Retry.after(wait) if wait < left_seconds else Retry.no()
+
+
+class RetryClock(Protocol):
+    def now(self) -> float: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class RealClock:
+    def now(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class Retrying:
+    """Asks again until there is an answer, or no hope, or no time. While it waits it holds no slot."""
+
+    def __init__(
+        self,
+        inner: Model,
+        deadline_seconds: float,
+        seed: int,
+        spending: Spending,
+        clock: RetryClock | None = None,
+        limit: Limit | None = None,
+    ) -> None:
+        self._inner = inner
+        #: Told of every backoff.
+        self._limit = limit
+        self._deadline_seconds = deadline_seconds
+        self._seed = seed
+        self._spending = spending
+        self._clock = clock or RealClock()
+
+    async def answer(self, question: Question) -> Answer:
+        failures: list[FailureKind] = []
+        # What counts is working and backing off, and not waiting for a slot, which may take long in a large crowd.
+        taken_seconds = 0.0
+        while True:
+            began = self._clock.now()
+            try:
+                return await self._inner.answer(question)
+            except ModelFailed as failed:
+                failure = failed.failure
+                taken_seconds += failed.seconds if isinstance(failed, AttemptFailed) else self._clock.now() - began
+            failures.append(failure.kind)
+            taken_seconds += await self._wait(question, failure, failures, taken_seconds)
+
+    async def _wait(
+        self, question: Question, failure: ModelFailure, failures: list[FailureKind], taken_seconds: float
+    ) -> float:
+        """Wait for the next attempt, and say how long; or raise if there is to be none."""
+        self._spending.failures[failure.kind] += 1
+        left = self._deadline_seconds * BEGIN_SHARE - taken_seconds
+        attempt = len(failures)
+        draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
+        seconds = retry_decision(failure, failures.count(failure.kind), left, draw).seconds
+        if seconds is None:
+            self._spending.unanswered[failure.kind] += 1
+            _log.warning("%s: given up after %d attempts: %s: %s", question.key, attempt, failure.kind, failure.text)
+            raise ModelFailed(failure)
+        self._spending.retries += 1
+        _log.info("%s: again in %.1f s: %s: %s", question.key, seconds, failure.kind, failure.text)
+        if self._limit is not None:
+            self._limit.back_off(question, failure, attempt, seconds)
+        await self._clock.sleep(seconds)
+        return seconds

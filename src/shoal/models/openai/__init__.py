@@ -1,0 +1,1 @@
+"""Talks to OpenAI-compatible servers: requests, replies, errors, endpoints."""

@@ -1,0 +1,129 @@
+"""Where a model is served: its address and its key, from the environment as the ecosystem names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from shoal.errors import RunRefused
+from shoal.models.costs import Price
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One model on one server. The key shows in no representation."""
+
+    #: As the server names it.
+    model: str
+    base_url: str
+    key: str | None = None
+    #: Where the key came from; for messages.
+    key_variable: str | None = None
+    #: As the scenario gives it; None: from the table of prices, if it is there.
+    price: Price | None = None
+
+    def __repr__(self) -> str:
+        return f"Endpoint(model={self.model!r}, base_url={self.base_url!r}, key={'hidden' if self.key else None})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("model", self.model), ("base_url", self.base_url)]
+
+
+class Provider(NamedTuple):
+    base_url: str
+    key_variable: str | None
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": Provider("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
+    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "gemini": Provider("https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "lambda": Provider("https://api.lambda.ai/v1", "LAMBDA_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
+    "llamacpp": Provider("http://localhost:8080/v1", None),
+    "lmstudio": Provider("http://localhost:1234/v1", None),
+    "ollama": Provider("http://localhost:11434/v1", None),
+    "vllm": Provider("http://localhost:8000/v1", None),
+}
+
+
+def endpoint(
+    model: str,
+    *,
+    base_url: str | None,
+    key_variable: str | None,
+    environ: Mapping[str, str],
+    price: Price | None = None,
+) -> Endpoint:
+    """Where `model` is served, for example `openai/gpt-4.1-mini`; RunRefused, in words, where that cannot be told.
+
+    `OPENAI_BASE_URL` (or the same for another provider) points a provider's models to another server. A server other
+    than the provider's own needs no key, and where the scenario gives the address, only a key that it names is sent
+    there.
+    """
+    prefix, slash, name = model.partition("/")
+    if not slash:
+        prefix, name = "openai", model
+    provider = PROVIDERS.get(prefix)
+    if provider is None:
+        name, provider = model, _any_server(model, prefix, base_url, environ)
+        prefix = "openai"
+    elsewhere = base_url or environ.get(_base_variable(prefix)) or None
+    needs_key = key_variable is not None or elsewhere is None
+    variable = key_variable or (None if base_url else provider.key_variable)
+    return Endpoint(
+        model=name,
+        base_url=_address(model, elsewhere or provider.base_url),
+        key=_key(model, variable, environ, needed=needs_key),
+        key_variable=variable,
+        price=price,
+    )
+
+
+def _base_variable(prefix: str) -> str:
+    return f"{prefix.upper()}_BASE_URL"
+
+
+def _any_server(model: str, prefix: str, base_url: str | None, environ: Mapping[str, str]) -> Provider:
+    """A name that starts with no provider is whatever the given server calls it."""
+    if base_url or environ.get("OPENAI_BASE_URL"):
+        return PROVIDERS["openai"]
+    close = get_close_matches(prefix, PROVIDERS, 1)
+    hint = f"Did you mean {close[0]}/{model.partition('/')[2]}? " if close else ""
+    raise RunRefused(
+        f"{model}: no provider is called {prefix!r}. {hint}Known are {', '.join(PROVIDERS)}.\n"
+        "For any other OpenAI-compatible server, give its address: set OPENAI_BASE_URL, or base_url in the scenario."
+    )
+
+
+def _address(model: str, base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise RunRefused(f"{model}: {base_url!r} is no address of a server; it looks like http://localhost:8000/v1")
+    if parts.username or parts.password:
+        raise RunRefused(f"{model}: the address of a server must not hold a password; name a variable with the key")
+    return base_url.rstrip("/")
+
+
+def _key(model: str, variable: str | None, environ: Mapping[str, str], *, needed: bool) -> str | None:
+    key = environ.get(variable, "").strip() if variable else ""
+    if not key:
+        if needed and variable:
+            raise RunRefused(
+                f"{model} needs a key, and {variable} is not set. Set it (export {variable}=...), or point "
+                "OPENAI_BASE_URL to a server that needs none; `shoal rehearse` is one."
+            )
+        return None
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise RunRefused(f"{variable} holds something that cannot be a key: only ASCII, without spaces, can be sent")
+    return key

@@ -1,0 +1,383 @@
+"""A world and its people, as a script makes and runs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.python import display
+from shoal.python.person import Person, Who, name_of, names_of
+from shoal.python.results import Figures, Results
+from shoal.python.run import Session, finish_run, slug
+from shoal.scenario import plugins
+from shoal.scenario.declared.events import duration
+from shoal.scenario.loading import validate
+from shoal.scenario.scenario import KINDS, Scenario
+from shoal.scenario.validation.problems import expected, hint, one_of
+from shoal.types import Mind
+from shoal.worlds.base import BaseWorld
+
+
+class Cast:
+    """The people of a world, by name or in order; groups and files of people are counted, and drawn when it runs."""
+
+    def __init__(self, world: str) -> None:
+        self._world = world
+        self._people: dict[str, Person] = {}
+        #: In order, as they were given.
+        self.entries: list[Person | dict[str, Any]] = []
+
+    def add(self, who: Person | Mapping[str, Any]) -> None:
+        if isinstance(who, Mapping):
+            if "name" not in who:
+                self.entries.append(dict(who))
+                return
+            who = Person(**who)
+        if not isinstance(who, Person):
+            raise ScenarioInvalid([expected('a Person, or a mapping such as {"count": 20}', who)])
+        if who.name in self._people:
+            raise ScenarioInvalid([f"there is already somebody called {who.name!r} in {self._world!r}"])
+        self._people[who.name] = who
+        self.entries.append(who)
+        who.world = self._world
+
+    def declared(self) -> list[dict[str, Any]]:
+        return [entry.declared() if isinstance(entry, Person) else entry for entry in self.entries]
+
+    def described(self) -> str:
+        groups = len(self.entries) - len(self._people)
+        people = f"{len(self)} {'person' if len(self) == 1 else 'people'}"
+        return people if not groups else f"{people} and {groups} group{'s' if groups > 1 else ''} of people"
+
+    def __getitem__(self, who: str | int) -> Person:
+        if isinstance(who, int):
+            return list(self._people.values())[who]
+        if who not in self._people:
+            raise KeyError(f"there is nobody called {who!r} in {self._world!r}{hint(who, self._people)}")
+        return self._people[who]
+
+    def __iter__(self) -> Iterator[Person]:
+        return iter(list(self._people.values()))
+
+    def __len__(self) -> int:
+        return len(self._people)
+
+    def __contains__(self, who: object) -> bool:
+        return who in self._people or who in self._people.values()
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(self._people)}]" if self._people else f"<{self.described()}>"
+
+
+#: How long something takes: a timedelta, `3 days`, or minutes.
+Span: TypeAlias = timedelta | str | int
+People: TypeAlias = Iterable[Person | Mapping[str, Any]] | Mapping[str, Any] | int
+
+
+class World:
+    """Where people meet: a room unless `kind` says otherwise. Nothing happens before `run`.
+
+    What is made to happen between two calls of `run` happens in the next round.
+    """
+
+    def __init__(  # noqa: PLR0913  # the front door: everything that can be said stands here
+        self,
+        name: str,
+        people: People = (),
+        *,
+        kind: str | type[BaseWorld] = "room",
+        topic: str | None = None,
+        seed: int = 1,
+        start: datetime | str | None = None,
+        minutes_per_round: int = 60,
+        hearing: str = "everyone",
+        relations: Iterable[tuple[Who, Who, str]] = (),
+        follows: Mapping[str, Any] | str | None = None,
+        mind: str | Mapping[str, Any] | type[Mind] = "heuristic",
+        events: Iterable[Mapping[str, Any]] = (),
+        interventions: Iterable[Mapping[str, Any]] = (),
+        max_workers: int | None = None,
+        deadline_seconds: float = 300,
+        metrics: bool = True,
+        out: str | Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.people = Cast(name)
+        self._session = Session(None if out is None else Path(out))
+        self._kind = kind
+        self._sequential = False
+        self._settings = dict(settings or {})
+        self._minutes = minutes_per_round
+        self._events = [_in_names(event) for event in events]
+        self._interventions = [_in_names(intervention) for intervention in interventions]
+        self._rest = {
+            "name": slug(name),
+            "topic": topic,
+            "seed": seed,
+            "time": {"minutes_per_round": minutes_per_round} | ({} if start is None else {"start": start}),
+            "mind": _mind(mind),
+            "max_workers": max_workers,
+            "deadline_seconds": deadline_seconds,
+            "metrics": metrics,
+        } | ({} if follows is None else {"follows": follows})
+        self._place = _place(kind)
+        self._begin_room(hearing, relations)
+        self.add(*_listed(people))
+
+    def _begin_room(self, hearing: str, relations: Iterable[tuple[Who, Who, str]]) -> None:
+        if hearing != "everyone":
+            self._must_be_room("hearing")
+            self._settings["hearing"] = hearing
+        for first, second, relation in relations:
+            self.relate(first, second, relation)
+
+    # Who is there
+
+    def add(self, *people: Person | Mapping[str, Any]) -> World:
+        """Let people join, before the first run."""
+        if self._session.has_begun and people:
+            raise RunRefused(f"{self.name!r} is under way: people cannot join in the middle of a run; make a new World")
+        for who in people:
+            self.people.add(who)
+        return self
+
+    def relate(self, first: Who, second: Who, relation: str) -> World:
+        """Say what two people in a room are to one another, before the first run."""
+        self._must_be_room("relations")
+        if self._session.has_begun:
+            raise RunRefused(f"{self.name!r} is under way: relations are declared before the first run")
+        pair = {"between": [name_of(first), name_of(second)], "relation": relation}
+        self._settings["relations"] = [*self._settings.get("relations", ()), pair]
+        return self
+
+    # What is made to happen
+
+    def happen(self, round: int | None = None, **event: Any) -> World:
+        """Let something happen: `world.happen(hear="Thunder.")`, with the fields that events of a scenario have."""
+        next = self._session.rounds + 1
+        if round is not None and round < next and not (round == 0 == self._session.rounds):
+            raise RunRefused(f"round {round} of {self.name!r} is over; the next one is {next}")
+        self._events.append({**_in_names(event), "round": next if round is None else round})
+        return self
+
+    def broadcast(self, text: str, to: Who | Iterable[Who] = (), *, round: int | None = None) -> World:
+        """Tell everybody something, or some of them."""
+        return self.happen(round, broadcast=text, to=names_of(to))
+
+    def post(self, text: str, by: Who = "random", *, round: int | None = None) -> World:
+        """Let somebody on a social platform write something."""
+        return self.happen(round, post=text, by=name_of(by))
+
+    def skip(self, span: Span | None = None, *, round: int | None = None, **units: float) -> World:
+        """Let time pass without anybody acting: `skip("3 days")`, `skip(days=3)`."""
+        return self.happen(round, skip=_minutes(timedelta(**units) if span is None else span))
+
+    def mute(self, who: Who | Iterable[Who], rounds: int = 1, *, round: int | None = None) -> World:
+        """Let people miss some rounds."""
+        return self.happen(round, mute=names_of(who), rounds=rounds)
+
+    def change(self, who: Who | Iterable[Who], *, round: int | None = None, **traits: Any) -> World:
+        """Change something about people: `world.change(ada, stance=0.5)`."""
+        return self.happen(round, change=traits, to=names_of(who))
+
+    def intervene(self, when: str, do: Mapping[str, Any] | Sequence[Mapping[str, Any]], **more: Any) -> World:
+        """When a condition holds, let something happen: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`."""
+        self._interventions.append(_in_names({"when": when, "do": do, **more}))
+        return self
+
+    # Running
+
+    def run(
+        self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
+    ) -> Results:
+        """Run so many more rounds.
+
+        `parallel`: all of a round act on the same picture; False: each sees what the one before did (in rooms); None:
+        as before. `every`: how much time passes from one round to the next. A run that was kept with `out` is
+        continued by the script that made it: what it has done already is not done again.
+        """
+        if self._declare(rounds, parallel, every):
+            finish_run(
+                self._session, self.name, quiet, "world.run(), or where `out` was given by running the script again"
+            )
+        return self.results
+
+    async def run_async(
+        self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
+    ) -> Results:
+        """The same for code that is a coroutine itself. Cancelling it stops the run cleanly."""
+        if self._declare(rounds, parallel, every):
+            await self._session.work(asyncio.Event(), self.name, quiet)
+        return self.results
+
+    def _declare(self, rounds: int, parallel: bool | None, every: Span | None) -> bool:
+        """Whether there is anything left to do: a history that has come to its end has no more rounds."""
+        if not _is_count(rounds):
+            raise ScenarioInvalid([f"rounds: {expected('a whole number, at least 1', rounds)}"])
+        if parallel is not None:
+            self._take_turns(parallel)
+        if self._session.is_over:
+            return False
+        first, last = self._session.rounds + 1, self._session.rounds + rounds
+        events = [*self._events, *self._waiting(first), *self._passing(first, last, every)]
+        self._session.declare(self.scenario(last, events))
+        self._events = events
+        for person in self.people:
+            person.waiting.clear()
+        return True
+
+    def scenario(self, rounds: int, events: Sequence[Mapping[str, Any]] | None = None) -> Scenario:
+        """What would be run, as a scenario of so many rounds. Events after the last one wait for a later run."""
+        if not self.people.entries:
+            raise ScenarioInvalid([f"there is nobody in {self.name!r}; world.add(Person(...)) lets people join"])
+        due = [event for event in (self._events if events is None else events) if _round(event) <= rounds]
+        return validate(
+            {
+                **self._rest,
+                "rounds": rounds,
+                "population": self.people.declared(),
+                "worlds": {self._place: self._world_settings()},
+                "events": due,
+                "interventions": self._interventions,
+            },
+            f"World({self.name!r})",
+        )
+
+    def _world_settings(self) -> dict[str, Any]:
+        if isinstance(self._kind, str):
+            turns = {"turns": "sequential" if self._sequential else "parallel"} if self._kind == "room" else {}
+            return {"kind": self._kind, **turns, **self._settings}
+        return {"kind": _named(self._kind), "settings": self._settings}
+
+    def _take_turns(self, parallel: bool) -> None:
+        if not parallel and self._kind != "room":
+            raise ScenarioInvalid(
+                [
+                    "parallel=False is for rooms; elsewhere it is the world that says who acts on which picture "
+                    "(in a world of your own: `turns`)"
+                ]
+            )
+        self._sequential = not parallel
+
+    def _waiting(self, round: int) -> list[dict[str, Any]]:
+        """What people are to perceive in this round. Where there is no room, what they hear is a message to them."""
+        return [
+            {**self._as_message(stimulus), "to": [who.name], "round": round}
+            for who in self.people
+            for stimulus in who.waiting
+        ]
+
+    def _as_message(self, stimulus: Mapping[str, str]) -> Mapping[str, str]:
+        is_message = "hear" in stimulus and self._kind != "room"
+        return {"broadcast": stimulus["hear"]} if is_message else stimulus
+
+    def _passing(self, first: int, last: int, every: Span | None) -> list[dict[str, Any]]:
+        """Time to be skipped before each round, so that so much passes from one to the next."""
+        if every is None:
+            return []
+        skipped = _minutes(every) - self._minutes
+        if skipped < 0:
+            whole = f"a round of {self.name!r} takes {self._minutes} minutes"
+            raise ScenarioInvalid([f"every: {whole}; give World a smaller minutes_per_round"])
+        return [{"skip": skipped, "round": round} for round in range(max(first, 2), last + 1)] if skipped else []
+
+    def _must_be_room(self, what: str) -> None:
+        if self._kind != "room":
+            raise ScenarioInvalid([f"{what}: only a room knows this; leave it away, or use kind='room'"])
+
+    # What came out of it
+
+    @property
+    def results(self) -> Results:
+        """What has happened so far."""
+        return Results(self._session.directory)
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+        return self._session.directory.path
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been run."""
+        return self._session.rounds
+
+    @property
+    def metrics(self) -> Figures:
+        """Steps by mode, measured speedup, errors, timeouts and how long decisions took."""
+        return self.results.metrics if self._session.has_begun else Figures.of(None)
+
+    def __repr__(self) -> str:
+        return f"<World {self.name!r}: {self.people.described()}, {self.rounds} rounds>"
+
+    def _repr_html_(self) -> str:
+        head = display.heading(f"{self.name}: {self.people.described()}, {self.rounds} rounds")
+        return head + (self.results._repr_html_() if self._session.has_begun else "")
+
+
+def _listed(people: People) -> list[Person | Mapping[str, Any]]:
+    if isinstance(people, int):
+        return [{"count": people}]
+    return [people] if isinstance(people, Mapping | Person) else list(people)
+
+
+def _place(kind: object) -> str:
+    """What the world is called in the run directory."""
+    if isinstance(kind, type) and issubclass(kind, BaseWorld):
+        return slug(kind.__name__)
+    if kind in KINDS:
+        return str(kind)
+    near = hint(kind, KINDS) if isinstance(kind, str) else ""
+    raise ScenarioInvalid([f"kind: {expected(f'{one_of(KINDS)}, or a subclass of shoal.BaseWorld', kind)}{near}"])
+
+
+def _mind(mind: object) -> object:
+    """A mind as scenarios name it."""
+    if isinstance(mind, Mapping):
+        return {**mind, "kind": _mind(mind["kind"])} if "kind" in mind else dict(mind)
+    if isinstance(mind, Mind):
+        raise ScenarioInvalid([f"mind: give the class itself, {type(mind).__name__}, and not an object made from it"])
+    if isinstance(mind, type):
+        if not issubclass(mind, Mind):
+            raise ScenarioInvalid([f"mind: {mind.__name__} is not a subclass of shoal.Mind"])
+        return _named(mind)
+    return mind
+
+
+def _named(kind: type) -> str:
+    name = plugins.name_of(kind)
+    if "<locals>" in name:
+        where = "is defined inside a function, where a resumed run could not find it"
+        raise ScenarioInvalid([f"{kind.__name__} {where}; define it at the top of the script"])
+    return name
+
+
+def _in_names(value: Any) -> Any:
+    """An event in plain values: people by their names, and one alone in a list where there may be several."""
+    if isinstance(value, Mapping):
+        plain = {key: _in_names(below) for key, below in value.items()}
+        return plain | {key: names_of(plain[key]) for key in ("to", "mute") if isinstance(plain.get(key), str | int)}
+    return [_in_names(below) for below in value] if isinstance(value, list | tuple) else name_of(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _round(event: Mapping[str, Any]) -> int:
+    """One that says none is there from the beginning; one that says nonsense is for validation to judge."""
+    round = event.get("round", 0)
+    return round if isinstance(round, int) else 0
+
+
+def _minutes(span: Span) -> int:
+    """Whole minutes, or ScenarioInvalid."""
+    try:
+        return duration(span.total_seconds() / 60 if isinstance(span, timedelta) else span)
+    except ValueError as error:
+        raise ScenarioInvalid([str(error)]) from None

@@ -1,0 +1,90 @@
+"""What becomes of a request: drawn from what it says, never from when it came.
+
+Whether an attempt is answered at all depends on the request and on how often it was sent before, so that sending it
+again can help. What the answer is depends on the request alone: a run that was killed and asks again what it had asked
+gets the reply that it would have got, and its history stays the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.seeds import Draws, derive
+
+T = TypeVar("T")
+
+
+class Fate(StrEnum):
+    """What becomes of an attempt."""
+
+    ANSWERED = "answered"
+    ERROR = "error"
+    LIMIT = "limit"
+    HANG = "hang"
+    DROPPED = "dropped"
+
+
+class Flaw(StrEnum):
+    """What is wrong with an answer."""
+
+    NONE = "none"
+    MALFORMED = "malformed"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+
+
+def fate_of(settings: RehearsalSettings, content: int, attempt: int) -> Fate:
+    shares = (
+        (Fate.ERROR, settings.errors),
+        (Fate.LIMIT, settings.limits),
+        (Fate.HANG, settings.hangs),
+        (Fate.DROPPED, settings.dropped),
+    )
+    return _drawn(shares, Fate.ANSWERED, settings.seed, content, attempt, "fate")
+
+
+def flaw_of(settings: RehearsalSettings, content: int) -> Flaw:
+    shares = (
+        (Flaw.MALFORMED, settings.malformed),
+        (Flaw.TRUNCATED, settings.truncated),
+        (Flaw.REFUSED, settings.refused),
+    )
+    return _drawn(shares, Flaw.NONE, settings.seed, content, "flaw")
+
+
+def _drawn(shares: Sequence[tuple[T, float]], otherwise: T, seed: int, *path: int | str) -> T:
+    if not any(share for _, share in shares):
+        return otherwise
+    drawn = Draws(derive(seed, *path)).random()
+    for what, share in shares:
+        drawn -= share
+        if drawn < 0:
+            return what
+    return otherwise
+
+
+def latency_of(settings: RehearsalSettings, content: int, attempt: int) -> float:
+    """Seconds until the answer."""
+    if not settings.latency_sigma or not settings.latency_seconds:
+        return settings.latency_seconds
+    draws = Draws(derive(settings.seed, content, attempt, "latency"))
+    normal = math.sqrt(-2 * math.log(1 - draws.random())) * math.cos(2 * math.pi * draws.random())
+    return settings.latency_seconds * math.exp(settings.latency_sigma * normal)
+
+
+def corrupt_reply(text: str, draws: Draws) -> str:
+    """JSON as models get it wrong: some of it can be mended, some cannot."""
+    way = draws.below(5)
+    if way == 0:
+        return f"Sure, here is my answer:\n```json\n{text}\n```\nLet me know if you need anything else!"
+    if way == 1:
+        return text.rstrip("}]")
+    if way == 2:
+        return text.replace('"', "'")
+    if way == 3:
+        return text[:-1] + "," + text[-1:]
+    return "I would rather say it in my own words: " + text.replace("{", "(").replace("}", ")").replace('"', "")

@@ -1,0 +1,1 @@
+"""Invents values that fit a JSON schema."""

@@ -1,0 +1,1 @@
+"""Interviews copies of agents, without changing the run."""

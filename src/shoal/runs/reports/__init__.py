@@ -1,0 +1,1 @@
+"""Reads what happened in a run: summaries, conversations, exports."""

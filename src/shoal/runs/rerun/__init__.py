@@ -1,0 +1,1 @@
+"""Runs a run again from its journal: explain, diff."""

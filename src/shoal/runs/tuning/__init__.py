@@ -1,0 +1,1 @@
+"""Measures how many calls or simulations at once are best."""

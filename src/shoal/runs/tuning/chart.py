@@ -1,0 +1,177 @@
+"""Measurements of how many at once as a picture: SVG that suits light and dark pages, and needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from math import ceil, floor, log2, log10
+
+from shoal.runs.tuning.knee import Knee, MeasuredLevel
+
+WIDTH, HEIGHT = 720, 520
+LEFT, RIGHT = 76, 690
+#: Top and bottom of the two panels.
+UPPER, LOWER = (116, 290), (338, 460)
+#: Failures are shaded: the more fail, the darker, from this to that.
+FAINT, DARK = 0.10, 0.45
+TICKS = 4
+_NARROW = 26
+
+STYLE = """
+  :root { color-scheme: light dark; }
+  .card { fill: #ffffff; stroke: #d8dee4; }
+  text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; fill: #57606a; }
+  .title { font-size: 17px; font-weight: 600; fill: #1f2328; }
+  .head { font-weight: 600; fill: #1f2328; paint-order: stroke; stroke: #ffffff; stroke-width: 6px; }
+  .grid { stroke: #d8dee4; stroke-width: 1; }
+  .axis { stroke: #8c959f; stroke-width: 1; }
+  .much { fill: none; stroke: #0969da; stroke-width: 2.5; }
+  .area { fill: #0969da; opacity: 0.10; }
+  .slow { fill: none; stroke: #9a6700; stroke-width: 2.5; }
+  .half { fill: none; stroke: #9a6700; stroke-width: 1.5; stroke-dasharray: 2 4; }
+  .dot-much { fill: #0969da; } .dot-slow { fill: #9a6700; }
+  .fails { fill: #cf222e; } .failing { fill: #a40e26; font-size: 12px; }
+  .knee { stroke: #1a7f37; stroke-width: 2; stroke-dasharray: 5 4; }
+  .pill { fill: #1a7f37; } .pill-text { fill: #ffffff; font-weight: 600; }
+  @media (prefers-color-scheme: dark) {
+    .card { fill: #161b22; stroke: #30363d; }
+    text { fill: #9da7b3; } .title, .head { fill: #e6edf3; } .head { stroke: #161b22; }
+    .grid { stroke: #2a3038; } .axis { stroke: #6e7681; }
+    .much { stroke: #58a6ff; } .area { fill: #58a6ff; opacity: 0.13; } .dot-much { fill: #58a6ff; }
+    .slow, .half { stroke: #e3b341; } .dot-slow { fill: #e3b341; }
+    .fails { fill: #f85149; } .failing { fill: #ff938a; }
+    .knee { stroke: #3fb950; } .pill { fill: #238636; } .pill-text { fill: #ffffff; }
+  }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """Where a level, and what was measured with it, is drawn."""
+
+    levels: Sequence[MeasuredLevel]
+    knee: Knee | None
+
+    def x(self, at_once: float) -> float:
+        low, high = log2(self.levels[0].at_once), log2(self.levels[-1].at_once)
+        inset = 18
+        return LEFT + inset + (log2(at_once) - low) / max(high - low, 1e-9) * (RIGHT - LEFT - 2 * inset)
+
+    def ticks(self) -> list[int]:
+        """Powers of two, and the knee; what would touch the knee's is left out."""
+        powers = [level.at_once for level in self.levels if level.at_once.bit_count() == 1]
+        if self.knee is None or self.knee.at_once in powers:
+            return powers
+        at = self.knee.at_once
+        return [*(power for power in powers if abs(self.x(power) - self.x(at)) > _NARROW), at]
+
+
+def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple[str, str, str]) -> str:
+    """The picture; empty where nothing was measured. Titles: of all of it, and of each of its panels."""
+    ordered = sorted(levels, key=lambda level: level.at_once)
+    if not ordered:
+        return ""
+    scales = _Scales(ordered, knee)
+    title, what, took = titles
+    much = _Panel(scales, UPPER, max(level.per_second for level in ordered))
+    slow = _Panel(scales, LOWER, max(level.p95 for level in ordered))
+    parts = [
+        f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="10"/>',
+        _text(LEFT - 50, 36, title, "title"),
+        *_failures(scales),
+        *_mark(scales),
+        *much.frame(what),
+        *slow.frame(f"{took}, for 95% of them and (dotted) for half"),
+        *much.line(lambda level: level.per_second, "much", area=True),
+        *slow.line(lambda level: level.p50, "half"),
+        *slow.line(lambda level: level.p95, "slow"),
+        *_axis(scales),
+    ]
+    body = "\n".join(parts)
+    label = escape(title, quote=True)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
+        f'role="img" aria-label="{label}">\n<style>{STYLE}</style>\n{body}\n</svg>\n'
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """One of the two, with an axis of its own from 0 to a round number."""
+
+    scales: _Scales
+    span: tuple[int, int]
+    most: float
+
+    def y(self, value: float) -> float:
+        top, bottom = self.span
+        return bottom - value / self._top() * (bottom - top)
+
+    def _step(self) -> float:
+        """1, 2 or 5 times a power of ten, so that a few lines do."""
+        rough = max(self.most, 1e-9) / TICKS
+        power = 10.0 ** floor(log10(rough))
+        return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+
+    def _top(self) -> float:
+        return self._step() * ceil(max(self.most, 1e-9) / self._step() - 1e-9)
+
+    def frame(self, title: str) -> Iterator[str]:
+        yield _text(LEFT - 50, self.span[0] - 14, title, "head")
+        for number in range(round(self._top() / self._step()) + 1):
+            value = number * self._step()
+            y = self.y(value)
+            yield f'<line class="{"grid" if number else "axis"}" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            yield _text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")
+
+    def line(self, of: Callable[[MeasuredLevel], float], style: str, *, area: bool = False) -> Iterator[str]:
+        points = [(self.scales.x(level.at_once), self.y(of(level))) for level in self.scales.levels]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        if area:
+            bottom = self.span[1]
+            yield f'<polygon class="area" points="{points[0][0]:.1f},{bottom} {path} {points[-1][0]:.1f},{bottom}"/>'
+        yield f'<polyline class="{style}" points="{path}"/>'
+        if style != "half":
+            yield from (f'<circle class="dot-{style}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points)
+
+
+def _failures(scales: _Scales) -> Iterator[str]:
+    """A band for each level at which something failed, half way to its neighbours."""
+    places = [scales.x(level.at_once) for level in scales.levels]
+    middles = [(one + other) / 2 for one, other in pairwise(places)]
+    for level, left, right in zip(scales.levels, [LEFT, *middles], [*middles, RIGHT], strict=True):
+        if level.failed:
+            shade = FAINT + (DARK - FAINT) * min(level.failed_share * 2, 1.0)
+            for top, bottom in (UPPER, LOWER):
+                yield (
+                    f'<rect class="fails" opacity="{shade:.2f}" x="{left:.1f}" y="{top}" '
+                    f'width="{right - left:.1f}" height="{bottom - top}"/>'
+                )
+            if right - left > 2 * _NARROW or level is scales.levels[-1]:
+                middle = min((left + right) / 2, RIGHT - _NARROW)
+                yield _text(middle, UPPER[1] - 8, f"{level.failed_share:.0%} fail", "failing", "middle")
+
+
+def _axis(scales: _Scales) -> Iterator[str]:
+    for at_once in scales.ticks():
+        yield _text(scales.x(at_once), LOWER[1] + 20, f"{at_once:,}", anchor="middle")
+    yield _text((LEFT + RIGHT) / 2, LOWER[1] + 42, "at once", anchor="middle")
+
+
+def _mark(scales: _Scales) -> Iterator[str]:
+    """The knee, over both panels."""
+    if scales.knee is None:
+        return
+    x, words = scales.x(scales.knee.at_once), f"{scales.knee.at_once:,} at once"
+    half = 4.2 * len(words) + 6
+    middle = min(max(x, LEFT + half), RIGHT - half)
+    yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{UPPER[0] - 48}" y2="{LOWER[1]}"/>'
+    yield f'<rect class="pill" x="{middle - half:.1f}" y="{UPPER[0] - 64}" width="{2 * half:.1f}" height="23" rx="11"/>'
+    yield _text(middle, UPPER[0] - 48, words, "pill-text", "middle")
+
+
+def _text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
+    named = f' class="{style}"' if style else ""
+    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'

@@ -1,0 +1,1 @@
+"""The parts of a scenario as users declare them."""

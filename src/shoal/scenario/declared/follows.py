@@ -1,0 +1,91 @@
+"""Who follows whom when the run starts, as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, get_args
+
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+
+from shoal.errors import ScenarioInvalid
+from shoal.scenario.declared.population import located
+from shoal.scenario.fields import DeclaredModel, Number, Text, Who
+from shoal.scenario.importers.edges import Edges, read_edges
+from shoal.scenario.validation.problems import Problem, expected, hint, one_of, refuse, wrong
+
+GraphKind = Literal["scale-free", "small-world", "homophilous", "none"]
+GRAPHS: tuple[str, ...] = get_args(GraphKind)
+
+
+class EdgeColumns(DeclaredModel):
+    """Which columns of a file of edges say who follows whom."""
+
+    source: Text = Field(alias="from", description="The column with who follows.")
+    target: Text = Field(alias="to", description="The column with whom they follow.")
+
+
+class FollowSettings(DeclaredModel):
+    """How the follow graph is made."""
+
+    graph: GraphKind = Field(
+        default="scale-free", description="scale-free, small-world, homophilous or none; none where there is a file."
+    )
+    mean_degree: Annotated[Number, Field(ge=0, le=10_000)] = Field(
+        default=8.0, description="How many others a person follows on average."
+    )
+    rewire: Annotated[Number, Field(ge=0, le=1)] = Field(
+        default=0.1, description="small-world: share of links that go to anybody instead of a neighbour."
+    )
+    homophily: Annotated[Number, Field(ge=0, le=1)] = Field(
+        default=0.8, description="homophilous: share of links that go to people of similar stance."
+    )
+    edges: tuple[tuple[Who, Who], ...] = Field(
+        default=(), description="[follower, followed] by name or number, in addition to the graph."
+    )
+    file: Text | None = Field(
+        default=None, description="Edges in a file, CSV, TSV, text, JSONL or GraphML, in addition to the graph."
+    )
+    columns: EdgeColumns | None = Field(
+        default=None, description="The file's columns; default: those with usual names, else the first two."
+    )
+    by: Text | None = Field(
+        default=None, description="Trait in which the file's ends are found; default: names, usernames, numbers."
+    )
+
+    _from_file: Edges | None = PrivateAttr(default=None)
+
+    @field_validator("file")
+    @classmethod
+    def _located(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else located(value, info)
+
+    @model_validator(mode="after")
+    def _read(self) -> FollowSettings:
+        if self.file is None:
+            return self
+        columns = None if self.columns is None else (self.columns.source, self.columns.target)
+        try:
+            self._from_file = read_edges(Path(self.file), columns)
+        except ScenarioInvalid as error:
+            raise refuse(*(Problem(("file",), text) for text in error.problems)) from error
+        return self
+
+    @property
+    def from_file(self) -> Edges | None:
+        return self._from_file
+
+
+def _settings(value: object) -> object:
+    if isinstance(value, str):
+        if value not in GRAPHS:
+            raise wrong(f"unknown graph {value!r}, expected {one_of(GRAPHS)}{hint(value, GRAPHS)}")
+        return {"graph": value}
+    if not isinstance(value, (Mapping, FollowSettings)):
+        raise wrong(expected(f"{one_of(GRAPHS)}, or a mapping of settings", value))
+    if isinstance(value, Mapping) and value.get("file") is not None and "graph" not in value:
+        return {**value, "graph": "none"}
+    return value
+
+
+Follows = Annotated[FollowSettings, BeforeValidator(_settings)]

@@ -1,0 +1,1 @@
+"""Reads a directory that MiroFish prepared."""

@@ -1,0 +1,1 @@
+"""Draws people and their follow graph from what a scenario declares."""

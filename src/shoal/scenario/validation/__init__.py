@@ -1,0 +1,1 @@
+"""Checks a scenario and says what is wrong with it."""

@@ -1,0 +1,1 @@
+"""Learns what a provider allows: calls in flight, requests and tokens per minute."""

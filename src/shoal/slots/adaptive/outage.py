@@ -1,0 +1,61 @@
+"""Whether anybody answers at all. When nobody does, one call at a time finds out when that is over."""
+
+from __future__ import annotations
+
+import math
+
+from shoal.slots.adaptive.evidence import Sent
+
+#: Failures in a row, of any kind but a refusal, that make an outage: at one failure in twenty, one in three million.
+FAILURES = 5
+#: Seconds between two tries: the first, and the longest.
+FIRST_SECONDS, LONGEST_SECONDS = 0.25, 3.0
+
+
+class OutageDetector:
+    def __init__(self) -> None:
+        self.since = math.inf
+        self._in_a_row = 0
+        self._pause_seconds = FIRST_SECONDS
+        self._next_at = 0.0
+        self._try: Sent | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self.since < math.inf
+
+    def wait(self, now: float) -> float:
+        if not self.is_on:
+            return 0.0
+        return math.inf if self._try is not None else max(self._next_at - now, 0.0)
+
+    def begin(self, sent: Sent) -> None:
+        if self.is_on:
+            self._try = sent
+
+    def failed(self, sent: Sent, now: float, retry_after: float | None) -> None:
+        self._in_a_row += 1
+        if self.is_on and sent is self._try:
+            self._try = None
+            self._pause_seconds = min(self._pause_seconds * 2, LONGEST_SECONDS)
+            self._next_at = now + max(self._pause_seconds, min(retry_after or 0.0, LONGEST_SECONDS))
+        elif not self.is_on and self._in_a_row >= FAILURES:
+            self.since = now
+            self._try = None
+            self._pause_seconds = FIRST_SECONDS
+            self._next_at = now + FIRST_SECONDS
+
+    def gone(self, sent: Sent) -> None:
+        """Ended without telling whether anybody is there."""
+        if sent is self._try:
+            self._try = None
+
+    def heard(self, sent: Sent) -> bool:
+        """The server said something sensible. Whether that ends an outage: it may be its last word from before."""
+        self._in_a_row = 0
+        is_over = self.is_on and sent.at >= self.since
+        if is_over:
+            self.since = math.inf
+            self._try = None
+        self.gone(sent)
+        return is_over

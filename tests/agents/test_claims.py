@@ -1,0 +1,89 @@
+"""Propositions: a claim is scored 0 to 9 by a record, with the reason."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from shoal.agents.claims import MAX_LINE_CHARS, Proposition, Score, TranscriptExcerpt
+from shoal.agents.interview import Approach, Unanswered, Unfit
+from shoal.errors import QueryFailed
+from shoal.models.base import Answer
+from tests.models.fakes import Scripted
+
+APPROACH = Approach("openai/gpt-4.1")
+CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
+
+
+def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
+    question = CLAIM.question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, "claim/2/0/0", 3)
+    text = question.messages[-1].content
+    places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
+    assert places == sorted(places)
+    assert question.schema is not None
+    assert list(question.schema["properties"]) == ["reason", "score"]
+    assert question.schema["properties"]["score"] == {"type": "integer", "minimum": 0, "maximum": 9}
+    assert (question.key, question.iteration) == ("claim/2/0/0/0", 3)
+
+
+def test_claims_about_the_same_record_begin_alike() -> None:
+    record = TranscriptExcerpt.bounded(f"Round {round}: something" for round in range(20))
+    one, other = (
+        Proposition(claim, "world", "twitter").question(record, APPROACH, "k") for claim in ("One.", "Other.")
+    )
+    text, start = one.messages[-1].content, one.messages[-1].content.index("One.")
+    assert other.messages[-1].content.startswith(text[:start])
+    assert start > len(record.text())
+
+
+def test_a_world_is_called_one() -> None:
+    text = (
+        Proposition("It was calm.", "world", "twitter")
+        .question(TranscriptExcerpt(()), APPROACH, "k")
+        .messages[-1]
+        .content
+    )
+    assert "the world twitter" in text
+    assert "(nothing happened)" in text
+    assert "was told to be" not in text
+
+
+def test_a_long_record_keeps_its_beginning_and_its_end() -> None:
+    record = TranscriptExcerpt.bounded((f"line {n}" for n in range(100)), first=2, last=3)
+    assert record.lines == ("line 0", "line 1", "(… 95 lines left out …)", "line 97", "line 98", "line 99")
+    assert record.left_out == 95
+
+
+def test_a_short_record_is_kept_whole() -> None:
+    record = TranscriptExcerpt.bounded([f"line {n}" for n in range(5)], first=2, last=3)
+    assert (len(record.lines), record.left_out) == (5, 0)
+
+
+def test_no_record_is_longer_than_its_bounds() -> None:
+    record = TranscriptExcerpt.bounded(["x" * 10_000] * 1_000, first=10, last=10)
+    assert len(record.text()) < 20 * (MAX_LINE_CHARS + 1) + 100
+
+
+def test_a_score_comes_with_its_reason() -> None:
+    assert Proposition.read(Answer('{"reason": "round 2 says so", "score": 8}')) == Score(8, "round 2 says so")
+
+
+@pytest.mark.parametrize("score", ["10", "-1", "4.5", '"high"', "null"])
+def test_what_is_no_score_from_0_to_9_is_none(score: str) -> None:
+    with pytest.raises(Unfit):
+        Proposition.read(Answer(f'{{"reason": "x", "score": {score}}}'))
+
+
+def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
+    good, bad = Answer('{"reason": "x", "score": 3}'), Answer("three")
+    question = CLAIM.question(TranscriptExcerpt(("a",)), APPROACH, "k")
+    assert asyncio.run(CLAIM.scored(Scripted(bad, good), question)) == Score(3, "x")
+    with pytest.raises(Unanswered):
+        asyncio.run(CLAIM.scored(Scripted(bad, bad), question))
+
+
+@pytest.mark.parametrize("claim", ["", "  ", "x" * 3_000])
+def test_what_is_no_claim_is_refused(claim: str) -> None:
+    with pytest.raises(QueryFailed, match="claim"):
+        Proposition(claim, "world", "twitter")

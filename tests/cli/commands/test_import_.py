@@ -1,0 +1,129 @@
+"""Bringing what one has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import call
+from tests.scenario.importers import prepared
+
+PEOPLE = "full_name,age,hobbies,pay\nAda,36,tea;rain,10\nBen,,,\nAda,41,rain,20\n"
+
+
+@pytest.fixture
+def people(folder: Path) -> Path:
+    path = folder / "people.csv"
+    path.write_text(PEOPLE)
+    return path
+
+
+def test_import_shows_what_was_understood_and_writes_a_scenario_that_runs(people: Path) -> None:
+    result = call("import", "people.csv")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("CSV of people: 3 people\n")
+    table = [line.split() for line in result.stdout.splitlines()[2:7]]
+    assert table == [
+        ["field", "found", "use", "becomes"],
+        ["full_name", "3", "used", "name"],
+        ["age", "2", "used", "age"],
+        ["hobbies", "2", "used", "interests"],
+        ["pay", "2", "kept", "trait,", "for", "example", "10"],
+    ]
+    assert "note: names that somebody else has already: 1; they became 'Ada 2'" in result.stdout
+    assert result.stdout.endswith("wrote scenario.yaml; run it with: shoal run scenario.yaml\n")
+    assert call("validate", "scenario.yaml").stdout.startswith("ok: 3 people")
+    assert call("run", "scenario.yaml", "--rounds", "2", "--quiet").exit_code == 0
+
+
+def test_the_scenario_speaks_of_the_file_from_where_it_is_written(people: Path, folder: Path) -> None:
+    assert call("import", "people.csv", "--out", "studies/tea.yaml").exit_code == 0
+    assert "file: ../people.csv" in (folder / "studies" / "tea.yaml").read_text()
+    assert call("validate", "studies/tea.yaml").exit_code == 0
+
+
+def test_import_does_not_write_over_a_scenario_unless_told_to(people: Path, folder: Path) -> None:
+    (folder / "scenario.yaml").write_text("mine")
+    refused = call("import", "people.csv")
+    assert refused.exit_code == 3
+    assert "--force" in refused.stderr
+    assert (folder / "scenario.yaml").read_text() == "mine"
+    assert call("import", "people.csv", "--force").exit_code == 0
+    assert "people.csv" in (folder / "scenario.yaml").read_text()
+
+
+def test_a_dry_run_writes_nothing(people: Path, folder: Path) -> None:
+    result = call("import", "people.csv", "--dry-run")
+    assert "wrote" not in result.stdout
+    assert not (folder / "scenario.yaml").exists()
+
+
+def test_columns_can_be_mapped(people: Path, folder: Path) -> None:
+    assert call("import", "people.csv", "--map", "profession=hobbies", "--map", "name=full_name").exit_code == 0
+    assert "profession: hobbies" in (folder / "scenario.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("map", "problem"),
+    [
+        ("profession", "expected FIELD=COLUMN"),
+        ("nmae=full_name", "did you mean 'name'?"),
+        ("name=fullname", "did you mean 'full_name'?"),
+    ],
+)
+def test_a_wrong_mapping_is_answered_and_nothing_written(people: Path, folder: Path, map: str, problem: str) -> None:
+    result = call("import", "people.csv", "--map", map)
+    assert result.exit_code == 2
+    assert problem in result.stderr
+    assert not (folder / "scenario.yaml").exists()
+
+
+def test_a_follow_graph_comes_along(people: Path, folder: Path) -> None:
+    (folder / "edges.csv").write_text("from,to,since\nAda,Ben,1\nAda,Ben,2\n")
+    result = call("import", "people.csv", "--follows", "edges.csv")
+    assert "who follows whom: 1 edges" in result.stdout
+    assert "edges that stand twice: 1, left out (edges.csv:3)" in result.stdout
+    assert "since" in result.stdout
+    assert "file: edges.csv" in (folder / "scenario.yaml").read_text()
+
+
+def test_import_answers_in_json_for_scripts(people: Path) -> None:
+    answer = json.loads(call("import", "people.csv", "--json").stdout)
+    assert (answer["kind"], answer["people"], answer["written"]) == ("CSV of people", 3, "scenario.yaml")
+    assert [field["field"] for field in answer["fields"]] == ["full_name", "age", "hobbies", "pay"]
+    assert answer["scenario"]["population"][0]["file"].endswith("people.csv")
+    assert len(answer["notes"]) == 1
+
+
+def test_specifications_and_fragments_come_along(folder: Path) -> None:
+    (folder / "agents").mkdir()
+    (folder / "agents" / "Ada.agent.json").write_text('{"type": "TinyPerson", "persona": {"name": "Ada"}}')
+    (folder / "shy.json").write_text('{"type": "Fragment", "persona": {"style": "Shy."}}')
+    result = call("import", "agents", "--fragment", "shy.json")
+    assert result.exit_code == 0
+    assert "persona.style" in result.stdout
+    assert call("validate", "scenario.yaml").stdout.startswith("ok: 1 person")
+
+
+def test_a_prepared_mirofish_directory_becomes_a_scenario(folder: Path) -> None:
+    prepared.write(folder / "sim")
+    result = call("import", "sim", "--out", "bridge.yaml")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("MiroFish")
+    assert call("validate", "bridge.yaml").stdout.startswith(f"ok: {len(prepared.PEOPLE)} people")
+
+
+def test_bad_cells_are_told_and_nothing_is_written(folder: Path) -> None:
+    (folder / "bad.csv").write_text("name,age\nA,x\nB,y\n")
+    result = call("import", "bad.csv")
+    assert result.exit_code == 2
+    assert "bad.csv:3: column 'age': expected a whole number, found 'y'" in result.stderr
+    assert not (folder / "scenario.yaml").exists()
+
+
+def test_a_path_that_leads_nowhere_is_answered_with_the_nearest(people: Path) -> None:
+    result = call("import", "peple.csv")
+    assert result.exit_code == 2
+    assert "did you mean 'people.csv'?" in result.stderr

@@ -1,0 +1,212 @@
+"""Saying what a run will take, and asking whether that is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.cli.commands.plan import is_confirmed
+from shoal.rehearsal.server import start
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.runs.planning.plan import Expected, Plan
+from tests.cli.terminal import COMMAND, call, environment, last_object, shoal
+
+MODEL = ("--model", "openai/gpt-4.1-mini")
+#: More than 2,000 calls: everybody in the room has a turn in every round.
+MANY = """\
+name: many
+rounds: 30
+population: {count: 70}
+worlds: {hall: {kind: room, turns: parallel}}
+mind: {kind: language, model: some/model, base_url: "http://127.0.0.1:9/v1"}
+"""
+
+
+@pytest.fixture
+def folder(folder: Path) -> Path:
+    (folder / "many.yaml").write_text(MANY)
+    return folder
+
+
+def planned(*args: str) -> dict[str, Any]:
+    result = call("plan", "small.yaml", *args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def on_a_terminal(*args: str, typed: str, cwd: Path) -> tuple[int, str]:
+    """The command with somebody at the keyboard; its exit code, and what the terminal showed."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, *args], cwd=cwd, env=environment(TERM="dumb"), stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs
+    )
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    shown = b""
+    try:
+        while part := os.read(ours, 4096):
+            shown += part
+    except OSError:
+        # How the end of a terminal shows on Linux.
+        pass
+    finally:
+        os.close(ours)
+    return process.wait(timeout=60), shown.decode()
+
+
+# The command
+
+
+def test_a_plan_names_worlds_models_and_totals(folder: Path) -> None:
+    result = call("plan", "small.yaml", *MODEL)
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    rows = [line.split() for line in lines if line.startswith(("twitter", "reddit", "total"))]
+    assert [row[0] for row in rows] == ["reddit", "twitter", "total"]
+    calls = [int(row[-4].replace(",", "")) for row in rows]
+    assert calls[0] + calls[1] == calls[2] > 0
+    assert all(row[-1].startswith("$") for row in rows)
+    assert "time" in result.stdout
+
+
+def test_a_plan_as_json_holds_the_same(folder: Path) -> None:
+    found = planned(*MODEL, "--latency", "2")
+    assert found["calls"] == sum(each["calls"] for each in found["expected"])
+    assert found["cost"] == pytest.approx(sum(each["cost"] for each in found["expected"]))
+    assert (found["seconds_per_call"], found["followed"], found["people"]) == (2.0, 20, 20)
+
+
+def test_changes_of_the_scenario_are_planned(folder: Path) -> None:
+    usual, longer = planned(*MODEL), planned(*MODEL, "--rounds", "10", "--set", "population.count=40")
+    assert longer["people"] == 40
+    assert longer["calls"] > 2 * usual["calls"]
+
+
+def test_without_a_model_it_costs_nothing_and_that_is_said(folder: Path) -> None:
+    assert "costs nothing" in call("plan", "small.yaml").stdout
+    assert planned()["calls"] == 0
+
+
+def test_of_a_mind_of_ones_own_nothing_is_claimed(folder: Path) -> None:
+    result = call("plan", "small.yaml", "--set", "mind=tests.contracts.own:Thrifty")
+    assert "your own" in result.stdout
+    assert "nothing" not in result.stdout
+
+
+def test_an_unknown_price_is_said_with_how_to_give_it(folder: Path) -> None:
+    unknown = call("plan", "small.yaml", "--model", "vllm/mine")
+    assert "unknown" in unknown.stdout
+    assert "--set mind.price=" in unknown.stdout
+    known = call("plan", "small.yaml", "--model", "vllm/mine", "--set", "mind.price={input: 0.4, output: 1.6}")
+    assert "unknown" not in known.stdout
+
+
+def test_of_conversations_the_most_and_the_least_are_said(folder: Path) -> None:
+    """Ten pairs take four turns each, or only one; and then both say how it went."""
+    talking = ["--set", "worlds={talk: {kind: dialogue, turns: 4}}", "--set", "events=[]"]
+    result = call("plan", "small.yaml", *MODEL, *talking)
+    assert "up to 60" in result.stdout, result.stderr
+    assert "it would be 30 calls" in result.stdout
+    found = planned(*MODEL, *talking)
+    assert (found["calls"], found["least_calls"], found["may_end_early"]) == (60, 30, True)
+
+
+def test_embeddings_are_said_and_counted_by_themselves(folder: Path) -> None:
+    embedding = "mind.memory={embeddings: openai/text-embedding-3-small, recent_tokens: 50, episodes_shown: 1}"
+    result = call("plan", "small.yaml", *MODEL, "--set", embedding)
+    assert "of the calls texts are embedded" in result.stdout, result.stderr
+    assert "text-embedding-3-small" in result.stdout
+
+
+def test_a_budget_that_will_not_do_is_warned_of(folder: Path) -> None:
+    result = call("plan", "small.yaml", *MODEL, "--set", "budget.max_calls=3")
+    assert "max_calls is 3" in result.stdout
+
+
+def test_a_plan_needs_no_key_and_makes_no_run(folder: Path) -> None:
+    result = shoal("plan", "small.yaml", *MODEL, cwd=folder, OPENAI_API_KEY="")
+    assert result.returncode == 0, result.stderr
+    assert not (folder / "runs").exists()
+
+
+# Being asked first
+
+
+def of(calls: int, cost: float | None) -> Plan:
+    row = Expected("hall", "m", calls, 0, 0, 10, 0, 10, cost, cost, calls)
+    return Plan("x", 1, 1, 1, (row,), 1.0, 1.0, 1)
+
+
+def test_where_nobody_is_there_to_answer_nobody_is_asked() -> None:
+    assert is_confirmed(of(1_000_000, 5000.0))
+
+
+def test_whoever_says_no_pays_nothing(folder: Path) -> None:
+    code, shown = on_a_terminal("run", "many.yaml", typed="n\n", cwd=folder)
+    assert code == 3
+    assert "2,240 calls" in shown
+    assert "nothing was spent" in shown
+    assert not (folder / "runs").exists()
+
+
+def test_an_answer_is_not_guessed(folder: Path) -> None:
+    code, _ = on_a_terminal("run", "many.yaml", typed="\n", cwd=folder)
+    assert code == 3
+
+
+async def test_a_small_run_does_not_ask_and_yes_answers_for_a_large_one(folder: Path) -> None:
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json"]
+        small = await asyncio.to_thread(
+            on_a_terminal, "run", "many.yaml", "--rounds", "2", *at, typed="n\n", cwd=folder
+        )
+        large = await asyncio.to_thread(on_a_terminal, "run", "many.yaml", "--yes", *at, typed="n\n", cwd=folder)
+    assert (small[0], large[0]) == (0, 0)
+    assert "Go on?" not in small[1] + large[1]
+
+
+async def test_a_script_runs_without_being_asked(folder: Path) -> None:
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache"]
+        result = await asyncio.to_thread(shoal, "run", "many.yaml", *at, "--json", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    assert last_object(result.stdout)["calls"] > 2000
+
+
+async def test_going_on_is_asked_about_for_what_is_left(folder: Path) -> None:
+    """Whoever says no has changed nothing; whoever says so in advance is not asked."""
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
+        await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
+        before = (folder / "runs" / "a" / "journal.jsonl").read_bytes()
+        longer = ["resume", "runs/a", "--rounds", "40", "--no-cache"]
+        code, shown = await asyncio.to_thread(on_a_terminal, *longer, typed="n\n", cwd=folder)
+        assert code == 3
+        assert f"The rest of this run will take about {38 * 70 + 3 * 70:,} calls" in shown
+        assert (folder / "runs" / "a" / "journal.jsonl").read_bytes() == before
+        limited = [*longer, "--yes", "--max-calls", "150"]
+        _, shown = await asyncio.to_thread(on_a_terminal, *limited, typed="n\n", cwd=folder)
+    assert "Go on?" not in shown
+    assert server.stats.answered.total() == 150
+
+
+async def test_a_fork_is_asked_about_for_what_it_does_not_share(folder: Path) -> None:
+    """One that is only longer shares all that its parent has."""
+    async with start(RehearsalSettings()) as server:
+        at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
+        await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
+    branch = ["fork", "runs/a", "--at", "1", "--set", "rounds=40"]
+    longer = await asyncio.to_thread(on_a_terminal, *branch, typed="n\n", cwd=folder)
+    other = await asyncio.to_thread(on_a_terminal, *branch, "--set", "mind.temperature=0.1", typed="n\n", cwd=folder)
+    assert (longer[0], other[0]) == (3, 3)
+    assert f"will take about {38 * 70 + 3 * 70:,} calls" in longer[1]
+    assert f"will take about {40 * 70 + 3 * 70:,} calls" in other[1]
+    assert [path.name for path in (folder / "runs").iterdir()] == ["a"]

@@ -1,0 +1,160 @@
+"""What is seen of a run while it runs."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from shoal.cli.views.progress import Board, PlainLines, duration, milliseconds
+from shoal.cli.views.summary import sparkline
+from shoal.engine.metrics import Latencies, Step
+from shoal.engine.record import RoundRecord, Tally
+from shoal.worlds.clock import Clock, TimeSettings
+from tests.cli.terminal import COMMAND, environment, shoal
+
+
+def record(round: int, world: str = "twitter") -> RoundRecord:
+    tally = Tally(acting=10, actions=12, kinds=Counter(LIKE_POST=12), rejected=1)
+    return RoundRecord(world, round, b"", {}, "", float(round), tally)
+
+
+class Lines:
+    """A board on a clock that is set by hand, and what was written about it."""
+
+    def __init__(self, rounds: int, known: int = 0) -> None:
+        self.time = 0.0
+        self.written: list[str] = []
+        board = Board(rounds, {"twitter": known}, Clock(TimeSettings()), now=lambda: self.time)
+        self.plain = PlainLines(self.written.append, board, "running")
+
+    def pass_rounds(self, first: int, last: int, seconds_each: float) -> None:
+        for round in range(first, last + 1):
+            self.time += seconds_each
+            self.plain.watch(record(round))
+
+
+def test_a_fast_run_writes_one_line_for_each_world() -> None:
+    lines = Lines(rounds=100)
+    lines.pass_rounds(1, 100, seconds_each=0.001)
+    assert len(lines.written) == 1
+    assert lines.written[0].startswith("twitter: round 100/100  day 5, 11:00  10 acting  1,200 actions  done")
+
+
+def test_a_longer_run_writes_a_line_for_each_tenth() -> None:
+    lines = Lines(rounds=100)
+    lines.pass_rounds(1, 100, seconds_each=0.5)
+    assert len(lines.written) == 10
+    assert "20 agent-steps/s  0:45 left" in lines.written[0]
+
+
+def test_a_very_long_run_writes_a_line_a_minute() -> None:
+    lines = Lines(rounds=10_000)
+    lines.pass_rounds(1, 30, seconds_each=20)
+    assert len(lines.written) == 10
+
+
+def test_a_run_that_catches_up_says_so_and_promises_nothing() -> None:
+    lines = Lines(rounds=100, known=50)
+    lines.pass_rounds(1, 20, seconds_each=0.5)
+    assert "catching up from the journal to round 50" in lines.written[0]
+    assert "left" not in lines.written[0]
+
+
+def test_the_time_left_is_that_of_the_rounds_after_catching_up() -> None:
+    lines = Lines(rounds=100, known=50)
+    lines.pass_rounds(1, 50, seconds_each=0.001)
+    lines.pass_rounds(51, 61, seconds_each=2)
+    assert "round 61/100" in lines.written[-1]
+    assert "1:18 left" in lines.written[-1]
+
+
+def test_how_long_decisions_take_is_said_where_somebody_was_asked() -> None:
+    lines = Lines(rounds=1)
+    latencies = Latencies()
+    for _ in range(8):
+        latencies.add(0.1)
+    timed = replace(record(1), step=Step("parallel", 0.102, 0.8, latencies))
+    lines.plain.watch(timed)
+    assert "speedup" not in lines.written[-1]
+    lines.plain.watch(replace(timed, tally=Tally(acting=8, actions=8, calls=8)))
+    assert "speedup 7.8  p50 100 ms  p99 100 ms" in lines.written[-1]
+
+
+def test_rounds_that_are_only_repeated_are_not_measured() -> None:
+    lines = Lines(rounds=3, known=2)
+    asked = Tally(acting=8, actions=8, calls=8)
+    for round, seconds in ((1, 0.001), (2, 0.001), (3, 0.1)):
+        latencies = Latencies()
+        latencies.add(seconds)
+        lines.plain.watch(replace(record(round), tally=asked, step=Step("sequential", 0.2, seconds, latencies)))
+    assert "speedup 0.5  p50 100 ms" in lines.written[-1]
+
+
+def test_a_world_that_came_to_its_end_is_done() -> None:
+    lines = Lines(rounds=100)
+    lines.plain.watch(replace(record(4), last=True))
+    assert lines.written[-1].endswith("round 4/100  day 1, 11:00  10 acting  12 actions  done  1 rejected\n")
+
+
+@pytest.mark.parametrize(("ms", "words"), [(0.0412, "0.041 ms"), (12.4, "12 ms"), (999, "999 ms"), (2345, "2.3 s")])
+def test_a_time_is_said_in_few_digits(ms: float, words: str) -> None:
+    assert milliseconds(ms) == words
+
+
+def test_a_duration_is_read_at_a_glance() -> None:
+    assert [duration(seconds) for seconds in (0.4, 75, 11_100)] == ["0:00", "1:15", "3:05:00"]
+
+
+def test_a_sparkline_fits_its_room_and_shows_that_little_is_not_nothing() -> None:
+    assert sparkline([0, 1, 50, 100], 10) == " ▁▄█"
+    assert len(sparkline(range(1000), 40)) == 40
+
+
+@pytest.mark.parametrize("command", [["run", "slow.yaml"], ["run", "slow.yaml", "--json"], ["list"]])
+def test_without_a_terminal_there_are_no_control_characters(folder: Path, command: list[str]) -> None:
+    result = shoal(*command, cwd=folder, FORCE_COLOR="", TERM="xterm-256color")
+    assert result.returncode == 0
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", result.stdout + result.stderr)
+
+
+def in_a_terminal(*args: str, cwd: Path, **env: str) -> str:
+    """Everything that a person's terminal receives."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, *args], cwd=cwd, env=environment(TERM="xterm-256color", COLUMNS="100", **env),
+        stdin=theirs, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    received = bytearray()
+    try:
+        while part := os.read(ours, 65536):
+            received += part
+    except OSError:
+        pass  # this is how Linux says that the other end was closed
+    finally:
+        os.close(ours)
+    assert process.wait() == 0
+    return received.decode()
+
+
+def test_on_a_terminal_all_worlds_are_drawn_live(folder: Path) -> None:
+    seen = in_a_terminal("run", "slow.yaml", "--set", "rounds=15", cwd=folder)
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+    assert re.search(r"twitter  ━+─+  round \d+/15  day 1, \d\d:\d\d", text)
+    assert re.search(r"reddit   ━*─+  round \d+/15", text)
+    assert "acting" in text
+    assert "small-1  completed" in text
+    hidden, shown = seen.rfind("\x1b[?25l"), seen.rfind("\x1b[?25h")
+    assert 0 <= hidden < shown, "the cursor is there again at the end"
+
+
+def test_no_color_is_honoured(folder: Path) -> None:
+    seen = in_a_terminal("run", "small.yaml", cwd=folder, NO_COLOR="1")
+    assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", seen)

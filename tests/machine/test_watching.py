@@ -1,0 +1,46 @@
+"""Watching the machine while a run goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from shoal.machine.pressure import Pressure, Throttle, watch_machine
+from shoal.machine.sampling import Sampler
+from tests.slots.trees import GIB, computer, meminfo, tree
+
+
+async def test_what_the_machine_says_is_told_again_and_again(tmp_path: Path) -> None:
+    root, now = tree(tmp_path, computer()), [0.0]
+    verdicts: list[Throttle] = []
+
+    async def sleep(seconds: float) -> None:
+        now[0] += seconds
+        if now[0] == 5:
+            tree(root, {"proc/meminfo": meminfo(10 * GIB, GIB)})
+        if now[0] == 20:
+            raise asyncio.CancelledError
+
+    sampler = Sampler(root, lambda: now[0])
+    with pytest.raises(asyncio.CancelledError):
+        await watch_machine(verdicts.append, lambda at: 0.5 if at >= 10 else None, sampler, sleep=sleep)
+    assert len(verdicts) == 19
+    assert [each.kind for verdict in verdicts for each in verdict.began] == [Pressure.MEMORY, Pressure.FAILURES]
+    assert verdicts[6].began
+    assert verdicts[-1].factor < 1
+
+
+async def test_the_real_machine_can_be_watched() -> None:
+    verdicts: list[Throttle] = []
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(5):
+            await watch_machine(lambda verdict: _end_after(verdicts, verdict), lambda at: None, every_seconds=0)
+    assert len(verdicts) == 3
+
+
+def _end_after(verdicts: list[Throttle], verdict: Throttle) -> None:
+    verdicts.append(verdict)
+    if len(verdicts) == 3:
+        raise TimeoutError

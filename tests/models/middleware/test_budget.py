@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.errors import BudgetReached, RunRefused, Stopped
+from shoal.models.base import Answer, FailureKind, Message, ModelFailed, Question, Usage
+from shoal.models.costs import Price, Spending
+from shoal.models.middleware.budget import Budget, Budgeted, Estimate
+from tests.models.fakes import MODEL, Scripted, failed, question
+
+PRICE = Price(input=1.0, output=4.0, cached=0.25)
+
+
+class Frugal:
+    """Uses a share of what it may, after letting others begin."""
+
+    def __init__(self, share: float = 1.0) -> None:
+        self._share = share
+        self.at_once = 0
+        self.most_at_once = 0
+        self.done = 0
+
+    async def answer(self, question: Question) -> Answer:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        self.at_once -= 1
+        self.done += 1
+        return Answer("yes", Usage(10, int((question.max_tokens or 0) * self._share)))
+
+
+async def ask_many(budget: Budget, inner: Frugal, count: int) -> tuple[list[object], Spending]:
+    spending = Spending({MODEL: PRICE})
+    model = Budgeted(inner, budget, spending)
+    asked = (model.answer(question(number, max_tokens=100)) for number in range(count))
+    return await asyncio.gather(*asked, return_exceptions=True), spending
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 300])
+async def test_calls_at_once_do_not_overshoot_the_number_of_calls(at_once: int) -> None:
+    inner = Frugal()
+    ends, spending = await ask_many(Budget(max_calls=5), inner, at_once)
+    assert inner.done == spending.calls == min(5, at_once)
+    assert sum(isinstance(end, BudgetReached) for end in ends) == at_once - inner.done
+
+
+@given(limit=st.integers(0, 5000), share=st.floats(0, 1), count=st.integers(1, 60))
+def test_calls_at_once_overshoot_neither_tokens_nor_cost(limit: int, share: float, count: int) -> None:
+    _, spending = asyncio.run(ask_many(Budget(max_tokens=limit), Frugal(share), count))
+    assert spending.total.tokens <= limit
+    dollars = limit * 4 / 1_000_000
+    _, spending = asyncio.run(ask_many(Budget(max_cost=dollars), Frugal(share), count))
+    assert spending.cost is not None
+    assert spending.cost <= dollars
+
+
+async def test_what_was_set_aside_and_not_used_serves_others() -> None:
+    inner = Frugal(share=0.01)
+    _, spending = await ask_many(Budget(max_tokens=1000), inner, 60)
+    # Each call might take 100 of output and takes 1: far more fit than 1000 / 100.
+    assert spending.calls > 40
+    assert inner.most_at_once < 10
+
+
+async def test_the_budget_is_reached_only_when_no_call_is_under_way() -> None:
+    under_way = []
+    inner = Frugal()
+    model = Budgeted(inner, Budget(max_calls=3), Spending({}))
+
+    async def ask(number: int) -> None:
+        try:
+            await model.answer(question(number))
+        except BudgetReached:
+            under_way.append(inner.at_once)
+
+    await asyncio.gather(*map(ask, range(10)))
+    assert under_way == [0] * 7
+
+
+async def test_reaching_it_says_what_is_spent_and_how_to_go_on() -> None:
+    ends, _ = await ask_many(Budget(max_cost=0.0005), Frugal(), 10)
+    reached = next(end for end in ends if isinstance(end, BudgetReached))
+    assert isinstance(reached, Stopped)
+    assert reached.setting == "max_cost"
+    assert "of max_cost $0.0005 is spent" in str(reached)
+    assert "`shoal resume` the run with a larger --max-cost" in str(reached)
+
+
+async def test_what_a_failed_call_set_aside_is_free_again() -> None:
+    spending = Spending({MODEL: PRICE})
+    model = Budgeted(Scripted(failed(FailureKind.FATAL), Answer("yes", Usage(5, 5))), Budget(max_calls=1), spending)
+    with pytest.raises(ModelFailed):
+        await model.answer(question())
+    assert (await model.answer(question())).text == "yes"
+    assert spending.calls == 1
+
+
+async def test_somebody_who_stops_waiting_holds_up_nobody() -> None:
+    gate = asyncio.Event()
+    model = Budgeted(Scripted(Answer("yes", Usage(1, 1)), gate=gate), Budget(max_tokens=400), Spending({}))
+    asked = [asyncio.create_task(model.answer(question(n, max_tokens=300))) for n in range(3)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    asked[1].cancel()
+    gate.set()
+    assert (await asked[2]).text == "yes"
+
+
+def test_a_limit_in_dollars_needs_prices() -> None:
+    with pytest.raises(RunRefused, match="the price of town/llama is not known") as refused:
+        Budget(max_cost=1).check({MODEL: PRICE, "town/llama": None})
+    assert "limit max_tokens instead" in str(refused.value)
+    Budget(max_tokens=1).check({"town/llama": None})
+
+
+# estimates
+
+
+def test_the_first_estimate_is_on_the_safe_side_in_every_alphabet() -> None:
+    english, chinese = "The rumour spreads quickly. " * 100, "谣言传播得很快。" * 100
+    for text, most_tokens in ((english, len(english) / 4), (chinese, len(chinese))):
+        assert Estimate().usage(question(messages=(Message("user", text),))).input >= most_tokens
+
+
+def test_estimates_follow_what_the_server_counts() -> None:
+    estimate, asked = Estimate(), question(messages=(Message("user", "x" * 6000),))
+    estimate.learn(asked, Usage(1000, 5))
+    assert 1000 < estimate.usage(asked).input < 1200
+
+
+def test_a_question_without_a_maximum_may_be_as_long_as_the_longest_so_far() -> None:
+    estimate = Estimate()
+    estimate.learn(question(), Usage(10, 9000))
+    assert estimate.usage(question()).output == 9000
+    assert estimate.usage(question(max_tokens=50)).output == 50

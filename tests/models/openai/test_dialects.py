@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Usage
+from shoal.models.openai.dialects import Dialect, Form, Writer, read, strict, without_thoughts
+from tests.models.fakes import SCHEMA, completion, question
+
+
+def body(dialect: Dialect, **changes: Any) -> dict[str, Any]:
+    written: dict[str, Any] = orjson.loads(Writer().body("gpt", question(**changes), dialect))
+    return written
+
+
+def answer(reply: Any) -> Answer:
+    return read({}, orjson.dumps(reply), question(), 0.0)
+
+
+def refused(text: str, status: int = 400, kind: FailureKind = FailureKind.FATAL) -> ModelFailure:
+    return ModelFailure(kind, text, status)
+
+
+# asking
+
+
+def test_a_question_without_a_schema_has_only_what_it_says() -> None:
+    assert body(Dialect()) == {
+        "model": "gpt",
+        "messages": [
+            {"role": "system", "content": "You are polite."},
+            {"role": "user", "content": "Hello, for the 0th time?"},
+        ],
+    }
+
+
+def test_samples_of_the_same_question_have_seeds_of_their_own() -> None:
+    assert "seed" not in body(Dialect(), iteration=0)
+    assert [body(Dialect(), iteration=n)["seed"] for n in (1, 7)] == [1, 7]
+
+
+def test_a_schema_is_sent_as_response_format_first() -> None:
+    sent = body(Dialect(), schema=SCHEMA, temperature=0.5, max_tokens=99)
+    assert sent["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": strict(SCHEMA)}
+    assert (sent["temperature"], sent["max_tokens"]) == (0.5, 99)
+
+
+def test_or_as_the_one_tool_that_must_be_called() -> None:
+    sent = body(Dialect(form=Form.TOOL), schema=SCHEMA)
+    assert sent["tools"][0]["function"]["parameters"] == strict(SCHEMA)
+    assert sent["tool_choice"]["function"]["name"] == sent["tools"][0]["function"]["name"]
+    assert "response_format" not in sent
+
+
+@pytest.mark.parametrize("form", [Form.OBJECT, Form.WORDS])
+def test_or_in_words_at_the_end_of_the_part_that_all_share(form: Form) -> None:
+    sent = body(Dialect(form=form), schema=SCHEMA)
+    assert sent["messages"][0]["content"].startswith("You are polite.\n\nAnswer with one JSON object")
+    assert orjson.dumps(SCHEMA).decode() in sent["messages"][0]["content"]
+    assert len(sent["messages"]) == 2
+    assert sent.get("response_format") == ({"type": "json_object"} if form is Form.OBJECT else None)
+
+
+def test_words_make_a_first_part_where_there_is_none() -> None:
+    sent = body(Dialect(form=Form.WORDS), schema=SCHEMA, messages=(Message("user", "Hi"),))
+    assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+
+
+def test_a_schema_that_is_used_again_is_the_same_and_another_is_not() -> None:
+    writer, other = Writer(), {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+    first, second, third = (
+        orjson.loads(writer.body("gpt", question(schema=schema), Dialect())) for schema in (SCHEMA, other, SCHEMA)
+    )
+    assert first == third != second
+
+
+# giving something up
+
+
+def test_one_step_is_given_up_at_a_time() -> None:
+    dialect: Dialect | None = Dialect()
+    forms = []
+    while dialect is not None:
+        forms.append(dialect.form)
+        dialect = dialect.after(refused("response_format is not supported"), question(schema=SCHEMA))
+    assert forms == [Form.SCHEMA, Form.TOOL, Form.OBJECT, Form.WORDS]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        refused("maximum context length of the schema", kind=FailureKind.CONTEXT_TOO_LONG),
+        refused("unknown model", status=404),
+        refused("the price of tea is wrong"),
+        refused("json_schema broke me", status=500, kind=FailureKind.TRANSIENT),
+    ],
+)
+def test_nothing_is_given_up_for_other_failures(failure: ModelFailure) -> None:
+    assert Dialect().after(failure, question(schema=SCHEMA)) is None
+
+
+def test_nothing_is_given_up_for_a_question_without_a_schema() -> None:
+    assert Dialect().after(refused("response_format is not supported"), question()) is None
+
+
+def test_newer_models_want_another_name_for_the_length_and_no_temperature() -> None:
+    asked = question(temperature=1.5, max_tokens=10)
+    dialect = Dialect().after(refused("'max_tokens' is not supported, use 'max_completion_tokens'"), asked)
+    assert dialect is not None
+    dialect = dialect.after(refused("'temperature' does not support 1.5"), asked)
+    assert dialect is not None
+    sent = body(dialect, temperature=1.5, max_tokens=10)
+    assert sent["max_completion_tokens"] == 10
+    assert not {"max_tokens", "temperature"} & set(sent)
+
+
+def test_a_server_that_knows_no_seeds_is_sent_none() -> None:
+    dialect = Dialect().after(refused("seed: extra inputs are not permitted", status=422), question(iteration=3))
+    assert dialect is not None
+    assert "seed" not in body(dialect, iteration=3)
+    assert Dialect().after(refused("seed: extra inputs are not permitted"), question()) is None
+
+
+# strict schemas
+
+
+def test_a_strict_schema_requires_everything_and_allows_nothing_else_at_every_depth() -> None:
+    deep = {
+        "type": "object",
+        "properties": {
+            "acts": {"type": "array", "items": {"oneOf": [{"$ref": "#/$defs/like"}, SCHEMA]}},
+        },
+        "$defs": {"like": {"type": "object", "properties": {"post": {"type": "integer", "default": 1}}}},
+    }
+    made = strict(deep)
+
+    def objects(part: Any) -> list[dict[str, Any]]:
+        if isinstance(part, list):
+            return [found for each in part for found in objects(each)]
+        if not isinstance(part, dict):
+            return []
+        own = [part] if "properties" in part else []
+        return own + [found for each in part.values() for found in objects(each)]
+
+    assert len(objects(made)) == 3
+    for found in objects(made):
+        assert found["required"] == list(found["properties"])
+        assert found["additionalProperties"] is False
+    assert b"oneOf" not in orjson.dumps(made)
+    assert b"default" not in orjson.dumps(made)
+
+
+def test_what_was_optional_may_be_null_instead() -> None:
+    made = strict(SCHEMA)["properties"]
+    assert made == {"mood": {"type": "string"}, "why": {"type": ["string", "null"]}}
+    choice = {"type": "object", "properties": {"side": {"type": "string", "enum": ["a", "b"]}}}
+    assert strict(choice)["properties"]["side"]["anyOf"][1] == {"type": "null"}
+
+
+def test_a_schema_that_is_strict_already_stays_as_it_is() -> None:
+    assert strict(strict(SCHEMA)) == strict(SCHEMA)
+    assert "additionalProperties" not in SCHEMA
+
+
+# reading
+
+
+def test_an_answer_has_its_text_its_usage_and_how_it_ended() -> None:
+    assert answer(completion("hi", "length")) == Answer("hi", Usage(50, 5, 30), "length")
+
+
+@pytest.mark.parametrize(
+    ("reply", "text", "finish"),
+    [
+        (completion(None, "stop", refusal="I cannot help with that."), "I cannot help with that.", "refused"),
+        (completion("", "content_filter"), "", "refused"),
+        (completion("cut", "max_tokens"), "cut", "length"),
+        (completion("whole", "end_turn"), "whole", "stop"),
+        (completion(None, "tool_calls", tool_calls=[{"function": {"arguments": '{"a":1}'}}]), '{"a":1}', "stop"),
+        (completion(None, "stop", tool_calls=[{"function": {"arguments": {"a": 1}}}]), '{"a":1}', "stop"),
+        (completion("out", reasoning_content="hidden thoughts"), "out", "stop"),
+        (completion([{"type": "thinking"}, {"type": "text", "text": "out"}]), "out", "stop"),  # type: ignore[arg-type]
+        (completion(None, "length", reasoning_content="too long a thought"), "", "length"),
+    ],
+)
+def test_answers_of_many_shapes_are_read(reply: Any, text: str, finish: str) -> None:
+    found = answer(reply)
+    assert (found.text, found.finish) == (text, finish)
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}, Usage(9, 2, 4)),
+        ({"input_tokens": 9, "output_tokens": 2, "cache_read_input_tokens": 4}, Usage(9, 2, 4)),
+        ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": None}, Usage(9, 2)),
+    ],
+)
+def test_usage_of_many_shapes_is_read(usage: Any, expected: Usage) -> None:
+    assert answer({**completion(), "usage": usage}).usage == expected
+
+
+def test_tokens_are_estimated_where_a_server_does_not_count_them() -> None:
+    usage = answer({"choices": completion("x" * 400)["choices"]}).usage
+    assert usage.input > 5
+    assert usage.output == 101
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("<think>Should I? {}</think>\n{}", "{}"),
+        ("  <thinking>a</thinking><think>b</think>yes", "yes"),
+        ("I opened this in the prompt.</think>\n\nyes", "yes"),
+        ("<think>cut off in the middle of", ""),
+        ('{"text": "I think so"}', '{"text": "I think so"}'),
+        ('{"text": "it ends with </think>"}', '{"text": "it ends with </think>"}'),
+        ("I think <think>this</think> is not at the start", "I think <think>this</think> is not at the start"),
+    ],
+)
+def test_thoughts_are_taken_out(text: str, rest: str) -> None:
+    assert without_thoughts(text) == rest
+
+
+@pytest.mark.parametrize("reply", [b"", b"<html>", b'{"choices": [{"mess', b"[]", b"{}", b'{"choices": [{}]}'])
+def test_a_reply_that_is_none_may_be_better_the_next_time(reply: bytes) -> None:
+    with pytest.raises(ModelFailed) as caught:
+        read({}, reply, question(), 0.0)
+    assert caught.value.failure.kind is FailureKind.TRANSIENT
+
+
+def test_an_error_inside_a_reply_is_what_it_says() -> None:
+    with pytest.raises(ModelFailed) as caught:
+        answer({"error": {"code": 402, "message": "no credits"}})
+    assert caught.value.failure.kind is FailureKind.QUOTA

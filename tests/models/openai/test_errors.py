@@ -1,0 +1,222 @@
+"""Replies as servers really give them, and what they mean."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import orjson
+import pytest
+
+from shoal.models.base import FailureKind, ModelFailure
+from shoal.models.openai.errors import LONGEST_TEXT, no_answer, of_error, of_reply, unreachable, without_secrets
+
+NOON = 1_794_830_400.0  # Mon, 16 Nov 2026 12:00:00 GMT
+
+
+def said(status: int, body: Any, headers: dict[str, str] | None = None) -> ModelFailure:
+    written = body.encode() if isinstance(body, str) else orjson.dumps(body)
+    return of_reply(status, headers or {}, written, NOON)
+
+
+def openai(message: str, type: str | None = None, code: str | None = None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": type, "param": None, "code": code}}
+
+
+def anthropic(type: str, message: str) -> dict[str, Any]:
+    return {"type": "error", "error": {"type": type, "message": message}}
+
+
+def vllm(message: str, code: int) -> dict[str, Any]:
+    return {"object": "error", "message": message, "type": "BadRequestError", "param": None, "code": code}
+
+
+CASES = [
+    # OpenAI
+    (401, openai("Incorrect API key provided: sk-abc.", "invalid_request_error", "invalid_api_key"), FailureKind.AUTH),
+    (403, openai("Country, region, or territory not supported", "request_forbidden"), FailureKind.AUTH),
+    (404, openai("The model `gpt-9` does not exist", "invalid_request_error", "model_not_found"), FailureKind.FATAL),
+    (
+        429,
+        openai("Rate limit reached for gpt-4.1 on requests per min (RPM): Limit 3", "requests"),
+        FailureKind.REQUEST_RATE,
+    ),
+    (429, openai("Rate limit reached on tokens per min (TPM): Limit 9, Used 8", "tokens"), FailureKind.TOKEN_RATE),
+    (429, openai("Rate limit reached on requests per day (RPD): Limit 200", "requests"), FailureKind.QUOTA),
+    (429, openai("You exceeded your current quota", "insufficient_quota", "insufficient_quota"), FailureKind.QUOTA),
+    (
+        429,
+        openai("Request too large on tokens per min (TPM): Limit 9, Requested 10", "tokens"),
+        FailureKind.CONTEXT_TOO_LONG,
+    ),
+    (
+        400,
+        openai("maximum context length is 8192 tokens", code="context_length_exceeded"),
+        FailureKind.CONTEXT_TOO_LONG,
+    ),
+    (400, openai("Invalid prompt: your prompt was flagged", code="invalid_prompt"), FailureKind.REFUSED),
+    (400, openai("Unknown parameter: 'colour'.", "invalid_request_error"), FailureKind.FATAL),
+    (500, openai("The server had an error while processing your request", "server_error"), FailureKind.TRANSIENT),
+    (503, openai("The engine is currently overloaded, please try again later"), FailureKind.OVERLOAD),
+    # Azure
+    (429, {"error": {"code": "429", "message": "exceeded token rate limit of your tier"}}, FailureKind.TOKEN_RATE),
+    (429, {"statusCode": 429, "message": "Rate limit is exceeded. Try again in 7 seconds."}, FailureKind.LIMITED),
+    (400, {"error": {"code": "content_filter", "message": "The response was filtered"}}, FailureKind.REFUSED),
+    (400, {"error": {"message": "no", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, FailureKind.REFUSED),
+    (401, {"statusCode": 401, "message": "Unauthorized. Access token is missing."}, FailureKind.AUTH),
+    # Anthropic
+    (529, anthropic("overloaded_error", "Overloaded"), FailureKind.OVERLOAD),
+    (
+        429,
+        anthropic("rate_limit_error", "would exceed your limit of 40,000 input tokens per minute"),
+        FailureKind.TOKEN_RATE,
+    ),
+    (429, anthropic("rate_limit_error", "Number of concurrent connections has exceeded"), FailureKind.CONCURRENCY),
+    (
+        400,
+        anthropic("invalid_request_error", "prompt is too long: 205000 tokens > 200000"),
+        FailureKind.CONTEXT_TOO_LONG,
+    ),
+    (400, anthropic("invalid_request_error", "Your credit balance is too low"), FailureKind.QUOTA),
+    (401, anthropic("authentication_error", "invalid x-api-key"), FailureKind.AUTH),
+    (403, anthropic("permission_error", "Your API key may not use this"), FailureKind.AUTH),
+    # OpenRouter, Groq, Gemini
+    (402, {"error": {"code": 402, "message": "Insufficient credits"}}, FailureKind.QUOTA),
+    (403, {"error": {"code": 403, "message": "requires moderation and was flagged"}}, FailureKind.REFUSED),
+    (429, {"error": {"code": 429, "message": "Rate limit exceeded: free-models-per-day"}}, FailureKind.QUOTA),
+    (413, openai("Request too large for model on tokens per minute", "tokens"), FailureKind.CONTEXT_TOO_LONG),
+    (429, openai("weekly usage limit reached"), FailureKind.QUOTA),
+    (400, [{"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT"}}], FailureKind.AUTH),
+    # vLLM, Ollama, llama.cpp
+    (400, vllm("This model's maximum context length is 4096 tokens", 400), FailureKind.CONTEXT_TOO_LONG),
+    (400, vllm("temperature must be non-negative", 400), FailureKind.FATAL),
+    (404, vllm("The model `x` does not exist.", 404), FailureKind.FATAL),
+    (404, {"error": "model 'llama9' not found, try pulling it first"}, FailureKind.FATAL),
+    (503, {"error": "server busy, please try again. maximum pending requests exceeded"}, FailureKind.OVERLOAD),
+    (400, {"error": {"type": "exceed_context_size_error", "message": "request exceeds"}}, FailureKind.CONTEXT_TOO_LONG),
+    (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, FailureKind.OVERLOAD),
+    (422, {"detail": [{"loc": ["body"], "msg": "field required"}]}, FailureKind.FATAL),
+    # whatever stands in between
+    (502, "<html><h1>502 Bad Gateway</h1></html>", FailureKind.TRANSIENT),
+    (504, "", FailureKind.TRANSIENT),
+    (408, "", FailureKind.TRANSIENT),
+    (429, "Too Many Requests", FailureKind.LIMITED),
+    (429, "too many concurrent requests", FailureKind.CONCURRENCY),
+    (429, "model is at capacity", FailureKind.OVERLOAD),
+    (500, "model is overloaded", FailureKind.OVERLOAD),
+    (301, "moved", FailureKind.FATAL),
+    (501, "", FailureKind.FATAL),
+    (500, "null", FailureKind.TRANSIENT),
+]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"), CASES, ids=[f"{case[0]} as {case[2]}, {n}" for n, case in enumerate(CASES)]
+)
+def test_a_reply_means(status: int, body: Any, kind: FailureKind) -> None:
+    failure = said(status, body)
+    assert failure.kind is kind
+    assert failure.status == status
+
+
+def test_every_kind_is_told_from_some_reply() -> None:
+    assert {kind for _, _, kind in CASES} == set(FailureKind)
+
+
+def test_headers_tell_tokens_from_requests_where_words_do_not() -> None:
+    assert said(429, "", {"x-ratelimit-remaining-tokens": "0"}).kind is FailureKind.TOKEN_RATE
+    assert said(429, "", {"x-ratelimit-remaining-requests": "0"}).kind is FailureKind.REQUEST_RATE
+    assert said(429, "", {"anthropic-ratelimit-output-tokens-remaining": "0"}).kind is FailureKind.TOKEN_RATE
+
+
+def test_a_model_that_is_not_there_is_said_in_words() -> None:
+    text = said(404, {"error": "model 'llama9' not found"}).text
+    assert "does not know this model or address; check both (model 'llama9' not found)" in text
+
+
+def test_pages_are_read_as_text_and_long_texts_are_cut() -> None:
+    assert said(502, "<html>\n<h1>Bad\tGateway</h1></html>").text == "502: Bad Gateway"
+    assert len(said(500, "x" * 10_000).text) == LONGEST_TEXT
+
+
+def test_an_error_with_status_200_is_read_by_its_code() -> None:
+    assert of_error({"code": 429, "message": "slow down"}, {}, NOON).kind is FailureKind.LIMITED
+    assert of_error({"message": "upstream broke"}, {}, NOON).kind is FailureKind.TRANSIENT
+
+
+# when to come back
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "1"}, 0.25),
+        ({"retry-after": "Mon, 16 Nov 2026 12:00:30 GMT"}, 30),
+        ({"retry-after": "Mon, 16 Nov 2026 11:00:00 GMT"}, 0),
+        ({"retry-after": "-3"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"x-ratelimit-reset-requests": "850ms"}, 0.85),
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "1s"}, 360),
+        ({"x-ratelimit-reset-requests": "1h2m3.5s"}, 3723.5),
+        ({"x-ratelimit-reset-tokens": "2s", "x-ratelimit-remaining-tokens": "0"}, 2),
+        ({"anthropic-ratelimit-requests-reset": "2026-11-16T12:00:12Z"}, 12),
+        (
+            {
+                "anthropic-ratelimit-output-tokens-remaining": "0",
+                "anthropic-ratelimit-output-tokens-reset": "2026-11-16T12:00:05Z",
+                "anthropic-ratelimit-input-tokens-reset": "2026-11-16T12:00:50Z",
+            },
+            5,
+        ),
+        ({"x-ratelimit-reset": str(int((NOON + 9) * 1000))}, 9),
+        ({}, None),
+    ],
+)
+def test_the_wait_that_headers_ask_for(headers: dict[str, str], seconds: float | None) -> None:
+    assert said(429, "", headers).retry_after == pytest.approx(seconds)
+
+
+def test_the_wait_that_words_ask_for() -> None:
+    assert said(429, openai("Rate limit reached. Please try again in 1m20.5s.")).retry_after == pytest.approx(80.5)
+    assert said(429, openai("Please try again in 20ms. Visit")).retry_after == pytest.approx(0.02)
+    assert said(429, {"message": "Try again in 7 seconds."}).retry_after == pytest.approx(7)
+
+
+# no reply at all
+
+
+def test_what_the_network_does_may_get_better() -> None:
+    for error in (
+        ConnectionResetError("reset"),
+        ConnectionRefusedError(),
+        OSError("no route"),
+        ssl.SSLError("version"),
+    ):
+        assert unreachable(error).kind is FailureKind.TRANSIENT
+    assert no_answer(135.0) == ModelFailure(FailureKind.TRANSIENT, "no answer within 135 s")
+
+
+def test_a_false_certificate_does_not() -> None:
+    assert unreachable(ssl.SSLCertVerificationError("self-signed")).kind is FailureKind.FATAL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: my-own-key-123.",
+        "Incorrect API key provided: sk-proj-abcdef123456.",
+        "Incorrect API key provided: my-o****123.",
+        "header was Authorization: Bearer my-own-key-123",
+    ],
+)
+def test_a_key_that_a_server_repeats_is_taken_out(text: str) -> None:
+    shown = without_secrets(text, "my-own-key-123")
+    assert "[key]" in shown
+    assert not any(part in shown for part in ("my-o", "123", "abcdef"))
+
+
+def test_other_words_stay() -> None:
+    assert without_secrets("the task-based model asks why", None) == "the task-based model asks why"

@@ -1,0 +1,167 @@
+"""What came out of a run: as records, frames, text, and in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.errors import QueryFailed, RunMissing, ShoalError
+from shoal.python.frames import action_columns, frame_of, row_columns
+from shoal.python.person import Person
+from shoal.python.results import Figures, Results, open_run
+from shoal.python.run import run
+from shoal.python.world import World
+from shoal.types import Event
+
+
+@pytest.fixture
+def results() -> Results:
+    people = [Person("Ada", stance=0.8, activity=1), Person("<b>Ben", stance=-0.8, activity=1)]
+    world = World("Town", people, topic="the bridge").broadcast("Speak <up>!", to="Ada")
+    return world.run(rounds=4)
+
+
+def test_a_run_can_be_opened_again(results: Results) -> None:
+    again = open_run(results.path)
+    assert (again.digest, again.rounds, again.worlds) == (results.digest, 4, ("room",))
+    assert list(again.actions) == list(results.actions)
+    assert again.summary().worlds[0].actions == len(list(again.actions))
+    assert repr(again) == f"<Results runs/town-1: completed, 4 rounds, {len(list(again.actions))} actions>"
+
+
+def test_there_is_nothing_to_open_where_there_is_no_run() -> None:
+    with pytest.raises(RunMissing, match="there is no run in nowhere"):
+        open_run("nowhere")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_actions_are_a_frame_with_their_arguments_as_columns(results: Results, kind: str) -> None:
+    frame = results.frame(kind=kind)
+    assert type(frame).__module__.partition(".")[0] == kind
+    actions = list(results.actions)
+    assert list(frame["agent_name"]) == [event.agent_name for event in actions]
+    talk = next(place for place, event in enumerate(actions) if event.action_type == "TALK")
+    assert list(frame["content"])[talk] == actions[talk].action_args["content"]
+    assert set(frame["world"]) == {"room"}
+
+
+def test_tables_of_the_database_are_frames_too(results: Results) -> None:
+    assert results.to_polars().shape == results.to_pandas().shape
+    assert results.frame("user")["name"].tolist() == ["Ada", "<b>Ben"]
+    assert results.query("SELECT count(*) AS n FROM user", kind="polars")["n"].to_list() == [2]
+    assert {"actions", "user", "trace", "utterance"} <= set(results.tables())
+
+
+def test_what_is_not_there_is_refused_in_words(results: Results) -> None:
+    with pytest.raises(QueryFailed, match="there is no table 'usr'; did you mean 'user'"):
+        results.frame("usr")
+    with pytest.raises(QueryFailed, match="no world 'rom' in this run; did you mean 'room'"):
+        results.frame(world="rom")
+    with pytest.raises(ShoalError, match="there are no 'panda' frames, only pandas or polars; did you mean 'pandas'"):
+        results.frame(kind="panda")
+    with pytest.raises(QueryFailed, match="the database does not understand this"):
+        results.query("SELEKT")
+
+
+def test_a_library_that_is_missing_is_named(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(ShoalError, match="frames of this kind need polars: install it with `pip install polars`"):
+        results.to_polars()
+
+
+def test_a_run_with_several_worlds_says_which_is_which() -> None:
+    results = run({"population": [{"count": 20}], "rounds": 2, "worlds": ["twitter", "reddit"]})
+    assert set(results.frame()["world"]) == {"twitter", "reddit"}
+    assert set(results.frame(world="reddit")["world"]) == {"reddit"}
+    with pytest.raises(QueryFailed, match="several worlds; say which with world=: twitter or reddit"):
+        results.frame("user")
+    assert len(results.frame("user", world="twitter")) == 20
+    assert "twitter" in results._repr_html_()
+
+
+def test_columns_are_of_one_type_each() -> None:
+    events = [
+        _event(0, {"content": "hi", "score": 1, "tags": ["a"], "result": "x"}),
+        _event(1, {"content": 3, "score": 0.5}),
+    ]
+    columns = action_columns(("room", event) for event in events)
+    assert columns["content"] == ["hi", "3"]
+    assert columns["score"] == [1, 0.5]
+    assert columns["tags"] == ['["a"]', None]
+    assert (columns["result"], columns["args.result"]) == ([None, None], ["x", None])
+    assert frame_of(columns, "polars").shape == frame_of(columns, "pandas").shape
+
+
+def test_nothing_is_a_frame_as_well() -> None:
+    assert len(frame_of(action_columns([]), "pandas")) == 0
+    assert frame_of(row_columns(["a"], []), "polars").columns == ["a"]
+    assert row_columns(["a"], [(b"\x01",), (None,)]) == {"a": ["01", None]}
+
+
+def _event(agent: int, args: dict[str, Any]) -> Event:
+    return Event(1, agent, "Ada", "TALK", args, True, None, "2026-01-01T08:00:00+00:00", f"room-1-{agent}-0")
+
+
+def test_a_transcript_tells_who_said_what(results: Results) -> None:
+    told = results.transcript().splitlines()
+    assert told[:2] == ["-- round 1, 2026-01-01 08:00", "[broadcast to Ada] Speak <up>!"]
+    said = [event for event in results.actions if event.action_type == "TALK"]
+    assert f"{said[0].agent_name}: {said[0].action_args['content']}" in told
+    assert results.transcript(last=2).splitlines() == told[-2:]
+
+
+def test_the_transcript_of_one_person_leaves_out_the_others(results: Results) -> None:
+    told = results.transcript(person="<b>Ben")
+    assert "\nAda: " not in told
+    assert "to Ada" not in told
+    assert "\n<b>Ben: " in told
+    assert results.transcript(person=Person("Ada")) == results.transcript(person="Ada")
+
+
+def test_a_line_that_is_only_half_there_is_left_out(results: Results) -> None:
+    whole = list(results.actions)
+    with (results.path / "room" / "actions.jsonl").open("ab") as stream:
+        stream.write(b'{"round":5,"agent_')
+    assert list(results.actions) == whole
+
+
+def test_a_run_that_never_got_anywhere_has_no_actions(results: Results) -> None:
+    (results.path / "room" / "actions.jsonl").unlink()
+    assert list(results.actions) == []
+
+
+def test_a_notebook_shows_what_happened_without_trusting_it(results: Results) -> None:
+    shown = results._repr_html_()
+    assert "&lt;b&gt;Ben" in shown
+    assert "Speak &lt;up&gt;!" in results.transcript()._repr_html_()
+    assert "<b>" not in shown
+    assert "most active" in shown
+    assert results.digest in shown
+
+
+def test_a_notebook_shows_a_world_before_and_after_its_first_run() -> None:
+    world = World("<i>Town", [Person("Ada"), Person("Ben")])
+    assert world._repr_html_() == "<p><strong>&lt;i&gt;Town: 2 people, 0 rounds</strong></p>"
+    world.run(2)
+    assert "most active" in world._repr_html_() or "do_nothing" in world._repr_html_()
+
+
+def test_figures_are_read_by_name_and_shown_in_words(results: Results) -> None:
+    figures = results.metrics
+    assert figures.parallel_steps == figures["parallel_steps"] == 4
+    assert isinstance(figures, Mapping)
+    assert "parallel_steps      4\n" in repr(figures)
+    assert "<td" in figures._repr_html_()
+    assert "speedup" in dir(figures)
+    with pytest.raises(AttributeError, match="there is no figure 'speedupp'; did you mean 'speedup'"):
+        figures.speedupp  # noqa: B018
+    assert "not measured" in repr(Figures.of(None))
+
+
+def test_a_run_directory_of_the_command_line_opens(folder: Path) -> None:
+    kept = run({"population": [{"count": 5}], "rounds": 2}, out=folder / "kept")
+    assert open_run("kept").digest == kept.digest

@@ -1,0 +1,202 @@
+"""Invented answers: valid for any schema, sensible where that can be had, the same for the same request."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.rehearsal.schema.context import ConversationContext
+from shoal.rehearsal.schema.generation import Inventor
+from shoal.rehearsal.schema.model import Schema
+from shoal.rehearsal.schema.validation import is_valid
+from shoal.seeds import Draws
+from tests.models.schemas import problems, schemas
+
+FEED = """You are Cleo, a baker.
+
+Posts by people you follow:
+[17] Ada, 3 hours ago, 2 likes: "The old bridge will be closed!"
+  comment [5] Ben: "Who says so?"
+[23] Dora Lee, 1 hour ago: "Nobody asked the harbour."
+"""
+
+
+def invented(schema: Any, seed: int = 0, text: str = FEED, reply_tokens: int = 24) -> Any:
+    return Inventor(Schema(schema), ConversationContext(text), Draws(seed), reply_tokens).value()
+
+
+@settings(max_examples=300)
+@given(schemas, st.integers(0, 2**32))
+def test_what_is_invented_is_valid(schema: Any, seed: int) -> None:
+    value = invented(schema, seed)
+    assert problems(value, schema) == []
+
+
+@settings(max_examples=100)
+@given(schemas, schemas, st.integers(0, 1000))
+def test_both_checkers_agree(schema: Any, other: Any, seed: int) -> None:
+    """That of the server is only used to tell good inventions from bad ones, but it should be right."""
+    value = invented(schema, seed)
+    assert is_valid(value, other, Schema(other).resolve) == (not problems(value, other))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer", "minimum": 3, "maximum": 3},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "number", "minimum": 0.25, "maximum": 0.25},
+        {"type": "number", "multipleOf": 0.1, "minimum": 0.65, "maximum": 0.75},
+        {"type": "string", "maxLength": 3},
+        {"type": "string", "minLength": 500, "maxLength": 500},
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "uniqueItems": True, "minItems": 3},
+        {"type": "array", "items": {"type": "boolean"}, "minItems": 9},
+        {"type": "object", "minProperties": 3, "additionalProperties": {"type": "integer"}},
+        {"allOf": [{"type": ["string", "integer"]}, {"type": ["number", "null"]}, {"minimum": 5}]},
+        {"allOf": [{"properties": {"a": {"minimum": 4}}}, {"properties": {"a": {"maximum": 4}}, "required": ["a"]}]},
+        {"anyOf": [{"type": "string"}, {"type": "integer"}], "enum": ["x", 2.5]},
+        {"anyOf": [False, {"allOf": [{"type": "string"}, {"type": "null"}]}, {"const": "the only way"}]},
+        {"oneOf": [{"type": "integer", "multipleOf": 2}, {"type": "integer", "multipleOf": 3}]},
+        {"type": "integer", "minimum": 0, "maximum": 1, "not": {"const": 0}},
+        {"not": {"type": "string"}},
+    ],
+)
+def test_narrow_schemas_are_met_whatever_is_drawn(schema: Any) -> None:
+    for seed in range(40):
+        value = invented(schema, seed)
+        assert problems(value, schema) == []
+
+
+def test_conditions_and_dependencies_are_met() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"kind": {"enum": ["loud", "quiet"]}, "volume": {"type": "integer"}, "unit": {"const": "dB"}},
+        "required": ["kind"],
+        "additionalProperties": False,
+        "dependentRequired": {"volume": ["unit"]},
+        "if": {"properties": {"kind": {"const": "loud"}}},
+        "then": {"required": ["volume"], "properties": {"volume": {"minimum": 80}}},
+        "else": {"properties": {"volume": {"maximum": 20}}},
+    }
+    kinds = set()
+    for seed in range(60):
+        value = invented(schema, seed)
+        kinds.add(value["kind"])
+        volume = value.get("volume")
+        assert "unit" in value or volume is None
+        assert (volume or 0) >= 80 if value["kind"] == "loud" else (volume or 0) <= 20
+    assert kinds == {"loud", "quiet"}
+
+
+def test_names_by_pattern_and_items_that_must_be_contained_are_met() -> None:
+    schema = {
+        "type": "object",
+        "patternProperties": {"^x_[a-z]{3}$": {"type": "integer"}},
+        "additionalProperties": False,
+        "minProperties": 2,
+    }
+    for seed in range(20):
+        value = invented(schema, seed)
+        assert len(value) >= 2
+        assert all(name.startswith("x_") and isinstance(one, int) for name, one in value.items())
+    assert 7 in invented({"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "minItems": 3})
+
+
+def test_a_schema_that_contains_itself_is_answered_with_a_finite_value() -> None:
+    node = {
+        "type": "object",
+        "properties": {"left": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}, "right": {"$ref": "#/properties/left"}},
+        "required": ["left", "right"],
+    }
+    for seed in range(30):
+        value = invented(node, seed)
+        assert set(value) == {"left", "right"}
+
+
+def test_a_reference_that_leads_nowhere_and_one_that_leads_in_a_circle_end() -> None:
+    assert isinstance(invented({"$ref": "#/$defs/none"}), str)
+    assert invented({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}) is None
+
+
+def action(word: str, **fields: Any) -> dict[str, Any]:
+    properties = {"action": {"type": "string", "enum": [word]}, **fields}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+TURN = {
+    "anyOf": [
+        action("LIKE_POST", post_id={"type": "integer"}),
+        action("LIKE_COMMENT", comment_id={"type": "integer"}),
+        action("JOIN_GROUP", group_id={"type": "integer"}),
+        action("FOLLOW", user={"type": "string"}),
+        action("CREATE_POST", content={"type": "string"}),
+        action("DO_NOTHING"),
+    ]
+}
+
+
+def test_a_turn_speaks_of_what_is_there() -> None:
+    turns = [invented(TURN, seed) for seed in range(300)]
+    by_kind = {kind: [turn for turn in turns if turn["action"] == kind] for kind in {turn["action"] for turn in turns}}
+    assert {turn["post_id"] for turn in by_kind["LIKE_POST"]} == {17, 23}
+    assert {turn["comment_id"] for turn in by_kind["LIKE_COMMENT"]} == {5}
+    assert {turn["user"] for turn in by_kind["FOLLOW"]} <= {"Ada", "Ben", "Dora Lee"}
+    assert len(by_kind["DO_NOTHING"]) < len(by_kind["CREATE_POST"])
+    assert len(by_kind.get("JOIN_GROUP", [])) < 10, "there is no group in sight"
+    assert any("bridge" in turn["content"].lower() for turn in by_kind["CREATE_POST"])
+
+
+def test_texts_are_about_as_long_as_wanted() -> None:
+    schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
+    short, long = (len(invented(schema, 1, reply_tokens=tokens)["content"]) for tokens in (5, 200))
+    assert 10 <= short <= 100
+    assert 780 <= long <= 900
+
+
+def test_the_same_draws_give_the_same_answer_and_others_another() -> None:
+    assert invented(TURN, 3) == invented(TURN, 3)
+    assert len({str(invented(TURN, seed)) for seed in range(30)}) > 15
+
+
+@settings(max_examples=60)
+@given(schemas, st.lists(st.integers(0, 9), max_size=6), st.text(max_size=40))
+def test_what_was_invented_before_makes_no_difference(schema: Any, before: list[int], text: str) -> None:
+    used = Schema(schema)
+    for seed in before:
+        Inventor(used, ConversationContext(text), Draws(seed), 24).value()
+    assert Inventor(used, ConversationContext(FEED), Draws(77), 24).value() == invented(schema, 77)
+
+
+def test_mutual_recursion_without_an_end_is_told_from_one_that_ends() -> None:
+    one = {"type": "object", "properties": {"next": {"$ref": "#/$defs/b"}}, "required": ["next"]}
+    other = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}]}
+    endless = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": other}}
+    assert Schema(endless).height(Schema(endless).plain(endless)) == math.inf
+    ending = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": {"anyOf": [*other["anyOf"], {"const": "end"}]}}}
+    for seed in range(20):
+        assert "end" in str(invented(ending, seed))
+
+
+ROOM = """You are Cleo Dahl. Cleo Dahl is a baker.
+
+# What you remember
+- 2026-04-14 18:03 You said «Really, Ada? I have my doubts.» You thought: Good.
+
+# Now
+It is Tuesday 14 April 2026, 18:15.
+Within hearing: Ada Lund, Ben Okoye, Dora Lee
+Ada Lund: «You know what I keep thinking? Thank you: it is late.»
+Announced: «Who comes to the meeting?»
+"""
+
+
+def test_a_name_is_that_of_somebody_who_is_there() -> None:
+    """And not any word that begins with a capital letter, such as You."""
+    schema = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}
+    named = {invented(schema, seed, ROOM)["target"] for seed in range(200)}
+    assert named == {"Ada Lund", "Ben Okoye", "Dora Lee"}
+    assert {invented(schema, seed)["target"] for seed in range(200)} == {"Ada", "Ben", "Dora Lee"}

@@ -1,0 +1,366 @@
+"""What a plan says, beside what a run then takes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from shoal.engine.decisions import Decider
+from shoal.engine.engine import Engine
+from shoal.journal import Journal
+from shoal.models.base import Answer, Question, Usage
+from shoal.models.costs import Spent
+from shoal.rehearsal.server import start
+from shoal.rehearsal.settings import RehearsalSettings
+from shoal.runs.operations import create_run
+from shoal.runs.planning.plan import Plan, plan_run
+from shoal.runs.resources import RunResources
+from shoal.runs.worker import work_on_run
+from shoal.scenario.build import Sources, build
+from shoal.scenario.loading import load, override, validate
+from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.seeds import Draws, derive
+from shoal.types import Versioned
+from shoal.worlds.base import BaseWorld
+from tests.engine.harness import VERSIONS, Ledger
+from tests.runs.harness import nobody
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+MINI, LARGE, OWN = "openai/gpt-4.1-mini", "openai/gpt-4.1", "nobody/knows-it"
+TOLERANCE = 0.15
+
+WORDS = "I would say that this boat is worth its price and that we should meet in the middle before it rains".split()
+
+
+def language(name: str, *sets: str, model: str = MINI) -> Scenario:
+    mind = msgspec.json.encode({"kind": "language", "model": model}).decode()
+    return override(load(EXAMPLES / f"{name}.yaml"), [f"mind={mind}", *sets])
+
+
+def small(**more: Any) -> Scenario:
+    """Eight people who act in every round."""
+    return validate(
+        {
+            "population": {"count": 8, "activity": 1.0, "active_hours": "0-23"},
+            "time": {"daily_rhythm": False},
+            "rounds": 6,
+            "worlds": {"twitter": {}},
+            "mind": {"kind": "language", "model": MINI},
+            **more,
+        }
+    )
+
+
+async def spent(scenario: Scenario, folder: Path) -> dict[str, Any]:
+    """What the whole run takes on a rehearsal server."""
+    directory = create_run(scenario, folder)
+    async with start(RehearsalSettings()) as server:
+        outside = RunResources(environ={"OPENAI_BASE_URL": server.base_url})
+        await work_on_run(directory, asyncio.Event(), nobody, outside)
+    found = directory.state().spending
+    assert found is not None
+    return found
+
+
+def check_close(found: Plan, calls: int, input: int, output: int) -> None:
+    assert found.calls == pytest.approx(calls, rel=TOLERANCE)
+    assert found.input == pytest.approx(input, rel=TOLERANCE)
+    assert found.tokens == pytest.approx(input + output, rel=TOLERANCE)
+
+
+# Close to the truth
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        language("rumour", "population.count=60", "rounds=12"),
+        language("focus-group"),
+        language("debate", "rounds=20"),
+    ],
+    ids=lambda scenario: scenario.name,
+)
+async def test_a_plan_is_close_to_what_the_run_then_takes(scenario: Scenario, tmp_path: Path) -> None:
+    found = await plan_run(scenario)
+    took = await spent(scenario, tmp_path / "run")
+    check_close(found, took["calls"], took["input"], took["output"])
+    assert found.output == pytest.approx(took["output"], rel=TOLERANCE)
+    assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
+
+
+class Mindless(BaseWorld):
+    """A world for which nobody wrote a mind."""
+
+    def view(self, round: int, agent: int) -> dict[str, Any]:
+        return {"round": round}
+
+
+class Talker:
+    """Says something in every turn, rates when it must, and counts four characters as a token, as servers about do."""
+
+    def __init__(self) -> None:
+        self.spent = Spent()
+
+    async def answer(self, question: Question) -> Answer:
+        draws = Draws(derive(1, question.key))
+        words = [draws.choice(WORDS) for _ in range(12 + draws.below(20))]
+        action: dict[str, Any] = {"action": "SAY", "content": " ".join(words)}
+        if "RATE it" in question.messages[-1].content:
+            action = {"action": "RATE", "score": 6, "reason": " ".join(words[:8])}
+        reply = {"thought": " ".join(words[:15]), "actions": [action]}
+        if question.key.rsplit("/", 2)[1] == "remember":
+            reply = {"insights": [" ".join(words)]}
+        text = msgspec.json.encode(reply).decode()
+        sent = sum(len(message.content) for message in question.messages) + len(msgspec.json.encode(question.schema))
+        usage = Usage(sent // 4, len(text) // 4)
+        self.spent.add(usage, None)
+        return Answer(text, usage)
+
+
+async def test_so_is_that_of_a_conversation(tmp_path: Path) -> None:
+    scenario = language("negotiation")
+    found, talker = await plan_run(scenario), Talker()
+    simulation = build(Versioned(scenario), sources=Sources(model=talker))
+    async with Journal.open(tmp_path / "journal") as journal:
+        asking = Decider(simulation.minds["dialogue"], journal, simulation.limits, VERSIONS)
+        engine = Engine(simulation.worlds["dialogue"], asking, Ledger(), simulation.seed)
+        await engine.run(simulation.rounds, asyncio.Event())
+    assert found.calls == talker.spent.calls == 24
+    check_close(found, talker.spent.calls, talker.spent.input, talker.spent.output)
+
+
+async def test_a_conversation_that_ends_early_takes_something_between_the_least_and_the_most(tmp_path: Path) -> None:
+    scenario = language("negotiation")
+    found, took = await plan_run(scenario), await spent(scenario, tmp_path / "run")
+    assert (found.least_calls, found.calls) == (6, 24)
+    assert found.least_calls < took["calls"] < found.calls
+    assert found.cost is not None
+    assert took["cost"] < found.cost
+
+
+async def test_what_the_offline_minds_say_does_not_end_a_planned_conversation() -> None:
+    """They walk out and use the words that end it as they do, which is no measure of a model."""
+    people = {"count": 40}
+    talk = {"kind": "dialogue", "turns": 8, "score": False}
+    stopping = {**talk, "stop": {"said": ["I", "you", "the"], "silence": 1, "agreement": 2}}
+    free, ended = [
+        await plan_run(small(population=people, rounds=8, worlds={"talk": world})) for world in (talk, stopping)
+    ]
+    assert free.calls == ended.calls == 20 * 8
+    assert ended.least_calls == 20
+
+
+async def test_where_nobody_converses_there_is_only_one_figure() -> None:
+    found = await plan_run(small())
+    assert not found.may_end_early
+    assert found.least_calls == found.calls
+
+
+# Replies and embeddings
+
+
+async def test_whoever_may_do_only_one_thing_writes_less() -> None:
+    mind = {"kind": "language", "model": MINI}
+    one, many = [await plan_run(small(mind={**mind, "max_actions": most})) for most in (1, 4)]
+    assert one.output < 0.95 * many.output
+
+
+async def test_quiet_offline_minds_do_not_make_for_short_replies() -> None:
+    """How often people let a turn pass is a matter of the offline minds; how long what they say is, of the world."""
+    people = {"count": 12, "activity": 1.0}
+    room = {"hall": {"kind": "room"}}
+    found = await plan_run(small(population=people, worlds=room, rounds=10))
+    assert 70 < found.output / found.calls < 110
+
+
+async def test_embeddings_are_planned(tmp_path: Path) -> None:
+    memory = {"embeddings": "openai/text-embedding-3-small", "consolidate_every": 0, "recent_tokens": 100}
+    scenario = small(rounds=16, mind={"kind": "language", "model": MINI, "memory": memory})
+    found, took = await plan_run(scenario), await spent(scenario, tmp_path / "run")
+    chat, embedding = found.expected
+    assert (chat.embedding, embedding.embedding) == (0, embedding.calls)
+    assert (embedding.model, embedding.output) == (memory["embeddings"], 0)
+    assert embedding.calls > chat.calls
+    check_close(found, took["calls"], took["input"], took["output"])
+    assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
+
+
+# What is left
+
+
+async def test_of_a_run_that_goes_on_only_what_is_left_is_planned() -> None:
+    whole, rest, none = [await plan_run(small(), latency_seconds=1.0, done={"twitter": done}) for done in (0, 4, 6)]
+    assert (whole.calls, rest.calls, none.calls) == (8 * 6, 8 * 2, 0)
+    assert whole.seconds > rest.seconds > none.seconds == 0
+    assert rest.input / rest.calls > whole.input / whole.calls
+    assert (none.tokens, none.cost) == (0, 0.0)
+
+
+async def test_a_run_that_was_made_longer_is_planned_to_its_new_end() -> None:
+    history = Versioned(small(), ((7, small(rounds=10)),))
+    assert (await plan_run(history, done={"twitter": 6})).calls == 8 * 4
+
+
+async def test_a_sample_of_people_stands_for_all() -> None:
+    scenario = language("rumour", "population.count=300", "rounds=14")
+    whole, sample = await plan_run(scenario), await plan_run(scenario, max_followed=75)
+    assert (whole.followed, sample.followed) == (300, 75)
+    assert [each.calls - each.remembering for each in sample.expected] == [
+        each.calls - each.remembering for each in whole.expected
+    ]
+    assert sample.input == pytest.approx(whole.input, rel=0.05)
+    assert sample.output == pytest.approx(whole.output, rel=0.1)
+
+
+async def test_planning_twice_says_the_same() -> None:
+    assert await plan_run(small()) == await plan_run(small())
+
+
+async def test_planning_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    await plan_run(small())
+    assert list(tmp_path.iterdir()) == []
+
+
+# By world and model
+
+
+async def test_every_world_and_every_model_is_counted_by_itself() -> None:
+    people = [{"name": "Ada"}, {"name": "Ben"}, {"count": 4}]
+    mind = {
+        "kind": "language",
+        "model": MINI,
+        "by_agent": {"Ada": LARGE},
+        "memory": {"model": OWN, "consolidate_every": 6},
+    }
+    worlds = {"hall": {"kind": "room"}, "attic": {"kind": "room"}}
+    found = await plan_run(small(population=people, mind=mind, worlds=worlds, rounds=12))
+    calls = {(each.world, each.model): each.calls for each in found.expected}
+    rooms = ("attic", "hall")
+    expected = {(room, model): count for room in rooms for model, count in ((MINI, 60), (LARGE, 12), (OWN, 6))}
+    assert calls == expected
+    assert found.calls == sum(expected.values())
+
+
+async def test_of_every_model_some_people_are_followed() -> None:
+    people = [{"name": "Ada"}, {"count": 59}]
+    mind = {"kind": "language", "model": MINI, "by_agent": {"Ada": LARGE}}
+    found = await plan_run(small(population=people, mind=mind, worlds={"hall": {"kind": "room"}}), max_followed=20)
+    large, mini = found.expected
+    assert (large.calls, mini.calls) == (6, 59 * 6)
+    assert large.input / large.calls == pytest.approx(mini.input / mini.calls, rel=0.3)
+
+
+async def test_conclusions_that_people_draw_are_counted() -> None:
+    """Those that could only count after the last round are not drawn."""
+    mind = {"kind": "language", "model": MINI}
+    with_memory = await plan_run(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 6}}))
+    without = await plan_run(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 0}}))
+    assert [each.remembering for each in (*with_memory.expected, *without.expected)] == [8, 0]
+    assert with_memory.calls == without.calls + 8
+    assert with_memory.tokens > without.tokens
+
+
+async def test_people_who_are_played_are_not_asked() -> None:
+    people = [{"name": "Ada", "activity": 1.0}, {"count": 3}]
+    room = {"hall": {"kind": "room"}}
+    everybody = await plan_run(small(population=people, worlds=room))
+    all_but_one = await plan_run(small(population=people, worlds=room, play=["Ada"]))
+    assert (everybody.calls, all_but_one.calls) == (4 * 6, 3 * 6)
+
+
+async def test_a_world_of_ones_own_is_planned_too() -> None:
+    known = await plan_run(small(worlds={"pot": {"kind": "tests.contracts.own:Pot"}}))
+    unknown = await plan_run(
+        small(worlds={"pot": {"kind": "tests.runs.planning.test_plan:Mindless"}, "hall": {"kind": "room"}})
+    )
+    assert known.calls > 0
+    assert [each.world for each in unknown.expected] == ["hall", "pot"]
+
+
+async def test_without_language_minds_nothing_is_asked() -> None:
+    found = await plan_run(small(mind={"kind": "heuristic"}))
+    assert (found.calls, found.tokens, found.cost, found.seconds) == (0, 0, 0.0, 0.0)
+
+
+# Money
+
+
+async def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
+    found = await plan_run(small(mind={"kind": "language", "model": OWN}))
+    assert (found.cost, found.cost_uncached, found.unpriced) == (None, None, (OWN,))
+    assert found.tokens > 0
+
+
+async def test_a_price_from_the_scenario_is_used() -> None:
+    mind = {"kind": "language", "model": OWN, "price": {"input": 2.0, "output": 10.0}}
+    found = await plan_run(small(mind=mind))
+    assert found.cost == pytest.approx((2 * found.input + 10 * found.output) / 1e6)
+    assert found.unpriced == ()
+
+
+async def test_one_model_without_a_price_leaves_the_total_unknown() -> None:
+    mind = {"kind": "language", "model": MINI, "by_agent": {"Ada": OWN}}
+    found = await plan_run(
+        small(population=[{"name": "Ada"}, {"count": 3}], worlds={"hall": {"kind": "room"}}, mind=mind)
+    )
+    assert {each.model: each.cost is None for each in found.expected} == {MINI: False, OWN: True}
+    assert found.cost is None
+
+
+async def test_what_a_server_has_kept_costs_less() -> None:
+    found = await plan_run(language("rumour", "population.count=40", "rounds=12"))
+    assert 0.2 < found.cached / found.input < 0.8
+    assert found.cost is not None
+    assert found.cost_uncached is not None
+    assert found.cost < 0.9 * found.cost_uncached
+
+
+async def test_a_server_that_keeps_nothing_charges_for_everything() -> None:
+    found = await plan_run(language("rumour", "population.count=40", "rounds=12", model="anthropic/claude-sonnet-4-0"))
+    assert found.cached == 0
+    assert found.cost == found.cost_uncached != 0.0
+
+
+async def test_a_budget_that_will_not_do_is_said() -> None:
+    fits = {"max_calls": 1000, "max_tokens": 10_000_000, "max_cost": 100.0}
+    assert (await plan_run(small(budget=fits))).short == ()
+    found = await plan_run(small(budget=fits), budget=BudgetSettings(max_calls=10, max_tokens=20, max_cost=0.001))
+    assert [words.split()[0] for words in found.short] == ["max_cost", "max_tokens", "max_calls"]
+    assert found.short[2] == f"max_calls is 10, and {found.calls} are expected"
+
+
+async def test_a_budget_in_dollars_says_nothing_about_a_price_that_nobody_knows() -> None:
+    mind = {"kind": "language", "model": OWN}
+    assert (await plan_run(small(mind=mind), budget=BudgetSettings(max_cost=0.001))).short == ()
+
+
+# Time
+
+
+async def test_people_who_take_turns_wait_for_one_another_and_others_do_not() -> None:
+    at_once = await plan_run(small(worlds={"hall": {"kind": "room", "turns": "parallel"}}), latency_seconds=2.0)
+    in_turn = await plan_run(small(worlds={"hall": {"kind": "room", "turns": "sequential"}}), latency_seconds=2.0)
+    assert (at_once.seconds, in_turn.seconds) == (6 * 2.0, 6 * 8 * 2.0)
+
+
+async def test_fewer_calls_at_once_take_longer() -> None:
+    room = {"hall": {"kind": "room", "turns": "parallel"}}
+    found = await plan_run(small(worlds=room, max_workers=3), latency_seconds=1.0)
+    assert found.seconds == 6 * 3
+
+
+async def test_rounds_in_flight_overlap() -> None:
+    one, four = [
+        await plan_run(small(worlds={"twitter": {"visibility": rounds}}), latency_seconds=1.0) for rounds in (1, 4)
+    ]
+    assert four.seconds == pytest.approx(one.seconds / 4)
+
+
+async def test_a_call_takes_longer_the_longer_its_reply() -> None:
+    found = await plan_run(small())
+    assert found.seconds_per_call == pytest.approx(0.8 + found.output / found.calls / 80)
