@@ -16,10 +16,10 @@ from typing import Any, Protocol
 from bench.providers import Provider, Reply
 from shoal.models.base import FailureKind, ModelFailure
 from shoal.models.middleware.retrying import PATIENCE, retry_decision
+from shoal.rate_limits import RateLimit, RateLimits
 from shoal.seeds import Draws, derive
 from shoal.slots.broker import Broker
 from shoal.slots.leases import CallEnd, CallOutcome, Control, Holder
-from shoal.types import RateLimit, RateLimits
 
 #: Seconds from a client to the provider, and as many back, at least.
 NETWORK_SECONDS = 0.0005

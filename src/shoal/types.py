@@ -312,16 +312,3 @@ class FollowGraph:
     @property
     def edges(self) -> int:
         return len(self.targets)
-
-
-class RateLimit(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One limit: so much a minute, so much of it left, and seconds until it is full again."""
-
-    limit: float
-    remaining: float | None = None
-    reset_seconds: float | None = None
-
-
-class RateLimits(msgspec.Struct, frozen=True, array_like=True, gc=False, omit_defaults=True):
-    requests: RateLimit | None = None
-    tokens: RateLimit | None = None

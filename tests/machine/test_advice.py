@@ -10,7 +10,7 @@ import pytest
 
 from shoal.machine.advice import Advice, Need, Served, advise, in_bytes
 from shoal.machine.hardware import Cores, Disk, Files, Machine, MemoryLimits, MemorySpace
-from shoal.types import RateLimit, RateLimits
+from shoal.rate_limits import RateLimit, RateLimits
 
 GIB = 1 << 30
 LARGE = Machine(

@@ -12,7 +12,7 @@ from math import ceil
 
 from shoal.machine.hardware import Disk, Machine, MemorySpace
 from shoal.machine.pressure import THRESHOLDS, Pressure
-from shoal.types import RateLimits
+from shoal.rate_limits import RateLimits
 
 KB, MB, MIB, GIB = 1_000, 1_000_000, 1 << 20, 1 << 30
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shoal.journal import digest
-from shoal.types import RateLimits
+from shoal.rate_limits import RateLimits
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):

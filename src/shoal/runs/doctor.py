@@ -20,11 +20,11 @@ from shoal.machine.sampling import Sample, Sampler
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import Endpoint, endpoint
 from shoal.models.openai.probe import ProbeResult, probe
+from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import pool_of
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.location import BrokerLocation
-from shoal.types import RateLimits
 
 #: Over how long the CPU is looked at.
 SAMPLE_SECONDS = 0.1

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.types import RateLimits
+from shoal.rate_limits import RateLimits
 
 #: The pool of `--parallel N`: as many agents act at once as it has slots, over all runs that were given the option.
 AGENTS = "agents"

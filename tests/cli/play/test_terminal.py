@@ -402,7 +402,7 @@ def test_a_process_ends_while_somebody_could_still_type() -> None:
     code = """
 import asyncio, sys
 from tests.cli.play.test_terminal import talk
-from shoal.cli.play import terminal_answer
+from shoal.cli.play.terminal import terminal_answer
 
 async def main():
     answer = terminal_answer()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from shoal.models.openai.errors import allowance
-from shoal.types import RateLimit, RateLimits
+from shoal.rate_limits import RateLimit, RateLimits
 
 NOON = 1_793_620_800.0
 

@@ -15,9 +15,9 @@ import pytest
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.openai.probe import ProbeResult, probe
+from shoal.rate_limits import RateLimit, RateLimits
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.types import RateLimit, RateLimits
 from tests.models.servers import certified
 
 KEY = "sk-very-secret-0123456789"

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.rate_limits import RateLimit, RateLimits
 from shoal.rehearsal.settings import PlannedOutage, SettingChange
 from shoal.seeds import Draws, derive
 from shoal.slots.adaptive.evidence import Sent
 from shoal.slots.adaptive.limiter import Adaptive, Learned, LearnedRate
 from shoal.slots.adaptive.window import PROBES, START
 from shoal.slots.leases import CallEnd, CallOutcome
-from shoal.types import RateLimit, RateLimits
 from tests.slots.playing import TOKENS, play
 
 PER_SECOND: dict[str, Any] = {"requests_per_minute": 40 * 60, "burst_seconds": 1.0}

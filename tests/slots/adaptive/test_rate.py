@@ -6,6 +6,7 @@ from collections import deque
 
 import pytest
 
+from shoal.rate_limits import RateLimit
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
 from shoal.slots.adaptive.rate import (
     CONTRADICTIONS,
@@ -17,7 +18,6 @@ from shoal.slots.adaptive.rate import (
     Unit,
     rate_of,
 )
-from shoal.types import RateLimit
 
 SIZE = 100
 

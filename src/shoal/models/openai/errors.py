@@ -16,7 +16,7 @@ from typing import Any
 import orjson
 
 from shoal.models.base import FailureKind, ModelFailure
-from shoal.types import RateLimit, RateLimits
+from shoal.rate_limits import RateLimit, RateLimits
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])")

@@ -24,7 +24,7 @@ from shoal.models.http.routes import Proxies
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.openai.errors import allowance, of_reply, unreachable, without_secrets
-from shoal.types import RateLimits
+from shoal.rate_limits import RateLimits
 
 LISTING_SECONDS = 5.0
 CALL_SECONDS = 30.0

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
+from shoal.rate_limits import RateLimit, RateLimits
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
 from shoal.slots.adaptive.noise import Noise
 from shoal.slots.adaptive.outage import OutageDetector
 from shoal.slots.adaptive.rate import LONGEST_WAIT_SECONDS, MARKS, Pace, Unit, rate_of
 from shoal.slots.adaptive.window import ConcurrencyWindow
 from shoal.slots.leases import CallEnd, CallOutcome
-from shoal.types import RateLimit, RateLimits
 
 #: Refused calls that were this much larger than others were refused for their tokens; this little, for their number.
 LARGER, AS_LARGE = 1.25, 1.1

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from enum import StrEnum
 
+from shoal.rate_limits import RateLimit
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
-from shoal.types import RateLimit
 
 #: What is left out of a measured rate, so that the next refusal is far.
 MARGIN = 0.97
