@@ -6,7 +6,7 @@ import pytest
 
 from shoal.errors import QueryFailed
 from shoal.runs.interviews.selection import AgentSelection
-from shoal.scenario.declared.interventions import MAX_LENGTH
+from shoal.scenario.expressions import MAX_LENGTH
 from shoal.scenario.loading import validate
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample

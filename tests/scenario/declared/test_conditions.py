@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from shoal.engine.interventions import Facts
-from shoal.scenario.declared.interventions import FACTS, MAX_DEPTH, MAX_LENGTH, QUESTIONS, Unreadable, compile_condition
+from shoal.scenario.declared.interventions import FACTS, QUESTIONS, compile_condition
+from shoal.scenario.expressions import MAX_DEPTH, MAX_LENGTH, UnreadableExpression
 from shoal.types import Event
 
 
@@ -162,7 +163,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("text", "message"), WRONG, ids=[text[:40] for text, _ in WRONG])
 def test_what_is_no_condition_is_refused_with_the_reason(text: str, message: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableExpression) as caught:
         compile_condition(text)
     assert message in str(caught.value)
 

@@ -13,10 +13,9 @@ from pydantic import BeforeValidator, Field, field_validator
 from shoal.engine.interventions import Facts
 from shoal.scenario.declared.events import EventField, SkipEvent
 from shoal.scenario.declared.population import Name
+from shoal.scenario.expressions import ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.fields import DeclaredModel, Text, Whole
 from shoal.scenario.validation.problems import Problem, hint, one_of, refuse, wrong
-
-FactReader = Callable[[Facts], Any]
 
 #: What can be asked of the history, and what it means.
 FACTS: Mapping[str, str] = {
@@ -44,27 +43,11 @@ QUESTIONS: Mapping[str, str] = {
 }
 #: Facts that depend on the minds, and not on what was committed.
 OPINIONS = frozenset({"mean_opinion", "opinion_spread"})
-#: So that a condition is read and answered in no time, and within Python's own depth.
-MAX_LENGTH = 1000
-MAX_DEPTH = 50
-
-COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
 _COMPUTED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
 }
-
-
-class Unreadable(Exception):
-    """A condition that is not one, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,111 +61,58 @@ class Condition:
 
 
 def compile_condition(text: str) -> Condition:
-    """The condition in a text, or Unreadable."""
-    reader = _ConditionCompiler()
-    reading = reader.question(parse_condition(text.strip().replace("\n", " ")))
-    asked = {question: tuple(dict.fromkeys(words)) for question, words in reader.asked.items()}
-    return Condition(lambda facts: bool(reading(facts)), asked, frozenset(reader.facts))
+    """Compile the condition in a text; raise UnreadableExpression where it is none."""
+    compiler = _ConditionCompiler()
+    holds = compiler.compile(parse_expression(text.strip().replace("\n", " ")))
+    asked = {question: tuple(dict.fromkeys(words)) for question, words in compiler.asked.items()}
+    return Condition(holds, asked, frozenset(compiler.facts))
 
 
-def parse_condition(text: str) -> ast.expr:
-    """An expression of a bearable size, taken apart but never run."""
-    if len(text) > MAX_LENGTH:
-        raise Unreadable(f"must be at most {MAX_LENGTH} characters, found {len(text)}")
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        place = f" at {text[error.offset - 1 :][:20]!r}" if error.offset and error.offset <= len(text) else ""
-        raise Unreadable(f"cannot be read{place}") from error
-    except (ValueError, RecursionError, MemoryError) as error:
-        raise Unreadable("cannot be read") from error
-    if _depth(tree) > MAX_DEPTH:
-        raise Unreadable("is too deeply nested; say it more simply")
-    return tree
+class _ConditionCompiler(ExpressionCompiler[Facts]):
+    """Compiles expressions about the history of a world: numbers, facts, questions, and sums of these."""
 
-
-def _depth(tree: ast.expr) -> int:
-    level: list[ast.AST] = [tree]
-    depth = 0
-    while level:
-        level = [below for part in level for below in ast.iter_child_nodes(part)]
-        depth += 1
-    return depth
-
-
-class _ConditionCompiler:
-    """Turns the parts of an expression into functions of the facts."""
+    example = ", for example round >= 5"
 
     def __init__(self) -> None:
         self.asked: dict[str, list[str]] = {}
         self.facts: set[str] = set()
 
-    def question(self, part: ast.expr) -> FactReader:
-        """Something that holds or does not hold."""
-        match part:
-            case ast.BoolOp():
-                return self._joined(part)
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                negated = self.question(operand)
-                return lambda facts: not negated(facts)
-            case ast.Compare():
-                return self._comparison(part)
-        self.number(part)
-        raise Unreadable(f"{ast.unparse(part)!r} is not a question; compare it with something, for example round >= 5")
-
-    def number(self, part: ast.expr) -> FactReader:
+    def compile_value(self, part: ast.expr) -> Callable[[Facts], Any]:
         match part:
             case ast.Constant(value=bool()) | ast.Constant(value=None):
-                raise Unreadable(f"{ast.unparse(part)} has no place in a condition")
+                raise UnreadableExpression(f"{ast.unparse(part)} has no place in a condition")
             case ast.Constant(value=int() | float() as number):
                 return lambda facts: number
             case ast.Name(id=name):
-                return self._fact(name)
+                return self._compile_fact(name)
             case ast.Call(func=ast.Name(id=name)):
-                return self._question(name, part)
+                return self._compile_question(name, part)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                positive = self.number(operand)
+                positive = self.compile_value(operand)
                 return lambda facts: -positive(facts)
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _COMPUTED:
-                compute, one, other = _COMPUTED[type(op)], self.number(left), self.number(right)
+                compute, one, other = _COMPUTED[type(op)], self.compile_value(left), self.compile_value(right)
                 return lambda facts: compute(one(facts), other(facts))
-        raise Unreadable(f"{ast.unparse(part)!r} has no place in a condition")
+        raise UnreadableExpression(f"{ast.unparse(part)!r} has no place in a condition")
 
-    def _fact(self, name: str) -> FactReader:
+    def _compile_fact(self, name: str) -> Callable[[Facts], Any]:
         if name in QUESTIONS:
-            raise Unreadable(f'{name} needs something in quotes, for example {name}("...")')
+            raise UnreadableExpression(f'{name} needs something in quotes, for example {name}("...")')
         if name not in FACTS:
             known = (*FACTS, *QUESTIONS)
-            raise Unreadable(f"unknown fact {name!r}{hint(name, known) or '; there is ' + one_of(known)}")
+            raise UnreadableExpression(f"unknown fact {name!r}{hint(name, known) or '; there is ' + one_of(known)}")
         self.facts.add(name)
         return operator.attrgetter(name)
 
-    def _question(self, name: str, call: ast.Call) -> FactReader:
+    def _compile_question(self, name: str, call: ast.Call) -> Callable[[Facts], Any]:
         if name not in QUESTIONS:
-            raise Unreadable(f"unknown question {name!r}{hint(name, QUESTIONS) or '; there is ' + one_of(QUESTIONS)}")
+            near = hint(name, QUESTIONS) or "; there is " + one_of(QUESTIONS)
+            raise UnreadableExpression(f"unknown question {name!r}{near}")
         match call:
             case ast.Call(args=[ast.Constant(value=str() as words)], keywords=[]) if words:
                 self.asked.setdefault(name, []).append(words)
                 return lambda facts: getattr(facts, name)(words)
-        raise Unreadable(f'{name} needs one text in quotes, for example {name}("...")')
-
-    def _joined(self, part: ast.BoolOp) -> FactReader:
-        parts = [self.question(value) for value in part.values]
-        join = all if isinstance(part.op, ast.And) else any
-        return lambda facts: join(reading(facts) for reading in parts)
-
-    def _comparison(self, part: ast.Compare) -> FactReader:
-        for op in part.ops:
-            if type(op) not in COMPARED:
-                raise Unreadable(f"{ast.unparse(part)!r}: compare with <, <=, >, >=, == or !=")
-        checks = [COMPARED[type(op)] for op in part.ops]
-        sides = [self.number(side) for side in (part.left, *part.comparators)]
-
-        def compare(facts: Facts) -> bool:
-            values = [side(facts) for side in sides]
-            return all(check(a, b) for check, a, b in zip(checks, values[:-1], values[1:], strict=True))
-
-        return compare
+        raise UnreadableExpression(f'{name} needs one text in quotes, for example {name}("...")')
 
 
 def _several(value: object) -> object:
@@ -207,7 +137,7 @@ class Intervention(DeclaredModel):
     def _readable(cls, value: str) -> str:
         try:
             compile_condition(value)
-        except Unreadable as error:
+        except UnreadableExpression as error:
             raise wrong(str(error)) from None
         return value
 
