@@ -1,7 +1,7 @@
 """What an adaptive limit gets out of a provider whose limits it does not know, against a client that knows them all.
 
 python -m bench.limits [NAME ...]       ours and others, in virtual time, on settings it was tuned on, and on others
-python -m bench.limits pages [NAME ...] the same as tables for docs/limits.md
+python -m bench.limits pages [NAME ...] the same as tables for docs/design/adaptive-limits.md
 """
 
 from __future__ import annotations

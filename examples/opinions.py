@@ -2,7 +2,7 @@
 
 A thousand people with opinions all over the scale say what they think in every round. With a wide confidence they end
 in consensus, with a narrow one in separate camps. Two models: people who meet in pairs (Deffuant and others), and
-people who all hear one another and take the average (Hegselmann and Krause). See docs/opinion-dynamics.md.
+people who all hear one another and take the average (Hegselmann and Krause). See docs/design/opinion-dynamics.md.
 
     python -m examples.opinions docs/opinions.svg    draws four trials
     python -m examples.opinions                      counts the camps over a range of confidences, three seeds each

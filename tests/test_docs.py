@@ -25,7 +25,7 @@ import yaml
 from shoal.scenario.loading import validate
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMAND_TIMEOUT_SECONDS = 100
 
 #: Setting up a checkout is not for a test that runs inside one.
@@ -123,6 +123,13 @@ def test_the_scenarios_of_a_page_are_right(path: Path) -> None:
 def test_the_links_of_a_page_outside_the_site_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", path.read_text())
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_the_pages_that_the_code_names_exist() -> None:
+    sources = [path for folder in ("src", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py")]
+    named = {page for path in sources for page in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text())}
+    assert named
+    assert [page for page in sorted(named) if not (ROOT / page).exists()] == []
 
 
 def test_commands_are_read_as_a_reader_would() -> None:

@@ -16,7 +16,7 @@ from shoal.rate_limits import RateLimits
 
 KB, MB, MIB, GIB = 1_000, 1_000_000, 1 << 20, 1 << 30
 
-# What a run takes, measured as docs/doctor.md says; rounded up.
+# What a run takes, measured as docs/concurrency.md says; rounded up.
 #: Memory: of the process, for each person, and for each turn that somebody has.
 OFFLINE_BYTES, OFFLINE_BYTES_PER_PERSON, OFFLINE_BYTES_PER_TURN = 70 * MB, 600, 1 * KB
 ASKING_BYTES, ASKING_BYTES_PER_PERSON, ASKING_BYTES_PER_TURN = 95 * MB, 15 * KB, 4_500

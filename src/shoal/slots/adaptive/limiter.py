@@ -1,6 +1,6 @@
 """A limit that learns what a provider allows: calls in flight, requests per minute, tokens per minute.
 
-What it does and why, with its constants and the runs that justify them: docs/limits.md.
+What it does and why, with its constants and the runs that justify them: docs/design/adaptive-limits.md.
 """
 
 from __future__ import annotations

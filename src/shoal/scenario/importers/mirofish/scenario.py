@@ -1,7 +1,7 @@
 """A directory that MiroFish has prepared, as a scenario.
 
-Every field of its configuration has its effect, also those that MiroFish writes and never reads. docs/from-mirofish.md
-puts the fields side by side with what becomes of them.
+Every field of its configuration has its effect, also those that MiroFish writes and never reads.
+docs/coming-from-other-tools.md lists the fields and their effects.
 """
 
 from __future__ import annotations
