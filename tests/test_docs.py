@@ -27,6 +27,8 @@ from shoal.scenario.loading import validate
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMAND_TIMEOUT_SECONDS = 100
+#: A page has up to forty commands. Each has its own timeout; this one bounds them together on a busy machine.
+PAGE_TIMEOUT_SECONDS = 400
 
 #: Setting up a checkout is not for a test that runs inside one.
 NOT_RUN = ("scripts/", "git ", "cd ")
@@ -55,6 +57,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @page
+@pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".venv").symlink_to(sys.prefix)
