@@ -128,6 +128,12 @@ def test_the_links_of_a_page_outside_the_site_lead_somewhere(path: Path) -> None
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
+@page
+def test_the_files_that_a_page_names_exist(path: Path) -> None:
+    named = re.findall(r"`((?:src|tests|bench|examples|docs)/[\w/.-]+)`", path.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_the_pages_that_the_code_names_exist() -> None:
     sources = [path for folder in ("src", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py")]
     named = {page for path in sources for page in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text())}
