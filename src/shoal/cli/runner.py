@@ -13,11 +13,11 @@ from types import FrameType
 
 import click
 import msgspec
-import uvloop
 
 from shoal.cli import errors
 from shoal.cli.views.progress import Progress, show_progress
 from shoal.errors import ShoalError, Stopped
+from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.state import Status
 from shoal.runs.worker import RunOutcome, Watch, outcome_of
@@ -52,8 +52,8 @@ class CommandResult:
 
 def work_on(directory: RunDirectory, verb: Verb, progress: Progress) -> CommandResult:
     """Carry out the verb to its end; nothing is said but progress."""
-    with show_progress(progress), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_supervised(directory, verb, progress))
+    with show_progress(progress):
+        return run_async(_supervised(directory, verb, progress))
 
 
 async def _supervised(directory: RunDirectory, verb: Verb, progress: Progress) -> CommandResult:

@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from shoal.engine.record import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
+from shoal.event_loop import run_async
 from shoal.python.results import Results
 from shoal.runs import inputs, operations, worker
 from shoal.runs.config import Config
@@ -44,7 +45,7 @@ def wait_for(work: Work[T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(_here(work))
+        return run_async(_here(work))
     return _beside(work)
 
 
@@ -69,7 +70,7 @@ def _beside(work: Work[T]) -> T:
             loop.call_soon_threadsafe(stop.set)
 
     with ThreadPoolExecutor(1, "shoal") as pool, _interrupts_to(ask_to_stop):
-        return pool.submit(lambda: asyncio.run(main())).result()
+        return pool.submit(lambda: run_async(main())).result()
 
 
 @contextmanager

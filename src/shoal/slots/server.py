@@ -14,12 +14,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from shoal.errors import ShoalError
+from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Adaptive, Learned
 from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.broker import Broker
@@ -38,7 +37,6 @@ from shoal.slots.protocol import (
 )
 
 _log = logging.getLogger(__name__)
-_LOOP: Any = import_module("uvloop" if find_spec("uvloop") else "asyncio")
 #: How long those have who held leases of a broker that died, before anything new is granted.
 _REUNION_SECONDS = 0.5
 _UPKEEP_SECONDS = 2.0
@@ -228,7 +226,7 @@ def main(arguments: Sequence[str]) -> int:
     os.ftruncate(holding, 0)
     os.pwrite(holding, f"{os.getpid()}\n".encode(), 0)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    _LOOP.run(serve(place, listening, holding, patience=_REUNION_SECONDS if was_left else 0.0))
+    run_async(serve(place, listening, holding, patience=_REUNION_SECONDS if was_left else 0.0))
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from shoal.cli.options import PATH, json_option, outside_options, run_argument
 from shoal.cli.views.observation import printable
 from shoal.cli.views.summary import Output
 from shoal.cli.words import counted
+from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
 from shoal.runs.interviews.ask import AnswerRow, AnswerTable, Asking, ask_agents, read_survey, score_agents, score_world
@@ -127,7 +127,7 @@ def ask_(
       - question: Whom do you trust most?
     """
     subject.check()
-    table = asyncio.run(_table(RunDirectory(run), subject, asking, outside))
+    table = run_async(_table(RunDirectory(run), subject, asking, outside))
     if csv_file is not None:
         with storage_errors(csv_file):
             csv_file.write_text(_csv(table), encoding="utf-8", newline="")

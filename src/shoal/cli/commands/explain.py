@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from shoal.cli.views.diff import print_diff
 from shoal.cli.views.observation import Row, action, picture, printable, rows_of, values
 from shoal.cli.views.summary import Output
 from shoal.cli.words import quoted
+from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.diff import diff_runs
 from shoal.runs.rerun.explain import ExplainResult, Explanation, JournaledReply, NoTurn, explain_turn
@@ -41,7 +41,7 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
       shoal explain runs/rumour-1 17 12 --world reddit
       shoal explain runs/rumour-1 17 12 --json | jq '.explanations[0].rests_on'
     """
-    why = asyncio.run(explain_turn(RunDirectory(run), agent, round, world))
+    why = run_async(explain_turn(RunDirectory(run), agent, round, world))
     if as_json:
         click.echo(msgspec.json.encode(why))
     else:
@@ -64,7 +64,7 @@ def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
       shoal diff runs/rumour-1 runs/rumour-2 --rounds 10
       shoal diff runs/rumour-1 runs/rumour-1-fork-1 --json | jq '.worlds[0].reached'
     """
-    found = asyncio.run(diff_runs(RunDirectory(one), RunDirectory(other), rounds))
+    found = run_async(diff_runs(RunDirectory(one), RunDirectory(other), rounds))
     if as_json:
         click.echo(msgspec.json.encode(found))
     else:

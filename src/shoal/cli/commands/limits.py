@@ -20,6 +20,7 @@ from rich.text import Text
 
 from shoal.cli.views.summary import Output
 from shoal.cli.words import counted
+from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
 from shoal.slots.admin import look_at, resize_at
@@ -113,7 +114,7 @@ def _resize(place: BrokerLocation, size: int) -> None:
 
 def _show(place: BrokerLocation, *, live: bool) -> None:
     output = Output()
-    ended = asyncio.run(_follow(place, output)) if live else None
+    ended = run_async(_follow(place, output)) if live else None
     output.print(_view(place, output.width))
     if ended == signal.SIGTERM:
         raise click.exceptions.Exit(128 + ended)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from shoal.cli.views.progress import duration
 from shoal.cli.views.summary import Output
 from shoal.cli.words import counted, of_scenario
 from shoal.errors import RunRefused
+from shoal.event_loop import run_async
 from shoal.runs.planning.plan import Expected, Plan, plan_run
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.types import Versioned
@@ -55,7 +55,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
       shoal plan scenario.yaml --model openai/gpt-4.1-mini --json | jq .cost
     """
     wanted = load_scenario(scenario, model, changes)
-    found = asyncio.run(plan_run(wanted, latency))
+    found = run_async(plan_run(wanted, latency))
     if as_json:
         click.echo(msgspec.json.encode(as_dict(found)))
     else:
@@ -85,7 +85,7 @@ def confirm(
     """
     if not _is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
         return
-    if not is_confirmed(asyncio.run(plan_run(wanted, budget=budget, done=done)), what):
+    if not is_confirmed(run_async(plan_run(wanted, budget=budget, done=done)), what):
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 

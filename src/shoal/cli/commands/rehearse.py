@@ -7,20 +7,16 @@ import re
 import resource
 import signal
 import sys
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, get_args
 
 import click
 
 from shoal.cli.words import counted
 from shoal.errors import ShoalError
+from shoal.event_loop import run_async
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange
 from shoal.rehearsal.stats import Stats
-
-#: What runs the loop: uvloop where there is one, as it takes half the time.
-_LOOP: Any = import_module("uvloop" if find_spec("uvloop") else "asyncio")
 
 KEY = "rehearsal"
 _LINE_SECONDS = 0.5
@@ -172,7 +168,7 @@ def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> Non
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     _open_many_files()
-    _LOOP.run(_serve(settings, host, port, lasting))
+    run_async(_serve(settings, host, port, lasting))
 
 
 def _open_many_files() -> None:

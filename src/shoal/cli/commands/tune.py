@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import sys
@@ -16,7 +15,6 @@ from typing import Any, TypeVar, cast
 
 import click
 import msgspec
-import uvloop
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
@@ -30,6 +28,7 @@ from shoal.cli.views.summary import Output
 from shoal.cli.views.tuning import TuningView, ending, line, result_of
 from shoal.cli.words import quoted
 from shoal.errors import RunRefused
+from shoal.event_loop import run_async
 from shoal.models.base import Usage
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import endpoint
@@ -217,7 +216,7 @@ def _target(scenario: Scenario | None, model: str, wishes: _Wishes) -> TuneTarge
     model = scenario.mind.model
     # Who has no key is told before anything is played through.
     at = endpoints(scenario.mind, os.environ)[model]
-    return TuneTarget(model, at, asyncio.run(of_scenario(scenario, wishes.seed)), proxies)
+    return TuneTarget(model, at, run_async(of_scenario(scenario, wishes.seed)), proxies)
 
 
 def _bounds(target: TuneTarget, wishes: _Wishes) -> TuneBounds:
@@ -254,9 +253,9 @@ def _measured(
     measuring: Callable[[], Coroutine[Any, Any, str]], gauge: Gauge, kind: str, speech: OutputMode
 ) -> tuple[str, bool]:
     """Why measuring ended, and whether it was ended by Ctrl-C; what was measured until then is in the gauge."""
-    with _shown(gauge, kind, speech), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with _shown(gauge, kind, speech):
         try:
-            return runner.run(measuring()), False
+            return run_async(measuring()), False
         except KeyboardInterrupt:
             return STOPPED, True
 
