@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from difflib import get_close_matches
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 _MARKS = str.maketrans("«»", "“”")
 #: One value among many.
 _MAX_VALUE_CHARS = 500
 _MINUTES_PER_HOUR, _HOURS_PER_DAY = 60, 24
+#: Comparing words is slow, and a file with thousands of people may be wrong in thousands of places.
+_MAX_CANDIDATES = 2_000
 
 
 def clip(text: str, limit: int) -> str:
@@ -36,6 +40,27 @@ def join_words(words: Iterable[str], limit: int) -> str:
     everything = list(words)
     shown = ", ".join(everything[:limit])
     return shown if len(everything) <= limit else f"{shown} and {len(everything) - limit} more"
+
+
+def nearest(word: object, known: Iterable[str], limit: int | None = _MAX_CANDIDATES) -> str | None:
+    """Return the known word that was probably meant, out of the first `limit` ones."""
+    folded: dict[str, str] = {}
+    for candidate in islice(known, limit):
+        folded.setdefault(candidate.casefold(), candidate)
+    close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
+
+
+def hint(word: object, known: Iterable[str], limit: int | None = _MAX_CANDIDATES) -> str:
+    """Return `; did you mean 'x'?` where there is a near word, else nothing."""
+    near = nearest(word, known, limit)
+    return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def one_of(words: Iterable[str]) -> str:
+    """Return `a, b or c`."""
+    listed = list(words)
+    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
 @lru_cache(maxsize=1024)

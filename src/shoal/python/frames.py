@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal.errors import ShoalError
-from shoal.scenario.validation.problems import hint, one_of
+from shoal.text import hint, one_of
 from shoal.types import Event
 
 KINDS = ("pandas", "polars")

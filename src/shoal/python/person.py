@@ -17,7 +17,8 @@ from shoal.scenario.importers.people_file import PeopleTable, people_table
 from shoal.scenario.importers.tables import json_value, text_of
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation import report
-from shoal.scenario.validation.problems import Problem, hint
+from shoal.scenario.validation.problems import Problem
+from shoal.text import hint
 from shoal.types import Event
 
 #: Somebody who is visited has something to say nearly every time.

@@ -17,7 +17,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.summary import Summary, query_database, summarize
 from shoal.runs.state import RunState, Status
 from shoal.runs.worker import outcome_of
-from shoal.scenario.validation.problems import hint, one_of
+from shoal.text import hint, one_of
 from shoal.types import Event, Notice
 
 

@@ -17,7 +17,8 @@ from shoal.scenario import plugins
 from shoal.scenario.declared.events import duration
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import KINDS, Scenario
-from shoal.scenario.validation.problems import expected, hint, one_of
+from shoal.scenario.validation.problems import expected
+from shoal.text import hint, one_of
 from shoal.types import Mind
 from shoal.worlds.base import BaseWorld
 

@@ -16,7 +16,8 @@ from shoal.scenario.document import Document, Position
 from shoal.scenario.importers.mirofish import scenario as mirofish
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation import report
-from shoal.scenario.validation.problems import Problem, expected, hint, show
+from shoal.scenario.validation.problems import Problem, expected, show
+from shoal.text import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

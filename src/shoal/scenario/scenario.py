@@ -28,7 +28,8 @@ from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole
 from shoal.scenario.plugins import is_own
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.validation import consistency
-from shoal.scenario.validation.problems import Problem, expected, hint, one_of, refuse, show, wrong
+from shoal.scenario.validation.problems import Problem, expected, refuse, show, wrong
+from shoal.text import hint, one_of
 from shoal.worlds.clock import TimeSettings
 from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.room.settings import RoomSettings

@@ -13,6 +13,7 @@ from shoal.agents.language.reply import ParsedReply, complaint, read_reply
 from shoal.agents.language.world_card import WorldCard, build_card
 from shoal.models.base import Answer
 from shoal.types import Action
+from shoal.worlds.names import NameIndex
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.social.observations import CommentView, GroupView
@@ -36,7 +37,7 @@ LIKE = Action("LIKE_POST", {"post_id": 12})
 
 
 def reply(text: str, card: WorldCard = TWITTER, seen: Any = SEEN, finish: str = "stop") -> ParsedReply:
-    return read_reply(Answer(text, finish=finish), card, Finder(seen, NAMES))
+    return read_reply(Answer(text, finish=finish), card, Finder(seen, NameIndex(NAMES)))
 
 
 @pytest.mark.parametrize(
@@ -133,8 +134,8 @@ def test_people_are_found_by_the_names_they_were_shown_under(name: str | int, nu
 
 def test_somebody_out_of_sight_is_found_by_a_name_that_only_one_has() -> None:
     unseen = look()
-    assert Finder(unseen, NAMES).user("Noor Li") == 3
-    assert Finder(unseen, NAMES).user("Kim Far") is None
+    assert Finder(unseen, NameIndex(NAMES)).user("Noor Li") == 3
+    assert Finder(unseen, NameIndex(NAMES)).user("Kim Far") is None
 
 
 def test_the_words_of_the_world_are_understood_too() -> None:

@@ -20,6 +20,7 @@ from shoal.text import ago, clip
 from shoal.types import Decision, Mind, Observation, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
+from shoal.worlds.names import NameIndex
 
 #: What a server makes of a token, roughly.
 CHARS_PER_TOKEN = 4
@@ -53,6 +54,7 @@ class LanguageMind(Mind):
         self._ask = ask
         self._memory = memory
         self._people = PersonaTexts(given.population, _topic(given))
+        self._index = NameIndex(given.population.names)
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
@@ -155,7 +157,7 @@ class LanguageMind(Mind):
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
         if answer.finish == REFUSED:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
-        return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._people.names))
+        return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._index))
 
 
 def _cue(observation: Observation) -> str:

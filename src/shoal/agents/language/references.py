@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from shoal.types import Observation
+from shoal.worlds.names import NameIndex
 from shoal.worlds.room.observations import RoomObservation
 from shoal.worlds.social.observations import PostView, SocialObservation
 
@@ -20,9 +21,9 @@ _EVERYBODY = frozenset({"everyone", "everybody", "all", "the room", "room", "gro
 class Finder:
     """Knows the names in one picture, and those of everybody. Looks only when asked, which is seldom."""
 
-    def __init__(self, observation: Observation, names: Sequence[str]) -> None:
+    def __init__(self, observation: Observation, index: NameIndex) -> None:
         self._observation = observation
-        self._names = names
+        self._index = index
 
     def user(self, name: str) -> int | None:
         """The number of somebody on a platform: of those in sight, or else of the only one of that name."""
@@ -33,7 +34,7 @@ class Finder:
         shown = [(known.casefold(), agent) for agent, known in self._users()]
         found = [agent for known, agent in shown if known == name]
         found = found or _only(agent for known, agent in shown if name in known.split())
-        found = found or _only(agent for agent, known in enumerate(self._names) if known.casefold() == name)
+        found = found or _only(self._index.namesakes(name))
         return found[0] if found else None
 
     def person(self, name: str) -> str | None:

@@ -15,8 +15,8 @@ from shoal.errors import QueryFailed
 from shoal.runs.rerun.explain import agent_number
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.sampling.people import People
-from shoal.scenario.validation.problems import hint, one_of
 from shoal.seeds import derive
+from shoal.text import hint, one_of
 from shoal.types import Persona
 
 _Facts = Mapping[str, Any]

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from shoal.scenario.fields import DeclaredModel, Number, Whole
-from shoal.scenario.validation.problems import expected, hint, one_of, wrong, wrong_key
+from shoal.scenario.validation.problems import expected, wrong, wrong_key
+from shoal.text import hint, one_of
 
 STANCE_WORDS: Mapping[str, float] = {"supportive": 0.7, "opposing": -0.7, "neutral": 0.0, "observer": 0.0}
 GENDERS = ("female", "male", "other")

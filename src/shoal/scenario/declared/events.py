@@ -11,7 +11,8 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 from shoal.scenario.declared.distributions import stance_number
 from shoal.scenario.declared.population import RANDOM, Name
 from shoal.scenario.fields import DeclaredModel, Text, Who, Whole
-from shoal.scenario.validation.problems import expected, hint, one_of, wrong, wrong_key
+from shoal.scenario.validation.problems import expected, wrong, wrong_key
+from shoal.text import hint, one_of
 
 
 class _Timed(DeclaredModel):

@@ -12,7 +12,8 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.population import located
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who
 from shoal.scenario.importers.edges import Edges, read_edges
-from shoal.scenario.validation.problems import Problem, expected, hint, one_of, refuse, wrong
+from shoal.scenario.validation.problems import Problem, expected, refuse, wrong
+from shoal.text import hint, one_of
 
 GraphKind = Literal["scale-free", "small-world", "homophilous", "none"]
 GRAPHS: tuple[str, ...] = get_args(GraphKind)

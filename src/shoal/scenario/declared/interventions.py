@@ -15,7 +15,8 @@ from shoal.scenario.declared.events import EventField, SkipEvent
 from shoal.scenario.declared.population import Name
 from shoal.scenario.expressions import ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.fields import DeclaredModel, Text, Whole
-from shoal.scenario.validation.problems import Problem, hint, one_of, refuse, wrong
+from shoal.scenario.validation.problems import Problem, refuse, wrong
+from shoal.text import hint, one_of
 
 #: What can be asked of the history, and what it means.
 FACTS: Mapping[str, str] = {

@@ -36,7 +36,8 @@ from shoal.scenario.declared.distributions import (
 from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole
 from shoal.scenario.importers.columns import ColumnRequest
 from shoal.scenario.importers.people_file import Format, PeopleTable, Source, distinct, read_people
-from shoal.scenario.validation.problems import Problem, expected, hint, refuse, show, wrong, wrong_key
+from shoal.scenario.validation.problems import Problem, expected, refuse, show, wrong, wrong_key
+from shoal.text import hint
 
 #: Words that stand for somebody in events, so nobody can be called that.
 RANDOM, MOST_FOLLOWED = "random", "most_followed"

@@ -15,7 +15,8 @@ from pydantic.fields import FieldInfo
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.tables import RecordTable
-from shoal.scenario.validation.problems import OURS, describe_error, expected, hint
+from shoal.scenario.validation.problems import OURS, describe_error, expected
+from shoal.text import hint
 
 #: Other names under which columns are taken without being asked for. Only such as can hardly mean anything else.
 SYNONYMS: Mapping[str, Sequence[str]] = {

@@ -17,7 +17,8 @@ from shoal.scenario.importers import graphml
 from shoal.scenario.importers.people_file import content
 from shoal.scenario.importers.result import FieldUse
 from shoal.scenario.importers.tables import delimiter_of, describe_table, json_value, rows_of, text_of
-from shoal.scenario.validation.problems import expected, hint, show
+from shoal.scenario.validation.problems import expected, show
+from shoal.text import hint
 
 #: Names of columns that say who follows, and whom. The first pair of which a file has both is taken.
 PAIRS = (

@@ -9,7 +9,8 @@ from typing import Any
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.result import FieldUse, Use
 from shoal.scenario.importers.tables import describe_table
-from shoal.scenario.validation.problems import expected, hint, one_of
+from shoal.scenario.validation.problems import expected
+from shoal.text import hint, one_of
 
 #: The least and the most that a number may be; None: no limit.
 Bounds = tuple[float | None, float | None]

@@ -28,7 +28,8 @@ from shoal.scenario.importers.columns import (
 from shoal.scenario.importers.result import FieldUse
 from shoal.scenario.importers.tables import RecordTable, describe_table, json_value, text_of
 from shoal.scenario.importers.tinytroupe import is_spec, spec_table
-from shoal.scenario.validation.problems import hint, show
+from shoal.scenario.validation.problems import show
+from shoal.text import hint
 
 #: Fields of which no two people may have the same: how a second one is told apart, and when two are the same.
 _DISTINCT: Mapping[str, tuple[str, Callable[[str], str]]] = {"name": (" {}", str), "username": ("_{}", str.casefold)}

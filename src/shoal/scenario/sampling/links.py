@@ -13,7 +13,8 @@ from shoal.scenario.declared.population import FileEntry, PersonEntry, Populatio
 from shoal.scenario.importers.edges import EdgeEnd, encode_edges
 from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.importers.tables import MAX_TOLD, describe_table
-from shoal.scenario.validation.problems import Path, Problem, hint
+from shoal.scenario.validation.problems import Path, Problem
+from shoal.text import hint
 
 _NEEDS = frozenset({"names", "numbers"})
 _SHOWN = 3

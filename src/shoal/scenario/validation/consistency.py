@@ -35,7 +35,8 @@ from shoal.scenario.declared.population import (
     listed,
     size,
 )
-from shoal.scenario.validation.problems import Path, Problem, hint
+from shoal.scenario.validation.problems import Path, Problem
+from shoal.text import hint
 from shoal.types import MAX_ACTIONS_PER_TURN
 from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.clock import TimeSettings

@@ -1,21 +1,19 @@
-"""What can be wrong with a scenario, said in one line each, and the nearest word to a wrong one."""
+"""What can be wrong with a scenario, said in one line each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
 from typing import Any
 
 from pydantic_core import ErrorDetails, PydanticCustomError
+
+from shoal.text import hint, one_of
 
 Path = tuple[str | int, ...]
 
 #: The type of the validation errors that carry problems of ours.
 OURS = "shoal"
-#: Comparing words is slow, and a file with thousands of people may be wrong in thousands of places.
-_MAX_CANDIDATES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,26 +46,6 @@ def wrong_key(text: str, *path: str | int) -> PydanticCustomError:
 
 def expected(what: str, value: object) -> str:
     return f"expected {what}, found {show(value)}"
-
-
-def nearest(word: object, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    folded: dict[str, str] = {}
-    for candidate in islice(known, _MAX_CANDIDATES):
-        folded.setdefault(candidate.casefold(), candidate)
-    close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
-
-
-def hint(word: object, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` where there is a near word, else nothing."""
-    near = nearest(word, known)
-    return f"; did you mean {near!r}?" if near is not None else ""
-
-
-def one_of(words: Iterable[str]) -> str:
-    listed = list(words)
-    return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} or {listed[-1]}"
 
 
 def show(value: object) -> str:

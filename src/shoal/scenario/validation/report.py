@@ -13,7 +13,8 @@ from pydantic_core import ErrorDetails
 from shoal.scenario.declared.events import STIMULI
 from shoal.scenario.declared.population import MAX_PEOPLE
 from shoal.scenario.scenario import Scenario
-from shoal.scenario.validation.problems import OURS, Path, Problem, describe_error, hint, one_of
+from shoal.scenario.validation.problems import OURS, Path, Problem, describe_error
+from shoal.text import hint, one_of
 
 _MISSING, _EXTRA, _TOO_SHORT = "missing", "extra_forbidden", "too_short"
 _ROUNDS_OF_PRUNING = 8

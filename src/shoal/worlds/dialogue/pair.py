@@ -11,7 +11,8 @@ import numpy as np
 from shoal.seeds import derive, hashes
 from shoal.types import Population
 from shoal.worlds.dialogue.observations import LineView
-from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings, Who
+from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings
+from shoal.worlds.names import NameIndex
 
 #: Lines of the scene that the two have in mind, so that a turn costs the same however long they talk.
 LINES_IN_MIND = 20
@@ -136,14 +137,10 @@ def pairs_of(settings: DialogueSettings, population: Population, seed: int, worl
 
 def _pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> Sequence[tuple[int, int]]:
     if isinstance(settings.pairs, tuple):
-        numbers = {name: agent for agent, name in reversed(list(enumerate(population.names)))}
-        return [(_number(first, numbers), _number(second, numbers)) for first, second in settings.pairs]
+        index = NameIndex(population.names)
+        return [(index[first], index[second]) for first, second in settings.pairs]
     order = list(range(len(population)))
     if settings.pairs == "random":
         lots = hashes(derive(seed, world, "pairs"), np.arange(len(order))).tolist()
         order.sort(key=lots.__getitem__)
     return list(zip(order[::2], order[1::2], strict=False))
-
-
-def _number(who: Who, numbers: dict[str, int]) -> int:
-    return who if isinstance(who, int) else numbers[who]

@@ -8,7 +8,6 @@ by side.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -19,41 +18,10 @@ from shoal.seeds import derive, hashes
 from shoal.types import Action, Decision, Event, Happening, Notice, Versioned
 from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected
 from shoal.worlds.context import WorldContext
+from shoal.worlds.names import NameIndex
 from shoal.worlds.room.hearing import Inboxes
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
-
-
-class NameIndex:
-    """Finds people by name: as it is written, or else in capitals or small letters."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._exact: dict[str, int] = {}
-        self._loose: dict[str, int] = {}
-        for agent, name in enumerate(names):
-            self._exact.setdefault(name, agent)
-            self._loose.setdefault(name.casefold(), agent)
-
-    def number(self, name: str) -> int | None:
-        found = self._exact.get(name)
-        return self._loose.get(name.strip().casefold()) if found is None else found
-
-    def other(self, agent: int, name: str) -> int:
-        """The number of somebody else; refused where nobody, or the agent itself, is called so."""
-        found = self.number(name)
-        if found is None:
-            raise Rejected(f"nobody is called {name!r}{self._hint(name)}")
-        if found == agent:
-            raise Rejected(f"{self._names[agent]} cannot be the target of their own action")
-        return found
-
-    def _hint(self, name: str) -> str:
-        wanted = name.strip().casefold()
-        part_of = [known for known in self._loose if wanted and wanted in known.split()]
-        near = part_of[:1] or get_close_matches(wanted, self._loose, n=1)
-        return f"; did you mean {self._names[self._loose[near[0]]]!r}?" if near else ""
-
 
 #: What is always possible, whatever actions the scenario allows.
 ALWAYS = (DO_NOTHING, "DONE")
@@ -94,7 +62,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
     def __init__(self, name: str, settings: Versioned[RoomSettings], given: WorldContext) -> None:
         super().__init__(name, given, settings)
         self._settings = settings.first
-        self._roll = NameIndex(self.names)
+        self._index = NameIndex(self.names)
         self._ears = Inboxes(len(self.people), settings.first.location)
         self._goals: dict[int, tuple[str, ...]] = {}
         self._attention: dict[int, str] = {}
@@ -232,7 +200,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             return None
         if type(name) is not str:
             raise Rejected("the target of TALK is somebody's name (a text)")
-        target = self._roll.other(agent, name)
+        target = self._find_other(agent, name)
         if not self._hears(round, agent, target):
             raise Rejected(f"{self.names[target]} cannot hear {self.names[agent]}")
         return target
@@ -310,8 +278,17 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
 
     # Relationships
 
+    def _find_other(self, agent: int, name: str) -> int:
+        """Return the number of the person with this name, who must not be the agent itself."""
+        found = self._index.find(name)
+        if found is None:
+            raise Rejected(f"nobody is called {name!r}{self._index.suggest(name)}")
+        if found == agent:
+            raise Rejected(f"{self.names[agent]} cannot be the target of their own action")
+        return found
+
     def _reach_out(self, round: int, agent: int, name: str) -> dict[str, Any]:
-        target = self._roll.other(agent, name)
+        target = self._find_other(agent, name)
         if not self._hears(round, agent, target) and target not in self._ties.get(agent, ()):
             raise Rejected(f"{self.names[target]} is out of reach: neither within hearing nor related")
         content = f"{self.names[agent]} wants a word with you."
@@ -319,7 +296,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         return {"target": self.names[target]}
 
     def _relate(self, round: int, agent: int, name: str, relation: str) -> dict[str, Any]:
-        target = self._roll.other(agent, name)
+        target = self._find_other(agent, name)
         if not self._ears.together(agent, target) and target not in self._ties.get(agent, ()):
             raise Rejected(f"{self.names[target]} is out of reach: neither here nor related")
         self._tie(round, agent, target, relation)
@@ -337,13 +314,13 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         """Relationships that a person brings along as [name, description], to those who are here."""
         for known in relationships if isinstance(relationships, (list, tuple)) else ():
             match known:
-                case [str(name), str(what)] if (other := self._roll.number(name)) not in (None, agent):
+                case [str(name), str(what)] if (other := self._index.find(name)) not in (None, agent):
                     self._tie(0, agent, other, what)
 
     def _between(self, relation: RelationSettings) -> tuple[int, int]:
-        numbers = [who if isinstance(who, int) else self._roll.number(who) for who in relation.between]
+        numbers = [self._index.find(who) for who in relation.between]
         for who, number in zip(relation.between, numbers, strict=True):
-            if number is None or number not in self.people:
+            if number is None:
                 raise ScenarioInvalid([f"worlds.{self.name}.relations: there is nobody called {who!r}"])
         first, second = (number for number in numbers if number is not None)
         if first == second:

@@ -10,13 +10,13 @@ import numpy as np
 
 from shoal.types import MAX_ACTIONS_PER_TURN, FollowGraph, Population
 from shoal.worlds.lexicon import TextReader
+from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
 from shoal.worlds.social.feed import Feed
 from shoal.worlds.social.follow_table import FollowTable
 from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.ranking import HotPosts, Ranking
-from shoal.worlds.social.search import Directory
 
 #: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
@@ -112,7 +112,7 @@ class State:
         self.sales: dict[str, int] = {}
         #: What agents looked up, with the round in which they did.
         self.answers: dict[int, list[tuple[int, LookedUp]]] = {}
-        self.directory = Directory(self.names)
+        self.index = NameIndex(self.names)
         self.self_rating = True
         self.comments_shown = 0
         self.first_follow_id = graph.edges + 1

@@ -8,17 +8,19 @@ from typing import Any
 
 from shoal.worlds.base import Rejected
 from shoal.worlds.social.observations import LookedUp, PostView
-from shoal.worlds.social.search import find_posts
+from shoal.worlds.social.posts import Posts
 from shoal.worlds.social.state import Actor, Done, State
 from shoal.worlds.social.view_builder import show_posts, without_muted
 
+#: A search looks through this many of the newest posts, so that its cost does not grow with the run.
+_POSTS_SEARCHED = 1000
 _POSTS_FOUND = 5
 _USERS_FOUND = 5
 
 
 def search_posts(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     query = _query(args)
-    rows = _unmuted(state, actor.agent, find_posts(state.posts, query))
+    rows = _unmuted(state, actor.agent, _find_posts(state.posts, query))
     found = _shown(state, actor, list(islice(rows, _POSTS_FOUND)))
     state.answer(actor, LookedUp("SEARCH_POSTS", query, posts=found))
     return Done({"query": query}, {"query": query, "posts": [post.post_id for post in found]})
@@ -26,7 +28,7 @@ def search_posts(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 def search_user(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     query = _query(args)
-    found = state.directory.find(query)[:_USERS_FOUND]
+    found = state.index.search(query)[:_USERS_FOUND]
     state.answer(actor, LookedUp("SEARCH_USER", query, users=tuple((agent, state.names[agent]) for agent in found)))
     return Done({"query": query}, {"query": query, "users": found})
 
@@ -52,6 +54,15 @@ def interview(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     """A question put to the agent, kept in the trace with its answer."""
     answer = str(args.get("response", ""))
     return Done({"prompt": args["prompt"], "response": answer}, {"prompt": args["prompt"], "response": answer})
+
+
+def _find_posts(posts: Posts, query: str) -> Iterator[int]:
+    """Yield the rows of recent posts whose own words contain the query, newest first."""
+    wanted = query.casefold()
+    for row in range(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1):
+        said = posts.quote[row] or (posts.content[row] if posts.root[row] == row else "")
+        if wanted in said.casefold():
+            yield row
 
 
 def _query(args: dict[str, Any]) -> str:

@@ -1,0 +1,33 @@
+"""Finding people by name or number."""
+
+import pytest
+
+from shoal.errors import QueryFailed
+from shoal.worlds.names import NameIndex
+
+NAMES = NameIndex(["Ada Lund", "Bo Lee", "ada lund", "Kim Far", "Bo Lee", "7"])
+
+
+def test_a_person_is_found_by_exact_name_then_by_other_letters_then_by_number() -> None:
+    assert [NAMES.find(who) for who in ("Ada Lund", "ada lund", " KIM FAR ", 4, 6, -1, "Nobody")] == [
+        0, 2, 3, 4, None, None, None
+    ]  # fmt: skip
+    assert NAMES["Bo Lee"] == 1
+    with pytest.raises(KeyError):
+        NAMES["Nobody"]
+
+
+def test_everybody_of_a_name_and_everybody_with_some_words_in_their_name_are_found() -> None:
+    assert list(NAMES.namesakes("ADA LUND")) == [0, 2]
+    assert NAMES.search("lee bo") == [1, 4]
+    assert NAMES.search("lund lee") == NAMES.search(" ") == []
+
+
+def test_a_user_means_one_person_or_is_told_why_not() -> None:
+    assert [NAMES.resolve(text) for text in ("Ada Lund", "kim far", "3", "7")] == [0, 3, 3, 5]
+    with pytest.raises(QueryFailed, match="several people are called 'bo lee'; name one by number: 1, 4"):
+        NAMES.resolve("bo lee")
+    with pytest.raises(QueryFailed, match="there is no agent 'Kim'; did you mean 'Kim Far'"):
+        NAMES.resolve("Kim")
+    with pytest.raises(QueryFailed, match="there is no agent '12'; people have numbers 0 to 5"):
+        NAMES.resolve("12")
