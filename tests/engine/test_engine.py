@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from shoal.agents.scripted import ScriptedMind
+from shoal.agents.settings import Latency
 from shoal.agents.wrappers import DelayedMind
 from shoal.engine.decisions import DecisionLimits
 from shoal.errors import Diverged, Stopped
@@ -28,7 +29,7 @@ class Delayed(DelayedMind):
     """Answers after a time that is different in every run."""
 
     def __init__(self, inner: Mind, seed: int) -> None:
-        self.inner = inner
+        super().__init__(inner, Latency(median_ms=1), seed)
         self._random = random.Random(seed)
 
     def seconds(self, observation: Observation) -> float:

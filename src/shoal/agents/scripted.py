@@ -19,6 +19,7 @@ class ScriptedMind(Mind):
     outside: ClassVar[bool] = True
 
     def __init__(self, play: Play, delay: Callable[[Observation], float] | None = None) -> None:
+        super().__init__()
         self._play = play
         self._delay = delay
         #: (round, agent) of every decision that was really asked for, in order.

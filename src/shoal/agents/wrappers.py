@@ -1,10 +1,9 @@
-"""A mind that takes its time, so that a run behaves as if something outside had been asked."""
+"""Minds around other minds: the base that forwards everything, and a mind that adds latency."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from math import cos, exp, log, pi, sqrt
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -20,26 +19,43 @@ class Remembering(Protocol):
     def memory(self, agent: int) -> object: ...
 
 
-class DelayedMind(Mind):
-    """Any mind, with decisions that take a lognormal time and are journaled."""
+class WrapperMind(Mind):
+    """Forwards every method and attribute of `Mind` to another mind. A subclass overrides only what it changes.
+
+    `outside` is set, so that `asks` is called for each agent: the mind inside decides.
+    """
 
     outside: ClassVar[bool] = True
 
-    def __init__(self, inner: Mind, latency: Latency, seed: int) -> None:
+    def __init__(self, inner: Mind) -> None:
+        # A subclass of Mind need not call its constructor.
+        super().__init__(getattr(inner, "given", None), getattr(inner, "settings", None))
         self.inner = inner
-        self._latency = latency
-        self._seed = seed
+
+    def mind_of(self, agent: int) -> Mind:
+        """Return the mind that takes this agent's turns."""
+        return self.inner
+
+    def asks(self, agent: int) -> bool:
+        return self.mind_of(agent).asks(agent)
+
+    def journals(self, agent: int) -> bool:
+        return self.mind_of(agent).journals(agent)
+
+    def deadline(self, agent: int, seconds: float) -> float | None:
+        return self.mind_of(agent).deadline(agent, seconds)
 
     def request(self, observation: Observation) -> object:
-        return [self.inner.request(observation), _memory(self.inner, observation.agent)]
+        return self.mind_of(observation.agent).request(observation)
 
-    async def decide(self, observation: Observation) -> Decision:
-        await asyncio.sleep(self.seconds(observation))
-        decision = self.inner.decide(observation)
-        return await decision if inspect.isawaitable(decision) else decision
+    def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
+        return self.mind_of(observation.agent).decide(observation)
+
+    async def settle(self, observation: Observation) -> None:
+        await self.mind_of(observation.agent).settle(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        self.inner.absorb(observation, decision)
+        self.mind_of(observation.agent).absorb(observation, decision)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         self.inner.change(agent, traits)
@@ -48,22 +64,46 @@ class DelayedMind(Mind):
         return self.inner.opinions()
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
-        return self.inner.explain(observation)
+        return self.mind_of(observation.agent).explain(observation)
 
     async def close(self) -> None:
         await self.inner.close()
 
+    def memory(self, agent: int) -> object:
+        """Return what the agent remembers, or None where the mind inside cannot say."""
+        mind = self.mind_of(agent)
+        return mind.memory(agent) if isinstance(mind, Remembering) else None
+
+
+def unwrap(mind: Mind, agent: int) -> Mind:
+    """Return the mind that takes this agent's turns, without any wrappers around it."""
+    while isinstance(mind, WrapperMind):
+        mind = mind.mind_of(agent)
+    return mind
+
+
+class DelayedMind(WrapperMind):
+    """Delays each decision by a lognormal time and has it journaled, as if a model had been asked."""
+
+    def __init__(self, inner: Mind, latency: Latency, seed: int) -> None:
+        super().__init__(inner)
+        self._latency = latency
+        self._seed = seed
+
+    def asks(self, agent: int) -> bool:
+        return True
+
+    def request(self, observation: Observation) -> object:
+        return [super().request(observation), self.memory(observation.agent)]
+
+    async def decide(self, observation: Observation) -> Decision:
+        await asyncio.sleep(self.seconds(observation))
+        decision = super().decide(observation)
+        return await decision if isinstance(decision, Awaitable) else decision
+
     def seconds(self, observation: Observation) -> float:
-        """How long this decision takes."""
+        """Draw how long this decision takes."""
         draws = Draws(derive(self._seed, observation.world, observation.round, observation.agent, "latency"))
-        spread = self._latency.sigma * _normal(draws)
-        return self._latency.median_ms / 1000 * exp(spread)
-
-
-def _memory(mind: Mind, agent: int) -> object:
-    return mind.memory(agent) if isinstance(mind, Remembering) else None
-
-
-def _normal(draws: Draws) -> float:
-    # 1 - u lies in (0, 1], where the logarithm is finite.
-    return sqrt(-2.0 * log(1.0 - draws.random())) * cos(2.0 * pi * draws.random())
+        # Box-Muller; 1 - u lies in (0, 1], where the logarithm is finite.
+        normal = sqrt(-2.0 * log(1.0 - draws.random())) * cos(2.0 * pi * draws.random())
+        return self._latency.median_ms / 1000 * exp(self._latency.sigma * normal)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from shoal.agents.human import AskPerson
 from shoal.agents.interview import Item, Survey, fields_of
 from shoal.agents.memory.budget import LEARNED
 from shoal.agents.settings import LanguageSettings
@@ -37,6 +38,7 @@ from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
+from shoal.types import Action, Decision, Observation
 from tests.engine.harness import crowd, village
 from tests.models.fakes import failed
 from tests.runs.harness import nobody, start
@@ -68,12 +70,12 @@ def served(act: Asked, folder: Path, settings: RehearsalSettings | None = None) 
     return asyncio.run(main())
 
 
-def language_run(folder: Path, **more: Any) -> RunDirectory:
+def language_run(folder: Path, answer: AskPerson | None = None, **more: Any) -> RunDirectory:
     scenario = village(PEOPLE, EDGES, **{"rounds": 6, "mind": MIND, **more})
 
     async def run(server: Rehearsal, outside: RunResources) -> RunDirectory:
         directory = create_run(validate(scenario), folder / "run")
-        await work_on_run(directory, asyncio.Event(), nobody, outside)
+        await work_on_run(directory, asyncio.Event(), nobody, replace(outside, answer=answer))
         return directory
 
     found: RunDirectory = served(run, folder)
@@ -163,6 +165,18 @@ def test_somebody_with_a_language_mind_has_the_memory_of_that_mind(tmp_path: Pat
     assert "You thought:" in ada.memory
     assert LEARNED.strip() in ada.memory
     assert len(ada.memory) > len(copies_of(directory, "Ada", round=1).respondents[0].memory)
+
+
+async def same_turn(observation: Observation) -> Decision:
+    return Decision((Action("CREATE_POST", {"content": "I am a person"}),))
+
+
+def test_beside_a_played_agent_the_others_keep_the_memory_of_their_mind(tmp_path: Path) -> None:
+    directory = language_run(tmp_path, answer=same_turn, play=["Cid"])
+    ada, cid = copies_of(directory, "Ada,Cid").respondents
+    assert "You thought:" in ada.memory
+    assert "I am a person" in cid.memory
+    assert "You thought:" not in cid.memory
 
 
 def test_a_copy_knows_all_its_worlds_by_name(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
+from shoal.agents.wrappers import WrapperMind
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
@@ -50,30 +51,16 @@ def absence(run: Path, agent: object, round: int) -> NoTurn:
     return found
 
 
-class Noting(Mind):
-    """Writes down what the engine shows when a run is run for the first time."""
-
-    outside: ClassVar[bool] = True
+class Noting(WrapperMind):
+    """Keeps every turn of a run."""
 
     def __init__(self, inner: Mind) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.turns: dict[tuple[int, int], tuple[Observation, Decision]] = {}
-
-    def asks(self, agent: int) -> bool:
-        return self.inner.asks(agent)
-
-    def request(self, observation: Observation) -> object:
-        return self.inner.request(observation)
-
-    def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
-        return self.inner.decide(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self.turns[observation.round, observation.agent] = observation, decision
-        self.inner.absorb(observation, decision)
-
-    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
-        self.inner.change(agent, traits)
+        super().absorb(observation, decision)
 
 
 def noted(scenario: dict[str, Any], path: Path) -> dict[tuple[int, int], tuple[Observation, Decision]]:

@@ -21,6 +21,7 @@ from shoal.agents.language.prompt import PersonaTexts
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import LanguageSettings
+from shoal.agents.wrappers import unwrap
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
@@ -90,7 +91,7 @@ class _TranscriptMemory:
 
 
 class _TurnLog(ObservedMind):
-    """As Overheard; changes of agents are heard as well."""
+    """Reports changes of agents too."""
 
     def __init__(self, inner: Mind, life: _TranscriptMemory) -> None:
         super().__init__(inner, life)
@@ -160,7 +161,7 @@ class _Copying:
     async def respondent(self, agent: int, cue: str) -> Respondent:
         persona, memories, sights_seen = "", [], []
         for world, life in self.lives.items():
-            mind = self.run.simulation.minds[world]
+            mind = unwrap(self.run.simulation.minds[world], agent)
             keeper: Recollection = mind if isinstance(mind, LanguageMind) else life.chronicle
             seen = life.seen.get(agent)
             persona, memory = await keeper.recollection(agent, seen.round if seen else 0, cue)

@@ -10,10 +10,11 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from shoal.agents.wrappers import WrapperMind
 from shoal.models.base import Answer, Question
 from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
@@ -176,17 +177,13 @@ class SampledAgents:
     model: Callable[[int], str]
 
 
-class DryRunMind(Mind):
-    """Lets the offline mind decide for everybody, and has the language mind go along with those who are followed."""
-
-    outside: ClassVar[bool] = True
-    keeps_journal: ClassVar[bool] = True
+class DryRunMind(WrapperMind):
+    """Lets the offline mind decide for every agent, and has the language mind build the prompts of some of them."""
 
     def __init__(
         self, language: Mind, offline: Mind, whom: SampledAgents, measurements: Measurements, ask: DryRunModel
     ) -> None:
-        super().__init__()
-        self._language = language
+        super().__init__(language)
         self._offline = offline
         self._whom = whom
         self._turns = measurements.turns
@@ -195,24 +192,23 @@ class DryRunMind(Mind):
     def asks(self, agent: int) -> bool:
         return agent in self._whom.followed
 
+    async def settle(self, observation: Observation) -> None:
+        """Do nothing: `decide` of the language mind settles, and to do so twice would count embeddings twice."""
+
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         agent = observation.agent
         if agent not in self._whom.played:
             self._turns[CallSite(observation.world, self._whom.model(agent), observation.round)] += 1
-        return self._ask(observation) if self.asks(agent) else self._decided(observation)
-
-    def _decided(self, observation: Observation) -> Decision:
-        """As the offline mind decides; only that nobody ends a conversation before its time."""
         decision = self._offline.decide(observation)
         assert isinstance(decision, Decision)
-        if not isinstance(observation, DialogueObservation):
-            return decision
-        return Decision(tuple(action for action in decision.actions if action.kind != LEAVE))
+        if isinstance(observation, DialogueObservation):
+            # No conversation ends before its last turn.
+            decision = Decision(tuple(action for action in decision.actions if action.kind != LEAVE))
+        return self._ask(observation, decision) if self.asks(agent) else decision
 
-    async def _ask(self, observation: Observation) -> Decision:
-        decision = self._decided(observation)
+    async def _ask(self, observation: Observation, decision: Decision) -> Decision:
         self._understudy.learn(observation, decision)
-        asked = self._language.decide(observation)
+        asked = super().decide(observation)
         if isinstance(asked, Awaitable):
             await asked
         return decision
@@ -220,17 +216,11 @@ class DryRunMind(Mind):
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self._offline.absorb(observation, decision)
         if self.asks(observation.agent):
-            self._language.absorb(observation, decision)
+            super().absorb(observation, decision)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         self._offline.change(agent, traits)
-        self._language.change(agent, traits)
-
-    def opinions(self) -> Sequence[float]:
-        return self._language.opinions()
-
-    async def close(self) -> None:
-        await self._language.close()
+        super().change(agent, traits)
 
 
 class IdleMind(Mind):

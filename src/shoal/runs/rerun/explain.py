@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.wrappers import DelayedMind, Remembering
+from shoal.agents.wrappers import Remembering
 from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal, digest
@@ -230,8 +230,7 @@ def _explained(mind: Mind, observation: Observation) -> Mapping[str, Any]:
 
 
 def _memory(mind: Mind, agent: int) -> object:
-    inner = mind.inner if isinstance(mind, DelayedMind) else mind
-    return inner.memory(agent) if isinstance(inner, Remembering) else None
+    return mind.memory(agent) if isinstance(mind, Remembering) else None
 
 
 def _reply(journal: Journal, mind: Mind, observation: Observation) -> JournaledReply | None:

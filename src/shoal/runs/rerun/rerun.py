@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Awaitable, Iterator
+from typing import Protocol
 
 import msgspec
 
+from shoal.agents.wrappers import WrapperMind
 from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
@@ -20,60 +21,44 @@ _NOTICE = b'{"event_type"'
 
 
 class TurnObserver(Protocol):
-    """Is told of every turn."""
+    """Receives every turn of a rerun."""
 
     def before(self, mind: Mind, observation: Observation) -> None:
-        """Somebody is about to decide."""
+        """Receive an observation just before the mind decides about it."""
         ...
 
     def after(self, observation: Observation, decision: Decision) -> None:
-        """And has decided."""
+        """Receive the decision."""
         ...
 
 
-class ObservedMind(Mind):
-    """Any mind, with an ear at its door. Whether a decision comes from outside is up to the mind, agent by agent."""
+class ObservedMind(WrapperMind):
+    """Wraps a mind and reports every turn to an observer."""
 
-    outside: ClassVar[bool] = True
-
-    def __init__(self, inner: Mind, ear: TurnObserver) -> None:
-        self._inner = inner
-        self._ear = ear
-
-    def asks(self, agent: int) -> bool:
-        return self._inner.asks(agent)
-
-    def journals(self, agent: int) -> bool:
-        return self._inner.journals(agent)
+    def __init__(self, inner: Mind, observer: TurnObserver) -> None:
+        super().__init__(inner)
+        self._observer = observer
 
     async def settle(self, observation: Observation) -> None:
-        """Those who journal what they ask decide again, from the same replies; listen before they do."""
-        await self._inner.settle(observation)
-        self._ear.before(self._inner, observation)
+        """Report the turn of an agent that journals its own calls: it decides again, from the same replies."""
+        await super().settle(observation)
+        self._observer.before(self.inner, observation)
 
     def request(self, observation: Observation) -> object:
+        """Report the turn of an agent whose decision is in the journal."""
         if not self.journals(observation.agent):
-            self._ear.before(self._inner, observation)
-        return self._inner.request(observation)
+            self._observer.before(self.inner, observation)
+        return super().request(observation)
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
-        """For those who need nothing from outside, or journal it themselves; all other decisions are in the journal."""
+        """Report the turn of an agent that decides without the journal."""
         if not self.journals(observation.agent):
-            self._ear.before(self._inner, observation)
-        return self._inner.decide(observation)
+            self._observer.before(self.inner, observation)
+        return super().decide(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        self._inner.absorb(observation, decision)
-        self._ear.after(observation, decision)
-
-    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
-        self._inner.change(agent, traits)
-
-    def opinions(self) -> Sequence[float]:
-        return self._inner.opinions()
-
-    async def close(self) -> None:
-        await self._inner.close()
+        super().absorb(observation, decision)
+        self._observer.after(observation, decision)
 
 
 def open_rerun(directory: RunDirectory) -> Rerun:
