@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,10 @@ def _stay_on_this_machine(event: str, args: tuple[object, ...]) -> None:
 
 sys.addaudithook(_stay_on_this_machine)
 
+# A shell starts what runs in the background with Ctrl-C ignored, and the commands that tests interrupt would inherit it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(autouse=True)
 def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,7 +43,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def _slots_folder() -> Iterator[Path]:
     # The path of a socket must be short, which pytest's own folders are not.
-    with TemporaryDirectory(prefix="shoal-") as folder:
+    # A broker that nobody needs any more may still write its memory there.
+    with TemporaryDirectory(prefix="shoal-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import Result
 
 from shoal.rehearsal.server import start
-from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings
+from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from tests.cli.commands.test_plan import on_a_terminal
 from tests.cli.terminal import call, started
 
@@ -185,7 +185,9 @@ async def test_who_sits_at_the_terminal_is_asked_before_much_is_spent(folder: Pa
 
 
 async def test_an_interrupt_ends_it_with_what_was_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with start(RehearsalSettings(latency_seconds=0.05)) as server:
+    # The first call and the nine of the first level are answered, so the second level cannot end before the signal.
+    silence = SettingChange("latency_seconds", 3600.0, after_answers=10)
+    async with start(RehearsalSettings(changes=(silence,))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         process = started("tune", *MODEL, *SHORT, cwd=folder)
         assert process.stderr is not None
