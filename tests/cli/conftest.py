@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.terminal import SLOW, SMALL
+from tests.cli.terminal import GATED, GATED_MIND, SLOW, SMALL
 
 
 @pytest.fixture
@@ -15,3 +15,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "slow.yaml").write_text(SLOW)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def gated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with gated.yaml in it, a run of which waits in its second round for the file `go`."""
+    (folder / "gated.py").write_text(GATED_MIND)
+    (folder / "gated.yaml").write_text(GATED)
+    monkeypatch.syspath_prepend(str(folder))
+    return folder

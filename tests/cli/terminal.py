@@ -16,7 +16,8 @@ from click.testing import CliRunner, Result
 from shoal.cli.main import cli
 
 COMMAND = str(Path(sys.executable).with_name("shoal"))
-DEADLINE_SECONDS = 30
+#: After this a test fails instead of waiting on; a busy machine takes long.
+DEADLINE_SECONDS = 100
 
 SMALL = """\
 name: small
@@ -29,6 +30,22 @@ events:
   - {post: "They say the old bridge will be closed!", by: most_followed}
 """
 SLOW = SMALL + "mind: {latency: {median_ms: 30}}\n"
+#: Nobody decides from the second round on before the file `go` is there, so that a run is certainly at work till then.
+GATED = SMALL + "mind: {kind: 'gated:Gated'}\n"
+GATED_MIND = """\
+import asyncio
+from pathlib import Path
+
+from shoal import Action, Decision, Mind
+
+class Gated(Mind):
+    outside = True
+
+    async def decide(self, observation):
+        while observation.round > 1 and not Path("go").exists():
+            await asyncio.sleep(0.01)
+        return Decision((Action("CREATE_POST", {"content": f"{observation.name} in {observation.round}"}),))
+"""
 
 KEYS = ["run", "status", "digest", "rounds", "actions", "calls", "cost", "errors", "timeouts"]
 
@@ -41,7 +58,13 @@ def environment(**more: str) -> dict[str, str]:
 def shoal(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     return subprocess.run(
-        [COMMAND, *args], cwd=cwd, env=environment(**env), capture_output=True, text=True, timeout=60, check=False
+        [COMMAND, *args],
+        cwd=cwd,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 import signal
+import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from shoal.cli.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario.loading import override
@@ -108,11 +111,23 @@ def test_a_complete_run_goes_on_to_as_many_rounds_as_it_is_told(folder: Path) ->
     assert last_object(call("resume", "runs/small-2", "--json").stdout)["rounds"] == 9
 
 
-def test_a_stopped_run_may_be_told_to_end_sooner_or_later(folder: Path) -> None:
-    run = started("run", "slow.yaml", "--rounds", "40", "--quiet", cwd=folder)
-    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
-    run.send_signal(signal.SIGINT)
-    run.communicate()
+def stop_run(run: subprocess.Popen[str], number: signal.Signals, folder: Path) -> tuple[str, str]:
+    """Stop a run that waits at its gate, open the gate, and read what the run says from then on."""
+    with run:
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.send_signal(number)
+        while STOPPING not in (line := run.stderr.readline()):
+            assert line, "it ended without a word"
+        (folder / "go").touch()
+        return run.stdout.read(), run.stderr.read()
+
+
+def test_a_stopped_run_may_be_told_to_end_sooner_or_later(gated: Path) -> None:
+    run = started("run", "gated.yaml", "--rounds", "40", cwd=gated)
+    wait_until(lambda: rounds_in(gated / "runs/small-1/twitter/actions.jsonl") >= 2)
+    stop_run(run, signal.SIGINT, gated)
+    assert run.returncode == 130
     assert last_object(call("resume", "runs/small-1", "--rounds", "8", "--json").stdout)["rounds"] == 8
     assert last_object(call("resume", "runs/small-1", "--rounds", "10", "--json").stdout)["rounds"] == 10
     assert call("replay", "runs/small-1").exit_code == 0
@@ -132,18 +147,25 @@ def test_a_run_that_was_told_to_go_on_and_killed_before_it_did_is_resumed(folder
     assert last_object(call("resume", "runs/small-1", "--json").stdout)["rounds"] == 7
 
 
+def run_through(folder: Path) -> dict[str, Any]:
+    """The outcome of a run whose gate is open; it is closed again for the next one."""
+    (folder / "go").touch()
+    outcome = last_object(shoal("run", "gated.yaml", "--json", cwd=folder).stdout)
+    (folder / "go").unlink()
+    return outcome
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_run_stopped_by_a_signal_and_resumed_has_the_same_history(folder: Path, number: signal.Signals) -> None:
-    unbroken = last_object(shoal("run", "slow.yaml", "--json", cwd=folder).stdout)
-    run = started("run", "slow.yaml", "--json", cwd=folder)
-    wait_until(lambda: rounds_in(folder / "runs/small-2/twitter/actions.jsonl") >= 2)
-    run.send_signal(number)
-    out, err = run.communicate()
+def test_a_run_stopped_by_a_signal_and_resumed_has_the_same_history(gated: Path, number: signal.Signals) -> None:
+    unbroken = run_through(gated)
+    run = started("run", "gated.yaml", "--json", cwd=gated)
+    wait_until(lambda: rounds_in(gated / "runs/small-2/twitter/actions.jsonl") >= 2)
+    out, err = stop_run(run, number, gated)
     assert run.returncode == 128 + number
     assert "continue with: shoal resume runs/small-2" in err
     assert last_object(out)["status"] == "stopped"
 
-    resumed = shoal("resume", "runs/small-2", "--json", cwd=folder)
+    resumed = shoal("resume", "runs/small-2", "--json", cwd=gated)
     assert resumed.returncode == 0
     outcome = last_object(resumed.stdout)
     assert outcome == unbroken | {"run": "runs/small-2", "calls": outcome["calls"]}
@@ -162,13 +184,15 @@ def test_a_second_signal_ends_a_run_at_once_and_nothing_is_lost(folder: Path) ->
     assert '"status":"failed"' in call("list", "--json").stdout
 
 
-def test_a_run_that_was_killed_is_resumed_to_the_same_history(folder: Path) -> None:
-    unbroken = last_object(shoal("run", "slow.yaml", "--json", cwd=folder).stdout)
-    run = started("run", "slow.yaml", cwd=folder)
-    wait_until(lambda: rounds_in(folder / "runs/small-2/reddit/actions.jsonl") >= 2)
+def test_a_run_that_was_killed_is_resumed_to_the_same_history(gated: Path) -> None:
+    unbroken = run_through(gated)
+    run = started("run", "gated.yaml", cwd=gated)
+    wait_until(lambda: rounds_in(gated / "runs/small-2/reddit/actions.jsonl") >= 2)
     run.kill()
     run.communicate()
-    resumed = shoal("resume", "runs/small-2", "--json", cwd=folder)
+    assert run.returncode == -signal.SIGKILL
+    (gated / "go").touch()
+    resumed = shoal("resume", "runs/small-2", "--json", cwd=gated)
     assert last_object(resumed.stdout)["digest"] == unbroken["digest"]
 
 

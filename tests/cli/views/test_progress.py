@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,8 +125,8 @@ def test_without_a_terminal_there_are_no_control_characters(folder: Path, comman
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", result.stdout + result.stderr)
 
 
-def in_a_terminal(*args: str, cwd: Path, **env: str) -> str:
-    """Everything that a person's terminal receives."""
+def in_a_terminal(*args: str, cwd: Path, watch: Callable[[str], None] | None = None, **env: str) -> str:
+    """Everything that a person's terminal receives; `watch` is told each time what came so far."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, *args], cwd=cwd, env=environment(TERM="xterm-256color", COLUMNS="100", **env),
@@ -136,6 +137,8 @@ def in_a_terminal(*args: str, cwd: Path, **env: str) -> str:
     try:
         while part := os.read(ours, 65536):
             received += part
+            if watch is not None:
+                watch(received.decode(errors="replace"))
     except OSError:
         pass  # this is how Linux says that the other end was closed
     finally:
@@ -144,11 +147,21 @@ def in_a_terminal(*args: str, cwd: Path, **env: str) -> str:
     return received.decode()
 
 
-def test_on_a_terminal_all_worlds_are_drawn_live(folder: Path) -> None:
-    seen = in_a_terminal("run", "slow.yaml", "--set", "rounds=15", cwd=folder)
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
-    assert re.search(r"twitter  ━+─+  round \d+/15  day 1, \d\d:\d\d", text)
-    assert re.search(r"reddit   ━*─+  round \d+/15", text)
+def test_on_a_terminal_all_worlds_are_drawn_live(gated: Path) -> None:
+    def read(seen: str) -> tuple[str, bool]:
+        """The text of what was drawn, and whether both worlds were drawn in the middle of their rounds."""
+        text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
+        twitter = re.search(r"twitter  ━+─+  round \d+/15  day 1, \d\d:\d\d", text)
+        reddit = re.search(r"reddit   ━*─+  round \d+/15", text)
+        return text, twitter is not None and reddit is not None
+
+    def open_gate(seen: str) -> None:
+        if read(seen)[1]:
+            (gated / "go").touch()
+
+    seen = in_a_terminal("run", "gated.yaml", "--set", "rounds=15", cwd=gated, watch=open_gate)
+    text, was_live = read(seen)
+    assert was_live
     assert "acting" in text
     assert "small-1  completed" in text
     hidden, shown = seen.rfind("\x1b[?25l"), seen.rfind("\x1b[?25h")
