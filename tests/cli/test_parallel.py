@@ -27,7 +27,9 @@ worlds: {hall: {kind: room, turns: parallel}}
 mind: {kind: language, model: openai/gpt-4.1-mini}
 """
 N = 5
-LONG = ("--parallel", str(N), "--rounds", "60")
+#: So many rounds that a run is still at work when the test ends it.
+ENDLESS = ("--rounds", "1000")
+LONG = ("--parallel", str(N), *ENDLESS)
 
 
 @pytest.fixture
@@ -111,12 +113,12 @@ async def test_what_a_killed_run_held_goes_to_the_other(place: BrokerLocation, m
 async def test_a_run_that_was_not_given_it_is_not_bound_by_it(
     place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with provider(monkeypatch) as server, runs(("--parallel", "1"), ()):
+    async with provider(monkeypatch) as server, runs(("--parallel", "1", *ENDLESS), ENDLESS):
         await until(lambda: server.stats.in_flight_peak > 10)
 
 
 async def test_the_number_is_changed_while_runs_go_on(place: BrokerLocation, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with provider(monkeypatch) as server, runs(("--parallel", "1")) as (run,):
+    async with provider(monkeypatch) as server, runs(("--parallel", "1", "--rounds", "12")) as (run,):
         await until(lambda: server.stats.answers > 10)
         before = server.stats.in_flight_peak
         result = await asyncio.to_thread(call, "limits", "--parallel", str(N))

@@ -33,7 +33,7 @@ def test_runs_are_listed_with_where_they_stand(folder: Path) -> None:
 
 
 def test_a_run_can_be_looked_at_while_it_runs_after_a_stop_and_after_a_kill(folder: Path) -> None:
-    slow = ["--set", "mind.latency.median_ms=120", "--set", "rounds=40"]
+    slow = ["--set", "mind.latency.median_ms=120", "--set", "rounds=400"]
     run = started("run", "slow.yaml", *slow, cwd=folder)
     wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
     assert listed()["runs/small-1"]["status"] == "running"
