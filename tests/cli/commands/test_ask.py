@@ -14,7 +14,7 @@ import pytest
 
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
-from tests.cli.terminal import call
+from tests.cli.terminal import DEADLINE_SECONDS, call
 
 RUN = "runs/small-1"
 MODEL = "--model=openai/gpt-4.1-mini"
@@ -44,13 +44,13 @@ class Server(threading.Thread):
 
     def __enter__(self) -> Rehearsal:
         self.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(DEADLINE_SECONDS)
         assert self.rehearsal is not None
         return self.rehearsal
 
     def __exit__(self, *error: object) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
-        self.join(10)
+        self.join(DEADLINE_SECONDS)
 
 
 @pytest.fixture

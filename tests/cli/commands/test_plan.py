@@ -16,7 +16,7 @@ from shoal.cli.commands.plan import is_confirmed
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.planning.plan import Expected, Plan
-from tests.cli.terminal import COMMAND, call, environment, last_object, shoal
+from tests.cli.terminal import COMMAND, DEADLINE_SECONDS, call, environment, last_object, shoal
 
 MODEL = ("--model", "openai/gpt-4.1-mini")
 #: More than 2,000 calls: everybody in the room has a turn in every round.
@@ -59,7 +59,7 @@ def on_a_terminal(*args: str, typed: str, cwd: Path) -> tuple[int, str]:
         pass
     finally:
         os.close(ours)
-    return process.wait(timeout=60), shown.decode()
+    return process.wait(timeout=DEADLINE_SECONDS), shown.decode()
 
 
 # The command

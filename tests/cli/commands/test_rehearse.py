@@ -17,7 +17,7 @@ import pytest
 from shoal.cli.commands.rehearse import ChangeTime, describe_server
 from shoal.rehearsal.settings import SettingChange
 from shoal.rehearsal.stats import Stats
-from tests.cli.terminal import call, shoal, started
+from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, started
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def test_it_names_its_address_answers_and_ends_cleanly(folder: Path, number: int
     with rehearsing(folder, "--latency", "1ms", "--sigma", "0.2") as (process, url):
         assert [chat(url, "hello"), chat(url, "hello")] == [200, 200]
         process.send_signal(number)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=DEADLINE_SECONDS)
         assert process.returncode == 0, said
     assert said.startswith("2 requests, 2 answered · 0 in flight (most 1) · tokens ")
 
