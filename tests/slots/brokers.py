@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,8 +30,17 @@ def some_place(idle_seconds: float = 30.0) -> Iterator[BrokerLocation]:
         shutil.rmtree(folder)
 
 
+#: After this a test fails instead of waiting on; a busy machine takes long.
+DEADLINE_SECONDS = 60.0
+
+
 def broker_pid(place: BrokerLocation) -> int:
-    return int(place.lock.read_text())
+    """The process of the broker; one that was just started writes it down a moment after it listens."""
+    end = time.monotonic() + DEADLINE_SECONDS
+    while not (written := place.lock.read_text().strip()):
+        assert time.monotonic() < end, "the broker never wrote down its process"
+        time.sleep(0.005)
+    return int(written)
 
 
 def stop_broker(place: BrokerLocation, how: signal.Signals = signal.SIGKILL) -> None:
@@ -65,7 +75,7 @@ async def pool_of(slots: Slots, name: str) -> PoolView:
 
 async def until(slots: Slots, name: str, condition: Callable[[PoolView], bool]) -> PoolView:
     """Look at a pool until it is as expected."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while not condition(view := await pool_of(slots, name)):
             pass
         return view
