@@ -10,6 +10,7 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Any, cast
 
+from shoal.rehearsal.http import ClientConnection
 from shoal.rehearsal.server import Rehearsal
 from shoal.rehearsal.settings import RehearsalSettings
 
@@ -96,13 +97,14 @@ class Stage:
     def until(self, moment: float) -> None:
         self._clock.until(self._began + moment)
 
-    def ask(self, text: str, then: Callable[[Reply], None], tokens: int = 8, client: str = "") -> None:
+    def ask(self, text: str, then: Callable[[Reply], None], tokens: int = 8, client: str = "") -> ClientConnection:
         """Sends a request on a connection of its own, and says what came back at the moment at which it comes."""
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": tokens})
         head = f"POST /v1/chat/completions HTTP/1.1\r\nX-Client: {client}\r\nContent-Length: {len(body)}\r\n\r\n"
         connection = self.server.connect()
         connection.connection_made(Ear(lambda raw: then(self._read(raw))))
         connection.data_received((head + body).encode())
+        return connection
 
     def asks(self, count: int, **more: Any) -> list[Reply]:
         """So many at once; the list fills up as they are answered."""

@@ -23,7 +23,10 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 async def listening(
     talk: Talk, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, port: int = 0
 ) -> AsyncIterator[int]:
-    """The port of a server that talks like this with everybody who connects; it ends with the block."""
+    """The port of a server that talks like this with everybody who connects; it ends with the block.
+
+    A port that is given may be held by a socket with SO_REUSEPORT that does not listen.
+    """
     talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +40,7 @@ async def listening(
         finally:
             writer.transport.abort()
 
-    server = await asyncio.start_server(connected, host, port, ssl=tls, backlog=1000)
+    server = await asyncio.start_server(connected, host, port, ssl=tls, backlog=1000, reuse_port=port != 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

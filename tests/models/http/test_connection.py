@@ -29,7 +29,7 @@ async def test_an_end_that_the_loop_has_not_heard_of_yet_is_seen_where_it_matter
     # Nothing was awaited since, so nobody has told the connection.
     assert connection.is_open
     assert not connection.is_usable(idle_seconds=100)
-    await asyncio.wait_for(lost.wait(), 5)
+    await asyncio.wait_for(lost.wait(), 60)
     assert not connection.is_usable(idle_seconds=0)
 
 
@@ -41,5 +41,5 @@ async def test_what_comes_unasked_ends_a_connection(listener: socket.socket) -> 
     peer, _ = listener.accept()
     with peer:
         peer.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-        await asyncio.wait_for(lost.wait(), 5)
+        await asyncio.wait_for(lost.wait(), 60)
     assert not connection.is_open

@@ -39,7 +39,7 @@ async def reply_to(*replies: bytes) -> HttpReply:
 
 
 async def failure_of(talk: Talk, body: bytes = b"{}", seconds: float = 30.0) -> Any:
-    async with asyncio.timeout(20), connected(talk) as (transport, port):
+    async with asyncio.timeout(60), connected(talk) as (transport, port):
         with pytest.raises(ModelFailed) as caught:
             await transport.post(request(port, body, seconds))
     return caught.value.failure
@@ -202,11 +202,13 @@ async def test_a_small_reply_that_would_unpack_to_a_huge_one_is_not_read() -> No
 
 
 async def test_nobody_there_is_said_with_the_address() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
+    # A port that is taken and not listened at is nobody else's meanwhile.
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
-    async with open_transport() as transport:
-        with pytest.raises(ModelFailed, match=f"cannot be reached: 127.0.0.1:{port}: .*(refused|failed)") as caught:
-            await transport.post(request(port))
+        async with open_transport() as transport:
+            with pytest.raises(ModelFailed, match=f"cannot be reached: 127.0.0.1:{port}: .*(refused|failed)") as caught:
+                await transport.post(request(port))
     assert caught.value.failure.kind is FailureKind.TRANSIENT
 
 
@@ -257,7 +259,7 @@ async def test_two_addresses_of_one_server_share_its_connections() -> None:
     async with connected(server) as (transport, port):
         for path in ("chat", "embeddings"):
             target = HttpTarget(f"http://127.0.0.1:{port}/{path}", {})
-            await transport.post(HttpRequest(target, b"", 5))
+            await transport.post(HttpRequest(target, b"", 60))
     assert (server.connections, server.requests) == (1, 2)
 
 
@@ -299,7 +301,7 @@ async def test_idle_connections_are_closed_after_a_while() -> None:
     server = Counted(OK)
     async with connected(server, keepalive_seconds=0.05) as (transport, port):
         await transport.post(request(port))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await server.gone.wait()
         assert (await transport.post(request(port))).body == b"hi"
     assert server.connections == 2
@@ -310,7 +312,7 @@ async def test_all_connections_go_with_the_transport() -> None:
     async with listening(server) as port:
         async with open_transport() as transport:
             await asyncio.gather(*(transport.post(request(port)) for _ in range(20)))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await server.gone.wait()
     assert server.connections == server.requests == 20
 
@@ -370,7 +372,7 @@ async def test_a_server_that_lets_nobody_in_is_cut_too() -> None:
         for waiting in (one, two):
             waiting.setblocking(False)
             waiting.connect_ex(full.getsockname())
-        async with asyncio.timeout(5), open_transport() as transport:
+        async with asyncio.timeout(60), open_transport() as transport:
             with pytest.raises(ModelFailed, match=r"no answer within 0\.1 s"):
                 await transport.post(request(full.getsockname()[1], seconds=0.1))
 
@@ -386,7 +388,7 @@ async def test_who_stops_waiting_closes_the_connection() -> None:
         finally:
             gone.set()
 
-    async with asyncio.timeout(5), connected(talk) as (transport, port):
+    async with asyncio.timeout(60), connected(talk) as (transport, port):
         waiting = asyncio.create_task(transport.post(request(port)))
         await arrived.wait()
         waiting.cancel()

@@ -55,7 +55,7 @@ async def full() -> AsyncIterator[tuple[int, tuple[str, int]]]:
 
 async def test_an_address_that_hangs_does_not_keep_the_next_one_from_being_tried() -> None:
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(5), full() as hanging, listening(saying(OK)) as port:
+    async with asyncio.timeout(60), full() as hanging, listening(saying(OK)) as port:
         works = (int(socket.AF_INET), ("127.0.0.1", port))
         connected, found = await first_of(loop, [hanging, works])
         connected.close()
@@ -63,22 +63,29 @@ async def test_an_address_that_hangs_does_not_keep_the_next_one_from_being_tried
 
 
 async def test_where_no_address_works_the_first_says_why() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
+    # A port that is taken and not listened at is nobody else's meanwhile.
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
         gone = (int(socket.AF_INET), nobody.getsockname())
-    with pytest.raises(ConnectionRefusedError):
-        await first_of(asyncio.get_running_loop(), [gone, gone])
+        with pytest.raises(ConnectionRefusedError):
+            await first_of(asyncio.get_running_loop(), [gone, gone])
 
 
 async def test_a_server_that_moves_is_found_again() -> None:
     """After its address failed once."""
     async with open_transport() as transport:
-        async with listening(saying(OK)) as port:
+        with socket.socket() as reserved:
+            # Keeps the port from others while nobody listens at it.
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            reserved.bind(("127.0.0.1", 0))
+            port = reserved.getsockname()[1]
             target = HttpTarget(f"http://localhost:{port}/", {})
-            await transport.post(HttpRequest(target, b"", 5))
-        with pytest.raises(ModelFailed, match="cannot be reached"):
-            await transport.post(HttpRequest(target, b"", 5))
-        async with listening(saying(OK), port=port):
-            assert (await transport.post(HttpRequest(target, b"", 5))).body == b"hi"
+            async with listening(saying(OK), port=port):
+                await transport.post(HttpRequest(target, b"", 60))
+            with pytest.raises(ModelFailed, match="cannot be reached"):
+                await transport.post(HttpRequest(target, b"", 60))
+            async with listening(saying(OK), port=port):
+                assert (await transport.post(HttpRequest(target, b"", 60))).body == b"hi"
 
 
 # TLS
@@ -130,7 +137,7 @@ async def test_a_handshake_that_hangs_is_cut() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(5), listening(talk) as port:
+    async with asyncio.timeout(60), listening(talk) as port:
         with pytest.raises(ModelFailed, match=r"no answer within 0\.1 s"):
             await post(f"https://localhost:{port}/", 0.1)
 

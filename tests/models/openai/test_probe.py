@@ -101,9 +101,10 @@ async def test_a_server_that_lists_nothing_is_there_and_no_more_is_known(status:
 
 
 async def test_nobody_there_is_a_problem() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    found = await probe(NAME, at(f"http://127.0.0.1:{port}/v1"), call=True)
+    # A port that is taken and not listened at is nobody else's meanwhile.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        found = await probe(NAME, at(f"http://127.0.0.1:{taken.getsockname()[1]}/v1"), call=True)
     assert found.problem is not None
     assert "cannot be reached" in found.problem
 
