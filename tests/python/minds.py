@@ -12,7 +12,8 @@ from shoal.types import Action, Decision, Mind, Observation
 from shoal.worlds.base import BaseWorld, Needs, Rejected, ViewObservation
 from shoal.worlds.room.observations import RoomObservation
 
-DELAY_SECONDS = 0.05
+#: Long beside what a busy machine and a slow disk add to it.
+DELAY_SECONDS = 0.1
 LONG_SECONDS = 60.0
 
 
@@ -24,6 +25,16 @@ class Slow(Mind):
     async def decide(self, observation: Observation) -> Decision:
         await asyncio.sleep(DELAY_SECONDS)
         return Decision((Action("TALK", {"content": "Well."}),))
+
+
+class Noted(Slow):
+    """Writes down in which rounds it was asked."""
+
+    rounds: ClassVar[set[int]] = set()
+
+    async def decide(self, observation: Observation) -> Decision:
+        self.rounds.add(observation.round)
+        return await super().decide(observation)
 
 
 class Troubled(Mind):

@@ -19,7 +19,7 @@ from shoal.runs.tuning.probes import synthetic
 
 MODEL = "some/model"
 #: Long enough that a busy machine is not taken for a busy server.
-QUICK = 0.02
+QUICK = 0.1
 
 
 def target(server: Rehearsal, **more: Any) -> TuneTarget:
@@ -43,7 +43,7 @@ def at_once(gauge: Gauge) -> int:
 
 
 async def test_the_cap_of_a_server_that_refuses_is_found() -> None:
-    settings = RehearsalSettings(latency_seconds=0.06, cap=6, retry_after_seconds=0.06)
+    settings = RehearsalSettings(latency_seconds=QUICK, cap=6, retry_after_seconds=QUICK)
     gauge, ended, _ = await tuned(settings)
     assert ended == ""
     assert 4 <= at_once(gauge) <= 6
@@ -53,7 +53,7 @@ async def test_the_cap_of_a_server_that_refuses_is_found() -> None:
 
 
 async def test_the_cap_of_a_server_that_queues_is_found() -> None:
-    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=0.06, latency_sigma=0.2, cap=4, queue=True))
+    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=QUICK, latency_sigma=0.2, cap=4, queue=True))
     assert 2 <= at_once(gauge) <= 8
     assert not any(level.failed for level in gauge.levels)
 
@@ -65,10 +65,11 @@ async def test_a_level_is_measured_with_that_many_calls_in_flight_and_no_more() 
 
 
 async def test_throughput_and_latency_are_those_of_the_server() -> None:
-    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=0.05), up_to=4)
-    last = gauge.levels[-1]
-    assert last.p50 == pytest.approx(0.05, rel=0.4)
-    assert last.per_second == pytest.approx(80, rel=0.4)
+    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=0.2), up_to=4)
+    last = next(level for level in gauge.levels if level.at_once == 4)
+    # No answer is faster than the server makes it; a busy machine makes it slower.
+    assert 0.2 <= last.p50 < 0.5
+    assert 6 < last.per_second <= 4 / 0.2
     assert last.tokens_per_second is not None
     assert last.tokens_per_second > last.per_second * 50
 
@@ -89,12 +90,13 @@ async def test_failures_that_come_anyway_are_counted_and_do_not_stop_it() -> Non
 async def test_a_server_that_refuses_is_left_alone_for_as_long_as_it_asked() -> None:
     told: list[tuple[float, MeasuredLevel]] = []
     gauge = Gauge(tell=lambda level: told.append((time.monotonic(), level)))
-    async with start(RehearsalSettings(latency_seconds=QUICK, cap=2, retry_after_seconds=0.3)) as server:
+    async with start(RehearsalSettings(latency_seconds=QUICK, cap=2, retry_after_seconds=1.0)) as server:
         await measure_calls(target(server), TuneBounds(), gauge)
     [(ended, above), (after, between)] = told[-2:]
     assert (above.at_once, between.at_once) == (4, 3)
     assert above.failed > 0
-    assert (after - between.seconds) - (ended - above.seconds) > 0.28
+    # Each level is told of a little after it ended.
+    assert (after - between.seconds) - (ended - above.seconds) > 0.5
 
 
 async def test_what_the_calls_cost_is_counted() -> None:
@@ -131,7 +133,8 @@ async def test_no_more_is_spent_than_allowed() -> None:
 
 
 async def test_it_ends_when_its_time_is_over() -> None:
-    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=0.05), seconds=0.7)
+    # The first level alone takes nine calls of 0.2 s.
+    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=0.2), seconds=1.2)
     assert ended == TIME_USED
     assert gauge.levels
 
