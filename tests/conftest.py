@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 _HERE = ("127.0.0.1", "::1", "localhost", "")
 
-settings.register_profile("shoal", deadline=None, print_blob=True)
+# How long drawing an example takes says more about the machine than about the code.
+settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.load_profile("shoal")
 
 
@@ -28,7 +29,7 @@ def _stay_on_this_machine(event: str, args: tuple[object, ...]) -> None:
 
 sys.addaudithook(_stay_on_this_machine)
 
-# A shell starts what runs in the background with Ctrl-C ignored, and the commands that tests interrupt would inherit it.
+# A shell starts background jobs with SIGINT ignored, which the commands that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
