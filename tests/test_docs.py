@@ -26,9 +26,9 @@ from shoal.scenario.loading import validate
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-COMMAND_TIMEOUT_SECONDS = 100
+COMMAND_TIMEOUT_SECONDS = 300
 #: A page has up to forty commands. Each has its own timeout; this one bounds them together on a busy machine.
-PAGE_TIMEOUT_SECONDS = 400
+PAGE_TIMEOUT_SECONDS = 1200
 
 #: Setting up a checkout is not for a test that runs inside one.
 NOT_RUN = ("scripts/", "git ", "cd ")
@@ -56,6 +56,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "HOME": str(folder)}
 
 
+@pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 @page
 @pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
@@ -85,6 +86,7 @@ def script(text: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 @pytest.mark.parametrize(
     "path", [path for path in PAGES if script(path.read_text()).strip()], ids=lambda path: path.stem
 )
