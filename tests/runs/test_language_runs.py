@@ -28,6 +28,7 @@ from shoal.runs.state import Status
 from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
+from tests.models.provider import Client
 from tests.runs.harness import asked, check_consistency, nobody, repeat
 
 T = TypeVar("T")
@@ -124,6 +125,8 @@ def test_a_killed_run_goes_on_and_pays_again_only_for_what_was_in_flight(world: 
         command = ["-m", "tests.runs.killed", str(tmp_path / "run"), "2", server.base_url]
         process = await asyncio.create_subprocess_exec(sys.executable, *command)
         assert await process.wait() == -signal.SIGKILL
+        # Whoever asks now is answered after the server has read all that the killed process had sent.
+        await Client(server).stats()
         check_consistency(tmp_path / "run", finished=False)
         # What an agent makes of its past is asked for in the background, and may be under way.
         in_flight = server.stats.answered.total() - paid(tmp_path / "run")
