@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from shoal.cli.progress import STOPPING
+from shoal.cli.views.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario.loading import override
