@@ -56,7 +56,6 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "HOME": str(folder)}
 
 
-@pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 @page
 @pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
 def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
