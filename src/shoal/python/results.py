@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from shoal.engine.metrics import Metrics
 from shoal.errors import QueryFailed
 from shoal.python import display
@@ -248,36 +246,11 @@ class Results:
 
     def _actions(self, world: str | None) -> Iterator[tuple[str, Event]]:
         for name in self._named(world):
-            yield from ((name, line) for line in self._lines(name) if isinstance(line, Event))
+            yield from ((name, event) for event in self._directory.stream(name).read_actions())
 
     def _lines(self, world: str) -> Iterator[Event | Notice]:
-        """The stream without its markers. A last line that is only half there is not there yet."""
-        path = self._directory.file(f"{world}/actions.jsonl")
-        if not path.exists():
-            return
-        with path.open("rb") as stream:
-            for text in stream:
-                if text.endswith(b"\n") and (line := _line(text)) is not None:
-                    yield line
-
-
-_MARKERS = ("simulation_start", "round_start", "round_end", "simulation_end")
-
-
-class _Kind(msgspec.Struct):
-    event_type: str | None = None
-
-
-_kind = msgspec.json.Decoder(_Kind).decode
-_event = msgspec.json.Decoder(Event).decode
-_notice = msgspec.json.Decoder(Notice).decode
-
-
-def _line(text: bytes) -> Event | Notice | None:
-    kind = _kind(text).event_type
-    if kind is None:
-        return _event(text)
-    return None if kind in _MARKERS else _notice(text)
+        """Read the stream without its markers."""
+        return (line for line in self._directory.stream(world).read() if isinstance(line, Event | Notice))
 
 
 def open_run(path: str | Path) -> Results:

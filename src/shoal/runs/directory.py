@@ -19,6 +19,8 @@ from shoal.runs import inputs
 from shoal.runs.config import Config, read_config, restore_scenario
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
+from shoal.runs.store import stream_from
+from shoal.runs.stream import ActionStream
 from shoal.scenario.build import clock_of, parse_event
 from shoal.scenario.declared.events import DeclaredEvent
 from shoal.scenario.sampling.sampler import sample
@@ -71,6 +73,10 @@ class RunDirectory:
         inputs.copy_inputs(copies, path)
         replace_json(path / CONFIG, inputs.keep_inputs(config, copies).to_json(sample(scenario), scenario))
         return directory
+
+    def stream(self, world: str, since: int = 0) -> ActionStream:
+        """Open the stream of a world, at the start of a round where one is given."""
+        return stream_from(self.path, world, since)
 
     def config(self) -> Config:
         return read_config(self.path / CONFIG)

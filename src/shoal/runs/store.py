@@ -13,18 +13,15 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from shoal.engine.record import RoundRecord
 from shoal.errors import Diverged
 from shoal.runs.files import database_errors, storage_errors
+from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker
 from shoal.types import WorldProtocol
 
 _ROUNDS = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
     stream_bytes INTEGER NOT NULL)"""
 _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Store:
@@ -37,8 +34,8 @@ class Store:
         self._total_rounds = total_rounds
         self._agents = agents
         self._versions = versions
-        self.path = directory / f"{world.name}_simulation.db"
-        self._stream_path = directory / world.name / "actions.jsonl"
+        self.path = database_path(directory, world.name)
+        self._stream_path = stream_path(directory, world.name)
         with storage_errors(self._stream_path):
             self._stream_path.parent.mkdir(exist_ok=True)
             self._stream = os.open(self._stream_path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -64,10 +61,8 @@ class Store:
         with database_errors(self.path):
             self._database.executescript(self._world.indexes)
         rounds = max(self._digests)
-        name = self._world.name
-        self._append(
-            self._marker("simulation_end", rounds, platform=name, total_rounds=rounds, total_actions=total_actions)
-        )
+        end = SimulationEnd(self._world.name, rounds, total_actions, self._world.timestamp(rounds))
+        self._append(encode_marker(end))
 
     def __enter__(self) -> Store:
         return self
@@ -85,7 +80,7 @@ class Store:
         # A commit that a power cut undoes is made again by resume; the journal is what must not be lost.
         database.execute("PRAGMA synchronous=NORMAL")
         database.execute("PRAGMA cache_size=-65536")
-        if not database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone():
+        if not _has_rounds(database):
             database.executescript(f"BEGIN; {self._world.schema}; {_ROUNDS}; COMMIT;")
         return database
 
@@ -117,17 +112,15 @@ class Store:
 
     def _framed(self, record: RoundRecord) -> bytes:
         """The round's lines between the markers that readers follow."""
-        began = self._world.hours(max(record.round - 1, 0))
-        start = self._marker("round_start", record.round, round=record.round, simulated_hour=began)
-        if record.round == 0:
-            start = self._marker("simulation_start", 0, platform=self._world.name, total_rounds=self._total_rounds,
-                                 agents_count=self._agents) + start  # fmt: skip
-        end = self._marker("round_end", record.round, round=record.round, actions_count=record.tally.actions,
-                           simulated_hours=record.hours, digest=record.digest)  # fmt: skip
-        return b"".join((start, record.lines, end))
-
-    def _marker(self, event_type: str, at: int, **fields: Any) -> bytes:
-        return _encode({"event_type": event_type, **fields, "timestamp": self._world.timestamp(at)}) + b"\n"
+        round, now = record.round, self._world.timestamp(record.round)
+        parts = [
+            encode_marker(RoundStart(round, self._world.hours(max(round - 1, 0)), now)),
+            record.lines,
+            encode_marker(RoundEnd(round, record.tally.actions, record.hours, record.digest, now)),
+        ]
+        if round == 0:
+            parts.insert(0, encode_marker(SimulationStart(self._world.name, self._total_rounds, self._agents, now)))
+        return b"".join(parts)
 
     def _append(self, lines: bytes) -> None:
         with storage_errors(self._stream_path):
@@ -142,7 +135,7 @@ class DigestCheck:
 
     def __init__(self, directory: Path, world: str, versions: tuple[str, str]) -> None:
         self._versions = versions
-        self._digests = committed_digests(directory / f"{world}_simulation.db")
+        self._digests = committed_digests(directory, world)
         #: How many were committed.
         self.rounds = max(self._digests, default=0)
 
@@ -150,12 +143,39 @@ class DigestCheck:
         compare(record, self._digests.get(record.round), self._versions)
 
 
-def committed_digests(path: Path) -> dict[int, str]:
-    """Round -> digest, from the database; nothing where there is none yet."""
+def committed_digests(directory: Path, world: str) -> dict[int, str]:
+    """Return the digest of every committed round of a world."""
+    return dict(_query(directory, world, "SELECT round, digest FROM shoal_round"))
+
+
+def stream_from(directory: Path, world: str, since: int = 0) -> ActionStream:
+    """Open the stream of a world at the start of a round, or at its end where that round is not committed yet.
+
+    The database knows where each round ends, so nothing before the round is read.
+    """
+    ends = _query(directory, world, f"SELECT max(stream_bytes) FROM shoal_round WHERE round < {since}") if since else []
+    return ActionStream(stream_path(directory, world), next((end for (end,) in ends if end), 0))
+
+
+def database_path(directory: Path, world: str) -> Path:
+    return directory / f"{world}_simulation.db"
+
+
+def stream_path(directory: Path, world: str) -> Path:
+    return directory / world / "actions.jsonl"
+
+
+def _query(directory: Path, world: str, sql: str) -> list[tuple[Any, ...]]:
+    """Return the rows that a world's database has for a question about its rounds; none where it has no rounds yet."""
+    path = database_path(directory, world)
     if not path.exists():
-        return {}
+        return []
     with database_errors(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        return dict(database.execute("SELECT round, digest FROM shoal_round"))
+        return database.execute(sql).fetchall() if _has_rounds(database) else []
+
+
+def _has_rounds(database: sqlite3.Connection) -> bool:
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone() is not None
 
 
 def compare(record: RoundRecord, known: str | None, versions: tuple[str, str]) -> None:
