@@ -1,16 +1,18 @@
-"""Texts cut to size, marked as somebody else's, or made from plain values."""
+"""Formats counts, times and plain values as text; clips, quotes and joins texts; suggests similar words."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 _MARKS = str.maketrans("«»", "“”")
-#: One value among many.
+#: The text of one value in `outline`.
 _MAX_VALUE_CHARS = 500
 _MINUTES_PER_HOUR, _HOURS_PER_DAY = 60, 24
 #: Comparing words is slow, and a file with thousands of people may be wrong in thousands of places.
@@ -18,36 +20,52 @@ _MAX_CANDIDATES = 2_000
 
 
 def clip(text: str, limit: int) -> str:
-    """The text on one line, and no longer than this."""
+    """Put a text on one line and cut it to `limit` characters."""
     if "\n" in text or "\r" in text or "\t" in text:
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 2].rstrip() + " …"
 
 
 def quote(text: str, limit: int) -> str:
-    """Somebody's words, marked so that they cannot pass for anything else."""
+    """Clip a text and mark it as a quotation that cannot pass for anything else."""
     if "«" in text or "»" in text:
         text = text.translate(_MARKS)
     return f"«{clip(text, limit)}»"
 
 
-def count_of(number: int, noun: str) -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
+    """Return `1 round`, `48 rounds` or `1,000 people`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def pluralise(number: int, noun: str) -> str:
+    """Return `1 like` or `1000 likes`, as prompts have it: without a separator of thousands."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def quote_path(path: Path | str) -> str:
+    """Quote a path for a shell."""
+    return shlex.quote(str(path))
+
+
+def printable(text: str) -> str:
+    """Replace control characters with spaces, so that texts of agents cannot take over the terminal."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
 def join_words(words: Iterable[str], limit: int) -> str:
-    """A list in words, with how many are left out."""
+    """Join the first `limit` words with commas and say how many are left out."""
     everything = list(words)
     shown = ", ".join(everything[:limit])
     return shown if len(everything) <= limit else f"{shown} and {len(everything) - limit} more"
 
 
-def nearest(word: object, known: Iterable[str], limit: int | None = _MAX_CANDIDATES) -> str | None:
+def nearest(word: object, known: Iterable[str], limit: int | None = _MAX_CANDIDATES, cutoff: float = 0.6) -> str | None:
     """Return the known word that was probably meant, out of the first `limit` ones."""
     folded: dict[str, str] = {}
     for candidate in islice(known, limit):
         folded.setdefault(candidate.casefold(), candidate)
-    close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=0.6)
+    close = get_close_matches(str(word).casefold(), folded, n=1, cutoff=cutoff)
     return folded[close[0]] if close else None
 
 
@@ -64,14 +82,15 @@ def one_of(words: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def moment(time: str) -> str:
-    """`Monday 2 March 2026, 10:30`, from ISO 8601."""
+def format_moment(time: str) -> str:
+    """Format a time in ISO 8601 as `Monday 2 March 2026, 10:30`."""
     when = datetime.fromisoformat(time)
     return f"{when:%A} {when.day} {when:%B %Y, %H:%M}"
 
 
 @lru_cache(maxsize=4096)
-def ago(minutes: int) -> str:
+def format_age(minutes: int) -> str:
+    """Return `just now`, `5 min ago`, `3 h ago` or `2 days ago`."""
     if minutes < _MINUTES_PER_HOUR:
         return f"{minutes} min ago" if minutes else "just now"
     hours = minutes // _MINUTES_PER_HOUR
@@ -79,7 +98,7 @@ def ago(minutes: int) -> str:
 
 
 def outline(value: Mapping[str, Any], limit: int, *, quoted: bool = False) -> str:
-    """Plain values as indented lines, as much as fits; where they may be somebody's words, marked as such."""
+    """Write plain values as indented lines, up to `limit` characters; with `quoted`, texts are marked as quotations."""
     lines, room = [], limit
     for line in _lines(value, "", quoted):
         room -= len(line) + 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
@@ -13,6 +12,7 @@ import click
 import shoal
 from shoal.cli import errors
 from shoal.errors import ShoalError
+from shoal.text import nearest
 
 #: Name -> module, what it does. A command is the attribute of that name, with an underscore at its end.
 COMMANDS = {
@@ -76,8 +76,8 @@ class Shoal(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = get_close_matches(args[0], COMMANDS, n=1, cutoff=0.5)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            near = nearest(args[0], COMMANDS, cutoff=0.5)
+            hint = f" Did you mean '{near}'?" if near else ""
             raise click.UsageError(f"No such command '{args[0]}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

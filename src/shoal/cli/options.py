@@ -15,10 +15,11 @@ import msgspec
 from shoal.agents.settings import LanguageSettings, ScriptedSettings
 from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
-from shoal.cli.words import counted
 from shoal.runs.resources import RunResources
+from shoal.scenario.declared.population import size
 from shoal.scenario.loading import load, override
 from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.text import format_count
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +37,14 @@ set_option = click.option(
     metavar="PATH=VALUE",
     help="Change one value of the scenario, such as time.minutes_per_round=30; may be repeated.",
 )
+
+
+def describe_scenario(scenario: Scenario) -> str:
+    """Describe a scenario in one line: people, worlds, rounds."""
+    worlds = f"{format_count(len(scenario.worlds), 'world')} ({', '.join(scenario.worlds)})"
+    minutes = format_count(scenario.time.minutes_per_round, "minute")
+    people = format_count(size(scenario.population), "person", "people")
+    return f"{people}, {worlds}, {format_count(scenario.rounds, 'round')} of {minutes}"
 
 
 def speech_options(command: F) -> F:
@@ -122,7 +131,9 @@ def truncate_scenario(scenario: Scenario, rounds: int | None) -> Scenario:
     if isinstance(mind, ScriptedSettings):
         mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
     if len(events) < len(scenario.events):
-        complain(f"note: {counted(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen")
+        complain(
+            f"note: {format_count(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen"
+        )
     return scenario.model_copy(update={"events": events, "mind": mind})
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from shoal.cli.views.observation import action, picture, printable, values
+from shoal.cli.views.observation import action, picture, values
+from shoal.text import printable
 from shoal.types import Action, Observation
 from shoal.worlds.base import ViewObservation
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView

@@ -16,7 +16,7 @@ from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
-from shoal.text import ago, clip
+from shoal.text import clip, format_age
 from shoal.types import Decision, Mind, Observation, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
@@ -168,7 +168,7 @@ def _by(clock: Clock) -> render.Ago:
     """How long ago something was by this clock, in words."""
 
     def gone(round: int, rounds: int) -> str:
-        return ago(int(60 * (clock.hours_gone(round) - clock.hours_gone(round - rounds)) + 0.5))
+        return format_age(int(60 * (clock.hours_gone(round) - clock.hours_gone(round - rounds)) + 0.5))
 
     return gone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from shoal.text import clip, count_of, join_words, moment, outline, quote
+from shoal.text import clip, format_moment, join_words, outline, pluralise, quote
 from shoal.types import Action, Observation
 from shoal.worlds.base import ViewObservation
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
@@ -81,7 +81,7 @@ class PromptRenderer:
     # A platform
 
     def social(self, seen: SocialObservation) -> None:
-        self.add(f"{count_of(seen.followers, 'follower')}; you follow {seen.following}.")
+        self.add(f"{pluralise(seen.followers, 'follower')}; you follow {seen.following}.")
         self.news(seen.announcements)
         self.pending(seen.pending)
         for answer in seen.answers:
@@ -104,7 +104,7 @@ class PromptRenderer:
                 self.head(line)
                 self._lines += comments.get(post.post_id, ())
             if len(lines) < len(posts):
-                self.head(f"({count_of(len(posts) - len(lines), 'more post')})")
+                self.head(f"({pluralise(len(posts) - len(lines), 'more post')})")
 
     def _fitting(self, title: str, posts: Sequence[PostView], seen: SocialObservation) -> list[str]:
         lines: list[str] = []
@@ -146,18 +146,18 @@ class PromptRenderer:
     def _figures(self, post: PostView) -> str:
         parts = [self._ago(self._round, post.age)]
         if post.likes:
-            parts.append(count_of(post.likes, "like"))
+            parts.append(pluralise(post.likes, "like"))
         if post.dislikes:
-            parts.append(count_of(post.dislikes, "dislike"))
+            parts.append(pluralise(post.dislikes, "dislike"))
         if post.shares:
-            parts.append(count_of(post.shares, "share"))
+            parts.append(pluralise(post.shares, "share"))
         if post.comments:
-            parts.append(count_of(post.comments, "comment"))
+            parts.append(pluralise(post.comments, "comment"))
         return ", ".join(parts)
 
     def _comment(self, reply: CommentView) -> str:
-        likes = f", {count_of(reply.likes, 'like')}" if reply.likes else ""
-        dislikes = f", {count_of(reply.dislikes, 'dislike')}" if reply.dislikes else ""
+        likes = f", {pluralise(reply.likes, 'like')}" if reply.likes else ""
+        dislikes = f", {pluralise(reply.dislikes, 'dislike')}" if reply.dislikes else ""
         who = self._names.of(reply.author_id, reply.author)
         return f"  comment [{reply.comment_id}] {who}{likes}{dislikes}: {quote(reply.content, MAX_COMMENT_CHARS)}"
 
@@ -264,7 +264,7 @@ _UNSOURCED = {"hear": "You hear", "see": "You see", "think": "It crosses your mi
 def render_observation(observation: Observation, budget_chars: int, ago: Ago) -> str:
     """The last part of a prompt: the moment, and all that is to be seen in it."""
     sight = PromptRenderer(observation, budget_chars, ago)
-    sight.head(f"# Now\nIt is {moment(observation.time)}.")
+    sight.head(f"# Now\nIt is {format_moment(observation.time)}.")
     match observation:
         case SocialObservation():
             sight.social(observation)

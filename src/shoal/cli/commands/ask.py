@@ -18,15 +18,14 @@ from rich.text import Text
 from shoal.agents.interview import Item, Survey, fields_of
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, outside_options, run_argument
-from shoal.cli.views.observation import printable
 from shoal.cli.views.summary import Output
-from shoal.cli.words import counted
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
 from shoal.runs.interviews.ask import AnswerRow, AnswerTable, Asking, ask_agents, read_survey, score_agents, score_world
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.resources import RunResources
+from shoal.text import format_count, printable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -171,12 +170,14 @@ def _print(table: AnswerTable, csv_file: Path | None) -> None:
     if csv_file is None:
         Output().print(_grid(table))
     else:
-        click.echo(f"{csv_file}: {counted(len(table.rows), 'row')}")
+        click.echo(f"{csv_file}: {format_count(len(table.rows), 'row')}")
     failed = [row for row in table.rows if row.error is not None]
     for row in failed[:_MAX_REASONS]:
         complain(f"{_name(row)}: {printable(row.error or '')}")
     if len(failed) > _MAX_REASONS:
-        complain(f"and {counted(len(failed) - _MAX_REASONS, 'more')[:-1]} without an answer; --json has every reason")
+        complain(
+            f"and {format_count(len(failed) - _MAX_REASONS, 'more')[:-1]} without an answer; --json has every reason"
+        )
     if table.stand_in:
         models = ", ".join(dict.fromkeys(row.model for row in table.rows))
         complain(f"note: {models} answered in the name of agents who did not act by it in the run")
@@ -204,6 +205,6 @@ def _grid(table: AnswerTable) -> Grid:
 def _spent(table: AnswerTable) -> str:
     spent = table.spending
     cost = "cost unknown" if spent["cost"] is None else f"${spent['cost']:,.4f}"
-    tokens = counted(spent["input"] + spent["output"], "token")
+    tokens = format_count(spent["input"] + spent["output"], "token")
     hits = f", {spent['cache_hits']:,} from the cache" if spent["cache_hits"] else ""
-    return f"{counted(spent['calls'], 'call')}{hits}, {tokens}, {cost}"
+    return f"{format_count(spent['calls'], 'call')}{hits}, {tokens}, {cost}"

@@ -13,13 +13,13 @@ from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.diff import print_diff
-from shoal.cli.views.observation import Row, action, picture, printable, rows_of, values
+from shoal.cli.views.observation import Row, action, picture, rows_of, values
 from shoal.cli.views.summary import Output
-from shoal.cli.words import quoted
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.diff import diff_runs
 from shoal.runs.rerun.explain import ExplainResult, Explanation, JournaledReply, NoTurn, explain_turn
+from shoal.text import printable, quote_path
 from shoal.types import Event, Notice
 
 
@@ -139,7 +139,7 @@ def _absence(run: str, absence: NoTurn) -> Text:
     text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), told)
     near = [round for round in (absence.before, absence.after) if round is not None]
     for round in near:
-        text.append(f"\n  shoal explain {quoted(run)} {absence.agent} {round} --world {absence.world}")
+        text.append(f"\n  shoal explain {quote_path(run)} {absence.agent} {round} --world {absence.world}")
     if not near:
         text.append("\nThere was none in any other round either.", "dim")
     return text

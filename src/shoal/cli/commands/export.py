@@ -8,10 +8,10 @@ import click
 import msgspec
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.words import counted
 from shoal.formats.tables import FORMATS, Format
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.export import Graphs, Manifest, export_run
+from shoal.text import format_count
 
 _GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")
 
@@ -46,5 +46,5 @@ def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: b
 def _told(manifest: Manifest) -> str:
     tables = [file for file in manifest.files if file.kind == "table"]
     graphs = len(manifest.files) - len(tables)
-    rows = counted(sum(file.rows for file in tables), "row")
-    return f"{counted(len(tables), 'table')} with {rows}, {counted(graphs, 'graph')}"
+    rows = format_count(sum(file.rows for file in tables), "row")
+    return f"{format_count(len(tables), 'table')} with {rows}, {format_count(graphs, 'graph')}"

@@ -17,13 +17,13 @@ from rich.text import Text
 
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.summary import Output
-from shoal.cli.words import counted, quoted
 from shoal.errors import RunRefused, StorageFailed
 from shoal.runs.inputs import rename_inputs
 from shoal.scenario.declared.population import size
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.result import FieldUse, ImportResult
 from shoal.scenario.loading import validate
+from shoal.text import format_count, quote_path
 
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}
 
@@ -74,7 +74,7 @@ def import_(path: Path, out: Path, wishes: ImportOptions, force: bool, dry_run: 
         return
     _show(Output(), found, people)
     if written is not None:
-        click.echo(f"wrote {written}; run it with: shoal run {quoted(written)}")
+        click.echo(f"wrote {written}; run it with: shoal run {quote_path(written)}")
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -111,7 +111,7 @@ def _write(out: Path, found: ImportResult, force: bool) -> None:
 
 
 def _show(console: Console, found: ImportResult, people: int) -> None:
-    console.print(Text.assemble((found.kind, "bold"), f": {counted(people, 'person', 'people')}"))
+    console.print(Text.assemble((found.kind, "bold"), f": {format_count(people, 'person', 'people')}"))
     console.print()
     console.print(_table(found.fields))
     if found.notes:

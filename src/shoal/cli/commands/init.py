@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from shoal.cli.options import PATH, scenario_argument, set_option
-from shoal.cli.words import of_scenario, quoted
+from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
 from shoal.errors import RunRefused, StorageFailed
 from shoal.scenario.build import check_classes
 from shoal.scenario.loading import STARTER, load, override
+from shoal.text import quote_path
 
 
 @click.command("init")
@@ -32,7 +32,7 @@ def init_(file: Path, force: bool) -> None:
         raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
     except OSError as error:
         raise StorageFailed(f"cannot write {file}: {error.strerror}") from error
-    click.echo(f"wrote {file}; run it with: shoal run {quoted(file)}")
+    click.echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
 
 
 @click.command("validate")
@@ -48,4 +48,4 @@ def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
     """
     checked = override(load(scenario), sets)
     check_classes(checked)
-    click.echo(f"ok: {of_scenario(checked)}")
+    click.echo(f"ok: {describe_scenario(checked)}")

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 
 import click
 import msgspec
@@ -19,13 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.summary import Output
-from shoal.cli.words import counted
 from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
 from shoal.slots.admin import look_at, resize_at
 from shoal.slots.leases import AGENTS, BackoffView, HolderView, PoolView, Snapshot
 from shoal.slots.location import BrokerLocation
+from shoal.text import format_count, nearest
 
 EVERYTHING = "all"
 EVERY_SECONDS = 1.0
@@ -97,8 +96,8 @@ def _forget(place: BrokerLocation, pool: str) -> None:
 
 def _unknown(place: BrokerLocation, pool: str) -> str:
     known = list(LimitStore(place.memory, time.time()).entries)
-    if near := [name for name in known if pool in name] or get_close_matches(pool, known, n=1):
-        return f"nothing was learned about {pool!r}. Did you mean {near[0]!r}?"
+    if near := next((name for name in known if pool in name), None) or nearest(pool, known):
+        return f"nothing was learned about {pool!r}. Did you mean {near!r}?"
     return f"nothing was learned about {pool!r}; known: {', '.join(map(repr, known)) or 'nothing'}"
 
 
@@ -109,7 +108,7 @@ def _resize(place: BrokerLocation, size: int) -> None:
             "no run that was started with --parallel is going on: start one with `shoal run --parallel N`"
         )
     resize_at(place, AGENTS, size)
-    click.echo(f"from now on at most {counted(size, 'agent acts', 'agents act')} at once")
+    click.echo(f"from now on at most {format_count(size, 'agent acts', 'agents act')} at once")
 
 
 def _show(place: BrokerLocation, *, live: bool) -> None:
@@ -222,7 +221,7 @@ def _holder(holder: HolderView, *, wide: bool) -> tuple[str, ...]:
 def _backoffs(seen: Snapshot, width: int) -> Iterator[RenderableType]:
     total, held = seen.backoffs_total, sum(pool.held for pool in seen.pools if pool.name != AGENTS)
     is_storm = total > STORM * max(held, FEW)
-    words = f"{counted(total, 'call')} failed and {'waits' if total == 1 else 'wait'} to be asked again"
+    words = f"{format_count(total, 'call')} failed and {'waits' if total == 1 else 'wait'} to be asked again"
     yield Text(f"\n{words}{': a retry storm' if is_storm else ''}", "bold red" if is_storm else "bold")
     yield _rows((_backoff(each, wide=width >= NARROW) for each in seen.backoffs[:BACKOFFS_SHOWN]), names=2)
     if total > BACKOFFS_SHOWN:
@@ -258,5 +257,5 @@ def _learned(learned: Learned) -> str:
 def _age(seconds: float) -> str:
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
-            return f"{counted(int(seconds // length), unit)} ago"
+            return f"{format_count(int(seconds // length), unit)} ago"
     return "just now"

@@ -13,14 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
-from shoal.cli.options import Changes, change_options, json_option, load_scenario, scenario_argument
+from shoal.cli.options import Changes, change_options, describe_scenario, json_option, load_scenario, scenario_argument
 from shoal.cli.views.progress import duration
 from shoal.cli.views.summary import Output
-from shoal.cli.words import counted, of_scenario
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs.planning.plan import Expected, Plan, plan_run
 from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.text import format_count
 from shoal.types import Versioned
 
 #: A run that may take more than this is confirmed by whoever sits at the terminal.
@@ -98,7 +98,7 @@ def is_confirmed(found: Plan, what: str = "This run") -> bool:
         "at a price that is not known" if found.cost_uncached is None else f"for up to {_dollars(found.cost_uncached)}"
     )
     about = "up to" if found.may_end_early else "about"
-    told = f"{about} {counted(found.calls, 'call')} with {_rounded(found.input + found.output)} tokens {cost}"
+    told = f"{about} {format_count(found.calls, 'call')} with {_rounded(found.input + found.output)} tokens {cost}"
     short = "".join(f"\n{words}." for words in found.short)
     return click.confirm(f"{what} will take {told}.{short}\nGo on?", err=True)
 
@@ -111,7 +111,7 @@ def _is_watched() -> bool:
 
 
 def _print(console: Output, scenario: Scenario, found: Plan) -> None:
-    console.print(Text.assemble((found.name, "bold"), f"  {of_scenario(scenario)}"), soft_wrap=True)
+    console.print(Text.assemble((found.name, "bold"), f"  {describe_scenario(scenario)}"), soft_wrap=True)
     if not isinstance(scenario.mind, LanguageSettings):
         console.print(Text(_nothing(scenario)), soft_wrap=True)
         return
@@ -172,7 +172,7 @@ def _remarks(found: Plan) -> Iterator[Text]:
         yield _remark(
             "may be less",
             "how long people talk is not known: these figures are for conversations that take all their turns; "
-            f"with those that end at their first words it would be {counted(found.least_calls, 'call')}",
+            f"with those that end at their first words it would be {format_count(found.least_calls, 'call')}",
         )
     yield _remark(
         "estimated",

@@ -11,12 +11,12 @@ from typing import Any, get_args
 
 import click
 
-from shoal.cli.words import counted
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange
 from shoal.rehearsal.stats import Stats
+from shoal.text import format_count
 
 KEY = "rehearsal"
 _LINE_SECONDS = 0.5
@@ -212,7 +212,7 @@ async def _watch(server: Rehearsal, ended: asyncio.Event) -> None:
 def describe_server(stats: Stats) -> str:
     """What happened, in one line."""
     answered = stats.by_status[200]
-    parts = [f"{counted(stats.requests, 'request')}, {answered:,} answered"]
+    parts = [f"{format_count(stats.requests, 'request')}, {answered:,} answered"]
     parts += [f"{count:,} x {status}" for status, count in sorted(stats.by_status.items()) if status != 200]
     parts += [f"{stats.faults[name]:,} {name}" for name in ("hang", "dropped") if stats.faults[name]]
     waiting = f", {stats.waiting:,} waiting" if stats.waiting else ""

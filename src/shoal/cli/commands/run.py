@@ -18,6 +18,7 @@ from shoal.cli.options import (
     PATH,
     Changes,
     change_options,
+    describe_scenario,
     load_scenario,
     out_option,
     outside_options,
@@ -32,7 +33,6 @@ from shoal.cli.play.terminal import terminal_answer
 from shoal.cli.runner import OutputMode, end, work_on
 from shoal.cli.views.progress import Board, Progress, Silent, progress_on
 from shoal.cli.views.summary import Output, print_summary
-from shoal.cli.words import counted, of_scenario, quoted
 from shoal.runs import operations, worker
 from shoal.runs.directory import RUNS, RunDirectory, fork_folder, place_for
 from shoal.runs.reports.summary import committed_rounds, summarize
@@ -43,6 +43,7 @@ from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirof
 from shoal.scenario.loading import load_events, override
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.text import format_count, quote_path
 from shoal.types import Persona, Versioned
 
 _PLANNING = "shoal.cli.commands.plan"
@@ -120,7 +121,7 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
     longer = None if rounds is None else _longer(directory, rounds, max(done.values()))
     is_over = longer is None and directory.is_over()
     if is_over and speech.plain:
-        click.echo(f"{run} has run to its end already; shoal show {quoted(run)} says what happened")
+        click.echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
         return
     if not yes and not is_over:
         # What a run may spend counts all its sessions, so a limit cannot be compared with what is left.
@@ -150,8 +151,8 @@ def replay_(run: Path, speech: OutputMode) -> None:
     elif ended.error is None and speech.plain:
         outcome = ended.outcome
         click.echo(
-            f"replayed {counted(outcome.rounds, 'round')} of {run}: the same {counted(outcome.actions, 'action')}, "
-            f"the same history\ndigest {outcome.digest}"
+            f"replayed {format_count(outcome.rounds, 'round')} of {run}: "
+            f"the same {format_count(outcome.actions, 'action')}, the same history\ndigest {outcome.digest}"
         )
     end(ended, speech, logged=False)
 
@@ -222,7 +223,7 @@ def _understood(directory: Path) -> str:
     found = import_mirofish(directory)
     uses = Counter(field.use for field in found.fields)
     counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
-    return f"{found.kind}: fields {counts}; shoal import {quoted(directory)} --dry-run shows every one"
+    return f"{found.kind}: fields {counts}; shoal import {quote_path(directory)} --dry-run shows every one"
 
 
 def _played(scenario: Scenario) -> list[Persona]:
@@ -238,7 +239,7 @@ def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
         return None
     if rounds <= last:
         raise click.BadParameter(
-            f"{directory.path} has {counted(last, 'round')} already; give more than that, or fork it to go back.",
+            f"{directory.path} has {format_count(last, 'round')} already; give more than that, or fork it to go back.",
             param_hint="--rounds",
         )
     return override(truncate_scenario(planned, rounds), [f"rounds={rounds}"])
@@ -286,7 +287,7 @@ def _work(
 ) -> None:
     """Work on a run to its end and say what happened."""
     scenario = _latest(directory.history())
-    title = f"{title}: {of_scenario(scenario)}"
+    title = f"{title}: {describe_scenario(scenario)}"
     if scenario.play:
         # A view that draws itself anew would draw over what is being typed.
         complain(title)
@@ -301,7 +302,7 @@ def _work(
     ended = work_on(directory, partial(worker.work_on_run, outside=outside), progress)
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
-        complain(f"stopped at {rounds}; continue with: shoal resume {quoted(directory.path)}")
+        complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(directory.path)}")
     elif ended.error is None and speech.plain:
         print_summary(Output(), summarize(directory))
     end(ended, speech)

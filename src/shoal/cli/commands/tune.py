@@ -26,7 +26,6 @@ from shoal.cli.options import PATH, Changes, load_scenario, set_option, speech_o
 from shoal.cli.runner import OutputMode
 from shoal.cli.views.summary import Output
 from shoal.cli.views.tuning import TuningView, ending, line, result_of
-from shoal.cli.words import quoted
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.models.base import Usage
@@ -43,6 +42,7 @@ from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
 from shoal.scenario.loading import amend_file
 from shoal.scenario.scenario import Scenario
 from shoal.slots.location import BrokerLocation
+from shoal.text import quote_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -282,10 +282,10 @@ def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
     if scenario is None:
         return "for a scenario"
     if not write or found.knee is None:
-        return f"for {quoted(scenario)}; --write puts it there"
+        return f"for {quote_path(scenario)}; --write puts it there"
     if scenario.is_file() and amend_file(scenario, "max_workers", found.knee.at_once):
-        return f"written into {quoted(scenario)}"
-    return f"could not be put safely into {quoted(scenario)}; please write it there"
+        return f"written into {quote_path(scenario)}"
+    return f"could not be put safely into {quote_path(scenario)}; please write it there"
 
 
 def _speak(found: TuneResult, written: list[Path], speech: OutputMode, placed: str) -> None:

@@ -6,12 +6,12 @@ import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from shoal.text import nearest, printable
 from shoal.types import Action, Observation
 from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.room.observations import RoomObservation, Stimulus
@@ -47,12 +47,7 @@ def picture(observation: Observation) -> str:
     head = f"{observation.name} in {observation.world}, round {observation.round}, {observation.time[:16]}"
     news = [f"News: {text}" for text in getattr(observation, "announcements", ())]
     lines = [f"── {head} ──", *news, *part_of(observation).show(observation)]
-    return "".join(f"{_printable(line)}\n" for line in lines)
-
-
-def _printable(text: str) -> str:
-    """What agents say must not take over the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 # Conversations
@@ -308,8 +303,8 @@ def _text(words: str) -> str:
 def _chosen(verb: str, verbs: Mapping[str, Callable[[], Action]], mark: str) -> Callable[[], Action]:
     if verb in verbs:
         return verbs[verb]
-    near = get_close_matches(verb, verbs, n=1)
-    raise Mistake(f"there is no {mark}{verb}{f'; did you mean {mark}{near[0]}?' if near else ''}")
+    near = nearest(verb, verbs)
+    raise Mistake(f"there is no {mark}{verb}{f'; did you mean {mark}{near}?' if near else ''}")
 
 
 _PARTS: Mapping[type[Observation], PlayAdapter] = {

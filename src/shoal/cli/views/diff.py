@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from shoal.cli.views.observation import printable, rows_of
-from shoal.cli.words import counted
+from shoal.cli.views.observation import rows_of
 from shoal.runs.rerun.diff import INJECTED, DeclaredDifference, Diff, Difference, Divergence, WorldDiff
 from shoal.runs.rerun.spread import How, Reached
+from shoal.text import format_count, printable
 from shoal.types import Decision, Event, Notice
 
 #: How much is shown of what may be much more; `--json` has everything.
@@ -66,7 +66,7 @@ def _world(world: WorldDiff) -> Iterator[RenderableType]:
     yield Rule(Text(world.world, "bold cyan"), align="left", style="dim")
     if world.has[0] != world.has[1]:
         one, other = world.has
-        yield Text(f"they have {one} and {counted(other, 'round')}; {world.rounds} are compared", "yellow")
+        yield Text(f"they have {one} and {format_count(other, 'round')}; {world.rounds} are compared", "yellow")
     if world.first is None:
         yield Text(f"the same up to round {world.rounds}, digest {world.digests[0]}", "green")
         return
@@ -153,6 +153,6 @@ def _reached(who: Reached) -> Text:
 
 
 def _totals(world: WorldDiff) -> str:
-    people = f"{counted(world.saw_differently, 'person', 'people')} saw something different"
+    people = f"{format_count(world.saw_differently, 'person', 'people')} saw something different"
     chain = f"; the longest chain: {' > '.join(map(printable, world.deepest))}" if len(world.deepest) > 1 else ""
     return f"{people}, {world.acted_differently:,} acted differently{chain}"

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.words import counted
+from shoal.text import format_count, printable
 from shoal.types import Action, Observation
 from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.room.observations import RoomObservation, Stimulus
@@ -58,11 +58,6 @@ def rows_of(rows: Iterable[Row]) -> Table:
     return table
 
 
-def printable(text: str) -> str:
-    """What agents say must not take over the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
-
-
 def _line(who: str, words: str, more: str = "") -> Text:
     line = Text.assemble((printable(who), "bold"), f": {printable(words)}" if words else "")
     return line.append(f"  {more}", "dim") if more else line
@@ -86,26 +81,26 @@ def _social(seen: SocialObservation) -> Iterator[Row]:
         yield f"{answer.action.lower()}", Group(Text(printable(answer.query), "italic"), *found)
     for group in seen.groups:
         joined = ", joined" if group.joined else ""
-        told = f"{printable(group.name)} ({group.group_id}), {counted(group.members, 'member')}{joined}"
+        told = f"{printable(group.name)} ({group.group_id}), {format_count(group.members, 'member')}{joined}"
         yield "group", Group(Text(told), *_messages(group.messages))
     if seen.products:
         yield "on sale", Text(", ".join(f"{name} ({sold} sold)" for name, sold in seen.products))
-    yield "connections", Text(f"{counted(seen.followers, 'follower')}, follows {seen.following}")
+    yield "connections", Text(f"{format_count(seen.followers, 'follower')}, follows {seen.following}")
 
 
 def _post(post: PostView, seen: SocialObservation) -> RenderableType:
     words = post.content if post.quote is None else f"{post.quote} | {post.content}"
     who = f"{post.author} (by {post.original_author})" if post.original_author else post.author
     counts = {"like": post.likes, "dislike": post.dislikes, "share": post.shares, "comment": post.comments}
-    facts = [f"post {post.post_id}", f"{counted(post.age, 'round')} old"]
-    facts += [counted(count, name) for name, count in counts.items() if count]
+    facts = [f"post {post.post_id}", f"{format_count(post.age, 'round')} old"]
+    facts += [format_count(count, name) for name, count in counts.items() if count]
     facts += ["reported"] * post.flagged + ["reacted before"] * (post.post_id in seen.reacted)
     replies = [_line(reply.author, reply.content, _liked(reply.likes)) for reply in post.replies]
     return Group(_line(who, words, f"[{', '.join(facts)}]"), *(Padding(reply, (0, 0, 0, 4)) for reply in replies))
 
 
 def _liked(likes: int) -> str:
-    return f"[{counted(likes, 'like')}]" if likes else ""
+    return f"[{format_count(likes, 'like')}]" if likes else ""
 
 
 def _messages(messages: Sequence[MessageView]) -> Iterator[Text]:

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from shoal.cli.errors import leave_broken_pipe
 from shoal.cli.views.progress import duration, kind_in_words, milliseconds
-from shoal.cli.words import counted, quoted
 from shoal.runs.reports.conversations import Conversations, RatedPair, Remark, RoomTalk
 from shoal.runs.reports.summary import (
     ActionCount,
@@ -29,6 +28,7 @@ from shoal.runs.reports.summary import (
     WorldSummary,
 )
 from shoal.runs.state import Status
+from shoal.text import format_count, quote_path
 
 #: Room for the labels at the left.
 LABEL_WIDTH = 16
@@ -71,7 +71,7 @@ def room_parts(talk: RoomTalk) -> Iterator[RenderableType]:
 def conversation_parts(talks: Conversations) -> Iterator[RenderableType]:
     """How they went, and those that went best and worst."""
     table = label_parts()
-    finished = f"{talks.finished:,} of {counted(talks.pairs, 'conversation')} finished"
+    finished = f"{talks.finished:,} of {format_count(talks.pairs, 'conversation')} finished"
     turns = "" if talks.mean_turns is None else f", {talks.mean_turns:.1f} turns to a scene"
     table.add_row("conversations", f"{finished}{turns}")
     if talks.endings:
@@ -158,7 +158,7 @@ def _head(summary: Summary) -> Text:
     head = Text.assemble((summary.name, "bold"), "  ", (summary.status, STYLES.get(summary.status, "")))
     if summary.parent:
         head.append(f"  fork of {summary.parent}", "dim")
-    facts = [counted(summary.people, "person", "people"), _rounds(summary)]
+    facts = [format_count(summary.people, "person", "people"), _rounds(summary)]
     facts.append(f"seed {summary.seed}")
     if summary.topic:
         facts.append(f"topic: {summary.topic}")
@@ -172,7 +172,7 @@ def _rounds(summary: Summary) -> str:
     over = summary.status is Status.COMPLETED
     done = (max if over else min)((world.round for world in summary.worlds), default=0)
     ended = ", when it came to its end" if over and done < summary.rounds else ""
-    return f"{done} of {counted(summary.rounds, 'round')}{ended}"
+    return f"{done} of {format_count(summary.rounds, 'round')}{ended}"
 
 
 def _world(summary: Summary, world: WorldSummary, width: int) -> Iterator[RenderableType]:
@@ -237,7 +237,7 @@ def _add_talk(table: Table, summary: Summary, talk: Talk, room: int) -> None:
     table.add_row(
         Text("people drawn in", "dim"),
         Text(sparkline(talk.people_by_round, room), "magenta"),
-        f"{reached:,} of {counted(summary.people, 'person', 'people')}",
+        f"{reached:,} of {format_count(summary.people, 'person', 'people')}",
     )
 
 
@@ -301,9 +301,9 @@ def _top_posts(posts: Sequence[TopPost]) -> Table:
 
 def _foot(summary: Summary) -> Iterator[RenderableType]:
     rejected = sum(world.rejected for world in summary.worlds)
-    facts = [f"{rejected:,} rejected", counted(summary.errors, "error"), counted(summary.timeouts, "timeout")]
+    facts = [f"{rejected:,} rejected", format_count(summary.errors, "error"), format_count(summary.timeouts, "timeout")]
     if summary.calls:
-        facts.append(counted(summary.calls, "call"))
+        facts.append(format_count(summary.calls, "call"))
     if summary.spending is not None:
         yield Text(f"\n{_spent(summary.spending)}", "dim")
     if summary.prefixes is not None and summary.prefixes["characters"]:
@@ -325,7 +325,11 @@ def _spent(spending: Mapping[str, Any]) -> str:
     sent, received = spending["input"], spending["output"]
     cached = f" ({spending['cached'] / sent:.0%} from the server's prefix cache)" if sent and spending["cached"] else ""
     cost = "unknown, for a model has no known price" if spending["cost"] is None else f"${spending['cost']:,.4g}"
-    parts = [f"{counted(spending['calls'], 'model call')}", f"{sent:,} tokens sent{cached}", f"{received:,} received"]
+    parts = [
+        f"{format_count(spending['calls'], 'model call')}",
+        f"{sent:,} tokens sent{cached}",
+        f"{received:,} received",
+    ]
     parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending[name]]
     troubles = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in spending["failures"].items())
     return f"{', '.join(parts)}; cost {cost}" + (f"\nattempts that failed: {troubles}" if troubles else "")
@@ -350,7 +354,7 @@ def _steps(measured: MeasuredFigures, asked: bool) -> str:
         "sequential": (measured.sequential_steps, measured.sequential_speedup),
     }
     parts = [
-        counted(steps, f"{mode} step") + (f", measured speedup {speedup:.2f}" if asked and speedup else "")
+        format_count(steps, f"{mode} step") + (f", measured speedup {speedup:.2f}" if asked and speedup else "")
         for mode, (steps, speedup) in modes.items()
         if steps
     ]
@@ -365,7 +369,7 @@ def _seconds(seconds: float) -> str:
 
 
 def _next_steps(summary: Summary) -> Iterator[Text]:
-    run = quoted(summary.run)
+    run = quote_path(summary.run)
     if summary.status in (Status.STOPPED, Status.FAILED, Status.IDLE):
         yield Text(f"  shoal resume {run}")
     yield Text(f"  shoal show {run}")
@@ -373,7 +377,7 @@ def _next_steps(summary: Summary) -> Iterator[Text]:
     half = min(world.round for world in summary.worlds) // 2
     yield Text(f"  shoal fork {run} --at {half} --set {_worth_trying(summary)}")
     query = "select action, count(*) from trace group by 1"
-    yield Text(f'  shoal query {quoted(summary.run)} "{query}"')
+    yield Text(f'  shoal query {quote_path(summary.run)} "{query}"')
 
 
 def _worth_trying(summary: Summary) -> str:

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.progress import milliseconds
-from shoal.cli.words import counted, quoted
 from shoal.runs.tuning.calls import Gauge
 from shoal.runs.tuning.knee import Knee, MeasuredLevel
 from shoal.runs.tuning.result import CALLS, TuneResult
 from shoal.runs.tuning.simulations import cores
+from shoal.text import format_count, quote_path
 
 _FEW = 10
 _FAILING = 0.01
@@ -40,7 +40,7 @@ class TuningView:
         if gauge.wanted <= 1 and self.kind == CALLS:
             return "asking once, to see whether there is an answer"
         if self.kind != CALLS:
-            return f"measuring {counted(max(gauge.at_once, 1), 'simulation')} at once"
+            return f"measuring {format_count(max(gauge.at_once, 1), 'simulation')} at once"
         failed = f", {gauge.failed:,} failed" if gauge.failed else ""
         return f"measuring {gauge.at_once:,} at once: {gauge.done:,} of {gauge.wanted:,} calls{failed}{_spent(gauge)}"
 
@@ -68,7 +68,7 @@ def result_of(found: TuneResult, written: Iterable[Path], placed: str) -> Iterat
     yield table(found.levels, found.kind, found.knee)
     yield Text("")
     if found.knee is not None:
-        told = f"{counted(found.knee.at_once, found.kind.removesuffix('s'))} at once"
+        told = f"{format_count(found.knee.at_once, found.kind.removesuffix('s'))} at once"
         yield Text.assemble((f"{'best':<9}", "dim"), (told, "bold green"), f": {found.knee.reason}")
     if found.ended:
         yield _remark("ended", f"{found.ended}")
@@ -76,7 +76,7 @@ def result_of(found: TuneResult, written: Iterable[Path], placed: str) -> Iterat
         yield _remark("note", "something else keeps this machine busy: measure again when it does not")
     if found.spent:
         yield _remark("spent", _bill(found))
-    yield _remark("files", "  ".join(quoted(path) for path in written))
+    yield _remark("files", "  ".join(quote_path(path) for path in written))
     if found.setting is not None:
         yield _remark("setting", f"{found.setting}   {placed}")
 
@@ -118,7 +118,8 @@ def _where(found: TuneResult) -> str:
 def _bill(found: TuneResult) -> str:
     cost = found.spent.get("cost")
     told = "at a price that is not known" if cost is None else f"${cost:.3f}"
-    return f"{counted(found.spent['calls'], 'answer')}, {found.spent['input'] + found.spent['output']:,} tokens, {told}"
+    tokens = found.spent["input"] + found.spent["output"]
+    return f"{format_count(found.spent['calls'], 'answer')}, {tokens:,} tokens, {told}"
 
 
 def _remark(label: str, words: str) -> Text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ import msgspec
 
 from shoal.errors import RunRefused
 from shoal.models.costs import Price
+from shoal.text import nearest
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +98,8 @@ def _any_server(model: str, prefix: str, base_url: str | None, environ: Mapping[
     """A name that starts with no provider is whatever the given server calls it."""
     if base_url or environ.get("OPENAI_BASE_URL"):
         return PROVIDERS["openai"]
-    close = get_close_matches(prefix, PROVIDERS, 1)
-    hint = f"Did you mean {close[0]}/{model.partition('/')[2]}? " if close else ""
+    near = nearest(prefix, PROVIDERS)
+    hint = f"Did you mean {near}/{model.partition('/')[2]}? " if near else ""
     raise RunRefused(
         f"{model}: no provider is called {prefix!r}. {hint}Known are {', '.join(PROVIDERS)}.\n"
         "For any other OpenAI-compatible server, give its address: set OPENAI_BASE_URL, or base_url in the scenario."

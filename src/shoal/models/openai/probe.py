@@ -10,7 +10,6 @@ import asyncio
 import http.client
 import ssl
 import time
-from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +24,7 @@ from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.openai.errors import allowance, of_reply, unreachable, without_secrets
 from shoal.rate_limits import RateLimits
+from shoal.text import nearest
 
 LISTING_SECONDS = 5.0
 CALL_SECONDS = 30.0
@@ -167,8 +167,8 @@ def _unlisted(endpoint: Endpoint, names: _MODELS) -> str | None:
     model = endpoint.model
     if any(model in (name, name.partition(":")[0], name.rpartition("/")[2]) for name in names):
         return None
-    close = get_close_matches(model, names, 1)
-    hint = f"; did you mean {close[0]}?" if close else ""
+    near = nearest(model, names)
+    hint = f"; did you mean {near}?" if near else ""
     return f"{model} is not among the {len(names):,} models that it lists{hint}"
 
 

@@ -28,7 +28,7 @@ from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import ObservedMind, open_rerun
 from shoal.runs.worker import Rerun, manual_gc
 from shoal.scenario.scenario import Scenario
-from shoal.text import ago, moment, quote
+from shoal.text import format_age, format_moment, quote
 from shoal.types import Decision, Mind, Observation
 from shoal.worlds.clock import Clock
 
@@ -185,7 +185,7 @@ class _Copying:
 
     def _ago(self, round: int, rounds: int) -> str:
         gone = self.clock.hours_gone(round) - self.clock.hours_gone(round - rounds)
-        return ago(int(gone * _MINUTES_PER_HOUR + 0.5))
+        return format_age(int(gone * _MINUTES_PER_HOUR + 0.5))
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -240,7 +240,7 @@ def transcript_lines(stream: Path, until: int) -> Iterator[str]:
 
 
 def _told(line: _Line) -> str:
-    when = f"Round {line.round}, {moment(line.timestamp)}" if line.timestamp else f"Round {line.round}"
+    when = f"Round {line.round}, {format_moment(line.timestamp)}" if line.timestamp else f"Round {line.round}"
     if line.event_type:
         return f"{when}: {line.event_type}: {quote(line.content, _MAX_WORDS_CHARS)}"
     args = "; ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in line.action_args.items())
