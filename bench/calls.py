@@ -14,7 +14,7 @@ from pathlib import Path
 import uvloop
 
 from bench.rehearsed import MODEL
-from shoal.journal import Journal
+from shoal.journal import DECIDE, Journal, JournalKey
 from shoal.models.base import Message, Question
 from shoal.models.middleware.limited import PlainLimit
 from shoal.models.openai.endpoints import Endpoint
@@ -33,14 +33,14 @@ def question(round: int, agent: int) -> Question:
     """6 kB, of which the larger part is the same for all."""
     rules, sight = "These are the rules of the world. " * 100, f"Agent {agent} sees this in round {round}. " * 75
     messages = (Message("system", rules), Message("user", sight))
-    return Question(key=f"calls/{round}/{agent}/decide/0", model=MODEL, messages=messages, schema=_SCHEMA)
+    return Question(key=JournalKey("calls", round, agent, DECIDE), model=MODEL, messages=messages, schema=_SCHEMA)
 
 
 async def main(count: int, folder: Path, base_url: str) -> list[float]:
     endpoints = {MODEL: Endpoint(model="rehearsal", base_url=base_url)}
     settings = StackSettings(endpoints=endpoints, limit=PlainLimit(count))
     seconds = []
-    async with Journal.open(folder / "journal.jsonl") as journal, open_stack(settings, journal, ("", "")) as stack:
+    async with Journal.open(folder / "journal.jsonl") as journal, open_stack(settings, journal) as stack:
         for round in range(_ROUNDS):
             questions = [question(round, agent) for agent in range(count)]
             with manual_gc():

@@ -22,7 +22,7 @@ from bench.bars import Bar, everyone_active
 from bench.probe import Meter
 from bench.rehearsed import MODEL, Server, rehearsing
 from shoal.agents.language.mind import LanguageMind
-from shoal.journal import JournalLine, read_journal, round_of
+from shoal.journal import JournalLine, read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
@@ -142,7 +142,7 @@ def language_sending(folder: Path) -> list[Bar]:
 
 def _per_call(lines: list[JournalLine], first: int, last: int) -> float:
     """Tokens of a prompt, on average over some rounds."""
-    asked = [line for line in lines if "/decide/0" in line.key and line.usage and first <= round_of(line) <= last]
+    asked = [line for line in lines if "/decide/0" in line.key and line.usage and first <= line.round <= last]
     return statistics.mean(line.usage["input"] for line in asked if line.usage)
 
 

@@ -25,6 +25,7 @@ from bench.bars import Bar
 from bench.limits import JUDGED, Score, Setting
 from bench.providers import Provider, oracle_seconds
 from bench.rehearsed import MODEL, Server, rehearsing
+from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.models.costs import Spending
 from shoal.models.http.pool import open_transport
@@ -59,7 +60,7 @@ _BARS = {
 def question(call_id: int, tokens: int) -> Question:
     """About so long; no two are the same."""
     text = f"{call_id} " * (4 * tokens // (len(str(call_id)) + 1))
-    return Question(key=f"limits/{call_id}", model=MODEL, messages=(Message("user", text),))
+    return Question(key=JournalKey("limits", call_id, None, "call"), model=MODEL, messages=(Message("user", text),))
 
 
 # one client

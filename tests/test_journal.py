@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from shoal.errors import JournalCorrupt, StorageFailed
-from shoal.journal import Journal, JournalLine, digest, is_continuation, read_journal, write_lines
+from shoal.errors import Diverged, JournalCorrupt, JournalIncomplete, StorageFailed
+from shoal.journal import DECIDE, EMBED, INJECT, Journal, JournalKey, JournalLine, digest, read_journal, write_lines
+
+
+def key(n: int) -> JournalKey:
+    return JournalKey("twitter", n, 0, DECIDE)
+
+
+def find(journal: Journal, n: int, request: str = "") -> JournalLine | None:
+    return journal.find(key(n), lambda: request)
 
 
 def line(n: int) -> JournalLine:
-    return JournalLine(f"twitter/{n}/0/decide/0", f"request {n}", reply=[{"kind": "DO_NOTHING", "args": {}}], ms=n)
+    return JournalLine(key(n), f"request {n}", reply=[{"kind": "DO_NOTHING", "args": {}}], ms=n)
 
 
 async def test_what_was_recorded_is_there_after_opening_again(tmp_path: Path) -> None:
@@ -22,7 +30,7 @@ async def test_what_was_recorded_is_there_after_opening_again(tmp_path: Path) ->
         await asyncio.gather(*(journal.record(line(n)) for n in range(50)))
     async with Journal.open(path) as again:
         assert sorted(found.key for found in again) == sorted(line(n).key for n in range(50))
-        assert again.own(line(7).key) == line(7)
+        assert find(again, 7) == line(7)
 
 
 async def test_a_line_is_on_disk_when_record_returns(tmp_path: Path) -> None:
@@ -68,31 +76,62 @@ async def test_a_full_disk_fails_every_waiting_line_and_keeps_the_lines_before(t
     results = await asyncio.gather(journal.record(line(2)), journal.record(line(3)), return_exceptions=True)
     assert [type(result) for result in results] == [StorageFailed, StorageFailed]
     assert "resume" in str(results[0])
-    assert journal.own(line(1).key) == line(1)
-    assert journal.own(line(2).key) is None
+    assert find(journal, 1) == line(1)
+    assert find(journal, 2) is None
     await journal.close()
 
 
 async def test_an_inherited_line_answers_only_the_same_request(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    write_lines(path, [JournalLine("twitter/1/0/decide/0", "abc", reply=[], inherited="parent")])
+    write_lines(path, [JournalLine(key(1), "abc", reply=[], inherited="parent")])
     journal = Journal.sealed(path)
-    assert journal.own("twitter/1/0/decide/0") is None
-    assert journal.inherited("twitter/1/0/decide/0", "abc") is not None
-    assert journal.inherited("twitter/1/0/decide/0", "xyz") is None
+    assert find(journal, 1, "abc") is not None
+    assert find(journal, 1, "xyz") is None
     assert journal.calls == 0
 
 
 def test_after_a_run_was_made_to_go_on_earlier_lines_about_later_rounds_answer_only_the_same_request() -> None:
     go_on = JournalLine("*/2/continue/0", event={"scenario": {}})
-    journal = Journal(Path(), [line(1), line(2), line(3), go_on, JournalLine(line(3).key, "another", reply=[])], None)
-    assert journal.own(line(1).key) == line(1)
-    assert journal.own(line(2).key) is None
-    assert journal.inherited(line(2).key, "request 2") == line(2)
-    assert journal.inherited(line(2).key, "another") is None
-    assert journal.own(line(3).key) == JournalLine(line(3).key, "another", reply=[])
+    journal = Journal(Path(), [line(1), line(2), line(3), go_on, JournalLine(key(3), "another", reply=[])], None)
+    assert find(journal, 1) == line(1)
+    assert find(journal, 2, "request 2") == line(2)
+    assert find(journal, 2, "another") is None
+    assert find(journal, 3) == JournalLine(key(3), "another", reply=[])
     assert journal.calls == 4
-    assert [is_continuation(event) for event in journal.events] == [True]
+    assert [event.is_continuation for event in journal.events] == [True]
+
+
+def test_an_own_line_must_answer_the_request() -> None:
+    journal = Journal(Path(), [line(1)], None)
+    assert journal.lookup(key(1), lambda: "request 1") == line(1)
+    with pytest.raises(Diverged, match="answers request request 1, but this run now asks another"):
+        journal.lookup(key(1), lambda: "another")
+
+
+async def test_only_a_journal_that_is_sealed_must_be_complete(tmp_path: Path) -> None:
+    async with Journal.open(tmp_path / "journal.jsonl") as journal:
+        assert journal.lookup(key(1), lambda: "abc") is None
+    with pytest.raises(JournalIncomplete, match="no reply under twitter/1/0/decide/0"):
+        Journal.sealed(tmp_path / "journal.jsonl").lookup(key(1), lambda: "abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("twitter/2/17/decide/0", JournalKey("twitter", 2, 17, DECIDE)),
+        ("town/60/0/embed/cue", JournalKey("town", 60, 0, EMBED, "cue")),
+        ("*/12/inject/1", JournalKey("*", 12, None, INJECT, 1)),
+        ("claim/5/town/0/0", JournalKey("claim", 5, "town", "0")),
+    ],
+)
+def test_a_key_is_written_and_read_back(text: str, known: JournalKey) -> None:
+    parsed = JournalKey.parse(text)
+    assert str(known) == text == parsed
+    assert (parsed.turn, parsed.purpose, parsed.n) == (known.turn, known.purpose, known.n)
+
+
+def test_a_key_enters_a_digest_as_its_text() -> None:
+    assert digest({"key": key(1)}) == digest({"key": "twitter/1/0/decide/0"})
 
 
 def test_the_same_request_has_the_same_digest() -> None:

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from shoal import __version__
+
 
 class ShoalError(Exception):
     """Something the user can understand and act upon."""
@@ -74,9 +76,9 @@ class JournalCorrupt(ShoalError):
 class Diverged(ShoalError):
     """The same run, run again, did something else than it did before."""
 
-    def __init__(self, what: str, *, wrote: str, now: str) -> None:
+    def __init__(self, what: str, *, written_by: str) -> None:
         super().__init__(
-            f"{what}\nThis run was written by Shoal {wrote}; this is Shoal {now}. "
+            f"{what}\nThis run was written by Shoal {written_by}; this is Shoal {__version__}. "
             "Use the version that wrote it, or `shoal fork` to go on with this one."
         )
 

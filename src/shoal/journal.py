@@ -1,16 +1,16 @@
-"""The append-only record of everything that came from outside a run.
+"""The append-only record of everything that came from outside a run: its keys, its lines, and how they are looked up.
 
 One JSON object per line:
 
     {"key": "twitter/2/2/decide/0", "request": "9f3c...", "reply": [...], "ms": 913}       an answer
     {"key": "twitter/2/0/decide/0", "request": "1b77...", "outcome": "timeout", ...}       a failure that became history
-    {"key": "twitter/12/inject/0", "event": {...}}                                         something a person injected
-    {"key": "*/25/continue/0", "event": {"scenario": {...}}}                               a run that was made to go on
+    {"key": "twitter/12/inject/0", "event": {...}}                                         an event a user injected
+    {"key": "*/25/continue/0", "event": {"scenario": {...}}}                               an extension of the run
 
-A line taken over from the run that this one was forked from carries `"from"`: it answers only while its request is
-still the same, and is otherwise passed over. The same goes for lines about rounds from which on a run was made to go on
-differently: when it was interrupted, some of them may have been asked for. Of a run's other lines the request must
-always be the same: if it is not, the run has diverged from itself, and that is an error.
+A line inherited from the parent of a fork carries `"from"`. It answers only the same request, and is otherwise passed
+over. Own lines about rounds after an extension are treated the same way: they may have been asked for before the run
+was extended. The request of every other own line must be the same whenever the run is repeated. If it is not, the run
+has diverged from itself, which is an error.
 """
 
 from __future__ import annotations
@@ -25,11 +25,68 @@ from typing import Any
 
 import msgspec
 
-from shoal.errors import JournalCorrupt, StorageFailed
+from shoal import __version__
+from shoal.errors import Diverged, JournalCorrupt, JournalIncomplete, StorageFailed
+from shoal.types import Observation
+
+#: Purposes of keys. A turn has one decision, or the outcome of a turn that failed.
+DECIDE, OUTCOME = "decide", "outcome"
+#: Questions asked in the background, beside an agent's turns.
+REMEMBER, EMBED = "remember", "embed"
+BACKGROUND_PURPOSES = frozenset({REMEMBER, EMBED})
+#: Events, which belong to no agent.
+INJECT, CONTINUE = "inject", "continue"
+EVERY_WORLD = "*"
+
+
+class JournalKey(str):
+    """The key of a line: its text form `world/round/agent/purpose/n`, with the parts as attributes.
+
+    The keys of events have no agent, and their text leaves it out.
+    """
+
+    __slots__ = ("agent", "n", "purpose", "round", "world")
+
+    world: str
+    round: int
+    agent: int | str | None
+    purpose: str
+    n: int | str
+
+    def __new__(cls, world: str, round: int, agent: int | str | None, purpose: str, n: int | str = 0) -> JournalKey:
+        owner = f"{world}/{round}" if agent is None else f"{world}/{round}/{agent}"
+        key = str.__new__(cls, f"{owner}/{purpose}/{n}")
+        key.world, key.round, key.agent, key.purpose, key.n = world, round, agent, purpose, n
+        return key
+
+    @classmethod
+    def of_turn(cls, observation: Observation, purpose: str = DECIDE) -> JournalKey:
+        return cls(observation.world, observation.round, observation.agent, purpose)
+
+    @classmethod
+    def parse(cls, text: str) -> JournalKey:
+        """Read a key back from its text form."""
+        world, round, *agent, purpose, n = text.split("/")
+        owner = _number_or_text(agent[0]) if agent else None
+        return cls(world, int(round), owner, purpose, _number_or_text(n))
+
+    @property
+    def turn(self) -> tuple[str, int, int | str | None]:
+        """World, round and agent: what all questions of one turn have in common."""
+        return self.world, self.round, self.agent
+
+    def next(self) -> JournalKey:
+        """Make the key of a further question for the same purpose."""
+        assert isinstance(self.n, int)
+        return JournalKey(self.world, self.round, self.agent, self.purpose, self.n + 1)
+
+
+def _number_or_text(part: str) -> int | str:
+    return int(part) if part.isdecimal() else part
 
 
 class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inherited": "from"}):
-    """One line of the journal."""
+    """One line of the journal. Its key is a plain text when it was read from disk."""
 
     key: str
     request: str = ""
@@ -39,42 +96,49 @@ class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inhe
     event: dict[str, Any] | None = None
     usage: dict[str, int] | None = None
     ms: int = 0
-    #: The run this line was taken over from, where the run is a fork.
+    #: The run this line was inherited from, where the run is a fork.
     inherited: str | None = None
 
+    @property
+    def round(self) -> int:
+        return int(self.key.split("/", 2)[1])
 
-def is_continuation(line: JournalLine) -> bool:
-    """Whether somebody made the run go on, rather than something happen in it."""
-    return line.event is not None and "/continue/" in line.key
+    @property
+    def is_continuation(self) -> bool:
+        """Whether the line extends the run, rather than injecting an event into it."""
+        return self.event is not None and JournalKey.parse(self.key).purpose == CONTINUE
 
 
-def round_of(line: JournalLine) -> int:
-    """The round that a line is about."""
-    return int(line.key.split("/")[1])
+def _encode_key(value: object) -> str:
+    if isinstance(value, JournalKey):
+        return str(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=_encode_key).encode
 _decode = msgspec.json.Decoder(JournalLine).decode
 
 
 def digest(request: object) -> str:
-    """What identifies a request: the same request has the same digest, on every machine."""
+    """Compute what identifies a request: the same request has the same digest on every machine."""
     return blake2b(_encode(request), digest_size=16).hexdigest()
 
 
 class Journal:
-    """The journal of one run, in memory for looking up and on disk for good.
+    """The journal of one run: in memory for looking up, on disk for good.
 
-    Lines of many concurrent decisions share one write and one sync; `record` returns once its line is on disk.
+    Lines of many concurrent decisions share one write and one sync. `written_by` is the version of Shoal that created
+    the run.
     """
 
-    def __init__(self, path: Path, lines: list[JournalLine], file: int | None) -> None:
+    def __init__(self, path: Path, lines: list[JournalLine], file: int | None, written_by: str = __version__) -> None:
         self._path = path
         self._file = file
+        self._written_by = written_by
         self._own: dict[str, JournalLine] = {}
         self._inherited: dict[str, JournalLine] = {}
         self.events: list[JournalLine] = []
-        #: How often something outside was asked by this run.
+        #: How many requests this run has made outside.
         self.calls = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -82,7 +146,7 @@ class Journal:
             self._index(line)
 
     @classmethod
-    def open(cls, path: Path) -> Journal:
+    def open(cls, path: Path, written_by: str = __version__) -> Journal:
         """Open for reading and appending. A torn last line was never acted upon, so it is cut off."""
         lines, length = read_journal(path)
         try:
@@ -91,12 +155,12 @@ class Journal:
             os.lseek(file, length, os.SEEK_SET)
         except OSError as error:
             raise StorageFailed.writing(path, error.strerror) from error
-        return cls(path, lines, file)
+        return cls(path, lines, file, written_by)
 
     @classmethod
-    def sealed(cls, path: Path) -> Journal:
+    def sealed(cls, path: Path, written_by: str = __version__) -> Journal:
         """Open for reading only."""
-        return cls(path, read_journal(path)[0], None)
+        return cls(path, read_journal(path)[0], None, written_by)
 
     @property
     def is_sealed(self) -> bool:
@@ -106,26 +170,39 @@ class Journal:
         yield from self._inherited.values()
         yield from self._own.values()
 
-    def own(self, key: str) -> JournalLine | None:
-        """The run's own line under this key, whatever it answers."""
-        return self._own.get(key)
+    def holds(self, key: JournalKey) -> bool:
+        """Return whether there is any line under this key."""
+        return key in self._own or key in self._inherited
 
-    def inherited(self, key: str, request: str) -> JournalLine | None:
-        """The parent's line under this key, if it answers the same request."""
-        line = self._inherited.get(key)
-        return line if line is not None and line.request == request else None
+    def find(self, key: JournalKey, request: Callable[[], str]) -> JournalLine | None:
+        """Return the run's own line under this key, whatever it answers, or an inherited one for this request.
 
-    def inherited_by(self, key: str, request: Callable[[], str]) -> JournalLine | None:
-        """The same where working out the request costs something: it is asked for only if there is such a line."""
+        The digest of the request may be expensive, so it is computed only where there is a line to compare it with.
+        """
+        if (own := self._own.get(key)) is not None:
+            return own
         line = self._inherited.get(key)
         return line if line is not None and line.request == request() else None
 
-    def holds(self, key: str) -> bool:
-        """Whether there is any line under this key."""
-        return key in self._own or key in self._inherited
+    def lookup(self, key: JournalKey, request: Callable[[], str]) -> JournalLine | None:
+        """Return the line that answers this request, or None where it must be made now.
+
+        Raises Diverged if the run made another request under this key before. Raises JournalIncomplete if the journal
+        is sealed and has no answer.
+        """
+        own = self._own.get(key)
+        if own is not None and own.request != (now := request()):
+            raise Diverged(
+                f"{key}: the journal answers request {own.request}, but this run now asks {now}.",
+                written_by=self._written_by,
+            )
+        line = own or self.find(key, request)
+        if line is None and self._file is None:
+            raise JournalIncomplete(f"the journal has no reply under {key}; `shoal resume` the run to complete it")
+        return line
 
     async def record(self, line: JournalLine) -> None:
-        """Append the line; on return it is on disk."""
+        """Append the line. On return it is on disk."""
         if self._file is None:
             raise AssertionError("a sealed journal cannot be written to")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -138,27 +215,29 @@ class Journal:
     def _index(self, line: JournalLine) -> None:
         if line.event is not None:
             self.events.append(line)
-            if is_continuation(line):
-                self._set_free(round_of(line))
+            if line.is_continuation:
+                # From this round on, own lines answer only the same request, as inherited ones do.
+                later = [key for key, known in self._own.items() if known.round >= line.round]
+                self._inherited.update((key, self._own.pop(key)) for key in later)
         elif line.inherited is not None:
             self._inherited[line.key] = line
         else:
             self.calls += 1
             self._own[line.key] = line
 
-    def _set_free(self, round: int) -> None:
-        """From this round on, own lines answer only the same request, as inherited ones do."""
-        later = [key for key, line in self._own.items() if round_of(line) >= round]
-        self._inherited.update((key, self._own.pop(key)) for key in later)
-
     async def _flush(self) -> None:
-        """Write what has gathered, again and again until nothing is left, each time with one sync."""
+        """Write the waiting lines in batches until none is left, each batch with one sync."""
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
                 error = await asyncio.to_thread(self._write, b"".join(text for text, _ in batch))
                 for _, done in batch:
-                    _settle(done, error)
+                    if done.done():
+                        continue
+                    if error is None:
+                        done.set_result(None)
+                    else:
+                        done.set_exception(error)
         finally:
             self._flusher = None
 
@@ -190,41 +269,30 @@ class Journal:
         await self.close()
 
 
-def _settle(done: asyncio.Future[None], error: StorageFailed | None) -> None:
-    if done.done():
-        return
-    if error is None:
-        done.set_result(None)
-    else:
-        done.set_exception(error)
-
-
 def read_journal(path: Path) -> tuple[list[JournalLine], int]:
-    """All whole lines, and how many bytes they take. Only the last line may be torn."""
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return [], 0
-    except OSError as error:
-        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
-    length = text.rfind(b"\n") + 1
-    return [_parse(path, number, line) for number, line in enumerate(text[:length].split(b"\n")[:-1], 1)], length
+    """Read all whole lines, and how many bytes they take. Only the last line may be torn."""
+    lines = _read_whole_lines(path)
+    parsed = [_parse_line(path, number, line) for number, line in enumerate(lines, 1)]
+    return parsed, sum(map(len, lines)) + len(lines)
 
 
 def read_events(path: Path) -> list[JournalLine]:
-    """The lines about what a person made happen, found without reading all the replies around them."""
+    """Read the events that users caused, without parsing all the replies around them."""
+    numbered = enumerate(_read_whole_lines(path), 1)
+    lines = [_parse_line(path, number, line) for number, line in numbered if b'"event":' in line]
+    return [line for line in lines if line.event is not None]
+
+
+def _read_whole_lines(path: Path) -> list[bytes]:
     try:
-        text = path.read_bytes()
+        return path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
-    whole = enumerate(text.split(b"\n")[:-1], 1)
-    lines = [_parse(path, number, line) for number, line in whole if b'"event":' in line]
-    return [line for line in lines if line.event is not None]
 
 
-def _parse(path: Path, number: int, text: bytes) -> JournalLine:
+def _parse_line(path: Path, number: int, text: bytes) -> JournalLine:
     try:
         return _decode(text)
     except msgspec.DecodeError as error:
@@ -232,23 +300,21 @@ def _parse(path: Path, number: int, text: bytes) -> JournalLine:
 
 
 def add_line(path: Path, line: JournalLine) -> None:
-    """Append a line to a journal that nobody works on; on return it is on disk."""
+    """Append a line to a journal without a worker. On return it is on disk."""
     _, length = read_journal(path)
-    try:
-        with path.open("r+b") as file:
-            file.truncate(length)
-            file.seek(length)
-            file.write(_encode(line) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise StorageFailed.writing(path, error.strerror) from error
+    _write_synced(path, "r+b", length, [line])
 
 
 def write_lines(path: Path, lines: list[JournalLine]) -> None:
-    """Write a new journal in one go, synced: how a fork starts."""
+    """Write the first lines of a new journal. On return they are on disk."""
+    _write_synced(path, "xb", 0, lines)
+
+
+def _write_synced(path: Path, mode: str, offset: int, lines: list[JournalLine]) -> None:
     try:
-        with path.open("xb") as file:
+        with path.open(mode) as file:
+            file.truncate(offset)
+            file.seek(offset)
             file.write(b"".join(_encode(line) + b"\n" for line in lines))
             file.flush()
             os.fsync(file.fileno())

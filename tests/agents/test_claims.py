@@ -9,15 +9,17 @@ import pytest
 from shoal.agents.claims import MAX_LINE_CHARS, Proposition, Score, TranscriptExcerpt
 from shoal.agents.interview import Approach, Unanswered, Unfit
 from shoal.errors import QueryFailed
+from shoal.journal import JournalKey
 from shoal.models.base import Answer
 from tests.models.fakes import Scripted
 
 APPROACH = Approach("openai/gpt-4.1")
+KEY = JournalKey("claim", 2, 0, "0")
 CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
 
 
 def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
-    question = CLAIM.question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, "claim/2/0/0", 3)
+    question = CLAIM.question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
     text = question.messages[-1].content
     places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
     assert places == sorted(places)
@@ -30,7 +32,7 @@ def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_befo
 def test_claims_about_the_same_record_begin_alike() -> None:
     record = TranscriptExcerpt.bounded(f"Round {round}: something" for round in range(20))
     one, other = (
-        Proposition(claim, "world", "twitter").question(record, APPROACH, "k") for claim in ("One.", "Other.")
+        Proposition(claim, "world", "twitter").question(record, APPROACH, KEY) for claim in ("One.", "Other.")
     )
     text, start = one.messages[-1].content, one.messages[-1].content.index("One.")
     assert other.messages[-1].content.startswith(text[:start])
@@ -40,7 +42,7 @@ def test_claims_about_the_same_record_begin_alike() -> None:
 def test_a_world_is_called_one() -> None:
     text = (
         Proposition("It was calm.", "world", "twitter")
-        .question(TranscriptExcerpt(()), APPROACH, "k")
+        .question(TranscriptExcerpt(()), APPROACH, KEY)
         .messages[-1]
         .content
     )
@@ -77,7 +79,7 @@ def test_what_is_no_score_from_0_to_9_is_none(score: str) -> None:
 
 def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
     good, bad = Answer('{"reason": "x", "score": 3}'), Answer("three")
-    question = CLAIM.question(TranscriptExcerpt(("a",)), APPROACH, "k")
+    question = CLAIM.question(TranscriptExcerpt(("a",)), APPROACH, KEY)
     assert asyncio.run(CLAIM.scored(Scripted(bad, good), question)) == Score(3, "x")
     with pytest.raises(Unanswered):
         asyncio.run(CLAIM.scored(Scripted(bad, bad), question))

@@ -17,7 +17,7 @@ from shoal.engine.engine import Engine
 from shoal.journal import Journal
 from shoal.types import Action, Decision, Observation
 from tests.agents.heuristic.test_dialogue import NEAR, look, mind_of, people
-from tests.engine.harness import VERSIONS, Ledger
+from tests.engine.harness import Ledger
 from tests.worlds.salon import dialogue
 
 
@@ -44,7 +44,7 @@ async def run(
     """A conversation of six turns and a score; returns what was committed."""
     ledger = Ledger()
     async with Journal.open(journal) as lines:
-        asking = Decider(mind, lines, limits or DecisionLimits(), VERSIONS)
+        asking = Decider(mind, lines, limits or DecisionLimits())
         world = dialogue(people(*NEAR), turns=6)
         await Engine(world, asking, ledger, seed=7).run(10, stop or asyncio.Event())
     return ledger.digests

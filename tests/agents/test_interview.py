@@ -22,11 +22,13 @@ from shoal.agents.interview import (
     question_for,
 )
 from shoal.errors import QueryFailed
+from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, ModelFailed
 from tests.models.fakes import Scripted, failed
 
 ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain».", "It was Monday.")
 APPROACH = Approach("openai/gpt-4.1-mini", 0.5, 400)
+KEY = JournalKey("ask", 5, 3, "0")
 FREE = Survey.of([Item("Do you like rain?")])
 FORMED = Survey.of([Item("Do you like rain?", fields_of(["like:yes/no,why"]))])
 
@@ -143,7 +145,7 @@ def test_a_survey_that_cannot_be_asked_is_refused(items: list[Item], complaint: 
 
 
 def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
-    question = question_for(ADA, FORMED, APPROACH, "ask/5/3/0")
+    question = question_for(ADA, FORMED, APPROACH, KEY)
     system, user = (message.content for message in question.messages)
     assert system == CARD
     places = [user.index(part) for part in ("You are Ada.", "«rain»", "It was Monday.", "Do you like rain?")]
@@ -157,9 +159,9 @@ def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
 
 
 def test_iterations_are_different_questions_to_a_cache() -> None:
-    first, second = (question_for(ADA, FREE, APPROACH, f"ask/5/3/{n}", n) for n in (0, 1))
+    first, second = (question_for(ADA, FREE, APPROACH, JournalKey("ask", 5, 3, str(n)), n) for n in (0, 1))
     assert first.digest != second.digest
-    assert first.digest == question_for(ADA, FREE, APPROACH, "ask/other/key", 0).digest
+    assert first.digest == question_for(ADA, FREE, APPROACH, JournalKey("other", 1, 2, "0"), 0).digest
 
 
 @pytest.mark.parametrize(
@@ -173,18 +175,18 @@ def test_iterations_are_different_questions_to_a_cache() -> None:
 )
 def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
     model = Scripted(Answer(reply))
-    found = asyncio.run(parse_answer(model, question_for(ADA, FORMED, APPROACH, "k"), FORMED))
+    found = asyncio.run(parse_answer(model, question_for(ADA, FORMED, APPROACH, KEY), FORMED))
     assert found == {"like": "yes", "why": "it is wet"}
     assert len(model.asked) == 1
 
 
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() -> None:
     model = Scripted(Answer('{"like": "perhaps", "why": "x"}'), Answer(json.dumps({"like": "no", "why": "x"})))
-    first = question_for(ADA, FORMED, APPROACH, "k", iteration=4)
+    first = question_for(ADA, FORMED, APPROACH, KEY, iteration=4)
     assert asyncio.run(parse_answer(model, first, FORMED)) == {"like": "no", "why": "x"}
     again = model.asked[1]
     assert '"like" must be "yes" or "no"' in again.messages[-1].content
-    assert (again.key, again.iteration, again.messages[:2]) == ("k/1", 4, first.messages)
+    assert (again.key, again.iteration, again.messages[:2]) == ("ask/5/3/0/1", 4, first.messages)
 
 
 @pytest.mark.parametrize(
@@ -198,16 +200,16 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() ->
 )
 def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
     with pytest.raises(Unanswered, match=reason):
-        asyncio.run(parse_answer(Scripted(answer), question_for(ADA, FORMED, APPROACH, "k"), FORMED))
+        asyncio.run(parse_answer(Scripted(answer), question_for(ADA, FORMED, APPROACH, KEY), FORMED))
 
 
 def test_a_refusal_is_not_asked_about_again() -> None:
     model = Scripted(Answer("No.", finish="refused"))
     with pytest.raises(Unanswered):
-        asyncio.run(parse_answer(model, question_for(ADA, FREE, APPROACH, "k"), FREE))
+        asyncio.run(parse_answer(model, question_for(ADA, FREE, APPROACH, KEY), FREE))
     assert len(model.asked) == 1
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ModelFailed):
-        asyncio.run(parse_answer(Scripted(failed(FailureKind.AUTH)), question_for(ADA, FREE, APPROACH, "k"), FREE))
+        asyncio.run(parse_answer(Scripted(failed(FailureKind.AUTH)), question_for(ADA, FREE, APPROACH, KEY), FREE))

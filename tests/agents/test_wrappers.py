@@ -28,7 +28,6 @@ from shoal.runs.planning.dry_run import DryRunMind, DryRunModel, IdleMind, Measu
 from shoal.runs.rerun.rerun import ObservedMind
 from shoal.types import Action, Decision, Mind, Observation
 from tests.agents.people import FOR, Feed, look, mind_of, people, post
-from tests.engine.harness import VERSIONS
 
 QUICK = Latency(median_ms=0.01)
 
@@ -168,7 +167,7 @@ async def test_observing_a_mind_leaves_it_its_own_deadline(tmp_path: Path) -> No
 
     async with Journal.open(tmp_path / "journal.jsonl") as journal:
         mind = ObservedMind(Patient(), SilentObserver())
-        decider = Decider(mind, journal, DecisionLimits(deadline_seconds=0.0), VERSIONS)
+        decider = Decider(mind, journal, DecisionLimits(deadline_seconds=0.0))
         assert await decider.ask(look()) == Decision((Action("TREND"),))
 
 

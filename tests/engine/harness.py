@@ -15,8 +15,6 @@ from shoal.scenario.build import build
 from shoal.scenario.loading import validate
 from shoal.types import Mind, Versioned
 
-VERSIONS = ("test", "test")
-
 
 class Ledger:
     """Keeps rounds in a list."""
@@ -67,7 +65,7 @@ async def play(
     name, world = next(iter(simulation.worlds.items()))
     ledger = Ledger()
     async with Journal.open(journal) as lines:
-        asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits, VERSIONS)
+        asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits)
         await Engine(world, asking, ledger, simulation.seed, simulation.agendas[name]).run(
             simulation.rounds, stop or asyncio.Event()
         )

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from shoal.journal import DECIDE, JournalKey
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.openai.endpoints import Endpoint
 from tests.models.servers import Handler, Said
@@ -21,7 +22,7 @@ SCHEMA = {
 
 def question(number: int = 0, **changes: Any) -> Question:
     messages = (Message("system", "You are polite."), Message("user", f"Hello, for the {number}th time?"))
-    return Question(**{"key": f"town/1/{number}/decide/0", "model": MODEL, "messages": messages, **changes})
+    return Question(**{"key": JournalKey("town", 1, number, DECIDE), "model": MODEL, "messages": messages, **changes})
 
 
 def failed(kind: FailureKind, retry_after: float | None = None) -> ModelFailed:

@@ -35,7 +35,7 @@ async def wrap(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             "budgeted": lambda inner: Budgeted(inner, Budget(max_calls=1000, max_cost=1.0), spending),
             "open budget": lambda inner: Budgeted(inner, Budget(), spending),
             "cached": lambda inner: Cached(inner, cache, endpoints(), spending),
-            "journaled": lambda inner: Journaled(inner, journal, ("1", "1")),
+            "journaled": lambda inner: Journaled(inner, journal),
             "stack": lambda inner: Stack(inner, spending),
         }
         yield wraps[request.param]

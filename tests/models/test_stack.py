@@ -22,7 +22,6 @@ from shoal.models.stack import StackSettings, open_stack
 from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying
 from tests.models.servers import Said, serving
 
-VERSIONS = ("1", "1")
 REPLY = HttpReply(200, {}, orjson.dumps(completion('{"mood": "fine"}')))
 
 
@@ -32,7 +31,7 @@ def settings(**changes: Any) -> StackSettings:
 
 async def run(path: Path, chosen: StackSettings, transport: FakeTransport | None, numbers: range) -> Spending:
     """One session of a run: everybody asks at once."""
-    async with Journal.open(path) as journal, open_stack(chosen, journal, VERSIONS, transport) as stack:
+    async with Journal.open(path) as journal, open_stack(chosen, journal, transport) as stack:
         async with asyncio.TaskGroup() as group:
             for number in numbers:
                 group.create_task(stack.answer(question(number, schema=SCHEMA, max_tokens=20)))
@@ -103,7 +102,7 @@ async def test_a_server_that_fails_now_and_then_is_asked_again_and_each_failure_
     script = iter([busy, slow, REPLY])
     async with (
         Journal.open(path) as journal,
-        open_stack(settings(deadline_seconds=60), journal, VERSIONS, FakeTransport(lambda _: next(script))) as stack,
+        open_stack(settings(deadline_seconds=60), journal, FakeTransport(lambda _: next(script))) as stack,
     ):
         await stack.answer(question())
     spending = stack.spending
@@ -134,7 +133,7 @@ async def test_the_key_is_in_no_artefact(path: Path, tmp_path: Path, caplog: pyt
     shown = []
     async with serving(handler) as base_url:
         chosen = settings(endpoints=endpoints(base_url), cache=tmp_path / "cache.sqlite")
-        async with Journal.open(path) as journal, open_stack(chosen, journal, VERSIONS) as stack:
+        async with Journal.open(path) as journal, open_stack(chosen, journal) as stack:
             await stack.answer(question(1))
             for number in (2, 3):
                 with pytest.raises(ModelFailed) as caught:

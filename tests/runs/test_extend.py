@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
-from shoal.journal import is_continuation, read_journal
+from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run
 from shoal.runs.state import Status
@@ -109,7 +109,7 @@ def test_a_run_may_go_on_again_and_again(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
     extended(tmp_path / "run", "rounds=7")
     assert extended(tmp_path / "run", "rounds=9").digest == whole.digest
-    keys = [line.key for line in read_journal(tmp_path / "run/journal.jsonl")[0] if is_continuation(line)]
+    keys = [line.key for line in read_journal(tmp_path / "run/journal.jsonl")[0] if line.is_continuation]
     assert keys == ["*/7/continue/0", "*/8/continue/1"]
 
 

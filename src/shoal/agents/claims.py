@@ -8,6 +8,7 @@ from typing import Literal
 
 from shoal.agents.interview import Approach, Field, Item, Survey, parse_answer
 from shoal.errors import QueryFailed
+from shoal.journal import JournalKey
 from shoal.models.base import Answer, Model, Question
 from shoal.text import clip
 
@@ -84,13 +85,15 @@ class Proposition:
         if len(self.claim) > _MAX_CLAIM_CHARS:
             raise QueryFailed(f"the claim is too long: at most {_MAX_CLAIM_CHARS:,} characters")
 
-    def question(self, transcript: TranscriptExcerpt, approach: Approach, key: str, iteration: int = 0) -> Question:
+    def question(
+        self, transcript: TranscriptExcerpt, approach: Approach, key: JournalKey, iteration: int = 0
+    ) -> Question:
         """What a model is asked. The record comes before the claim: several claims about one record begin alike."""
         who = f"# What {self.name} was told to be\n{self.persona[:_MAX_PERSONA_CHARS]}\n\n" if self.persona else ""
         record = f"# The record of {self._subject()}\n{transcript.text()}"
         claim = f"# The claim, about {self._subject()}\n{self.claim.strip()}"
         form = 'Reply with one JSON object with the keys "reason" and "score" and nothing else.'
-        return approach.question(f"{key}/0", CARD, f"{who}{record}\n\n{claim}\n\n{form}", _FORM.schema(), iteration)
+        return approach.question(key, CARD, f"{who}{record}\n\n{claim}\n\n{form}", _FORM.schema(), iteration)
 
     def _subject(self) -> str:
         return self.name if self.about == "agent" else f"the world {self.name}"

@@ -16,6 +16,7 @@ import msgspec
 from json_repair import loads as repaired
 
 from shoal.errors import QueryFailed
+from shoal.journal import JournalKey
 from shoal.models.base import Answer, Message, Model, Question
 
 CARD = """\
@@ -266,7 +267,9 @@ class Approach:
     temperature: float | None = None
     max_tokens: int | None = None
 
-    def question(self, key: str, card: str, text: str, schema: dict[str, Any] | None, iteration: int = 0) -> Question:
+    def question(
+        self, key: JournalKey, card: str, text: str, schema: dict[str, Any] | None, iteration: int = 0
+    ) -> Question:
         return Question(
             key=key,
             model=self.model,
@@ -278,9 +281,11 @@ class Approach:
         )
 
 
-def question_for(somebody: Respondent, survey: Survey, approach: Approach, key: str, iteration: int = 0) -> Question:
+def question_for(
+    somebody: Respondent, survey: Survey, approach: Approach, key: JournalKey, iteration: int = 0
+) -> Question:
     """The one question that is put to a model in somebody's name."""
-    return approach.question(f"{key}/0", CARD, f"{somebody.text()}\n\n{survey.text()}", survey.schema(), iteration)
+    return approach.question(key, CARD, f"{somebody.text()}\n\n{survey.text()}", survey.schema(), iteration)
 
 
 async def parse_answer(ask: Model, question: Question, survey: Survey) -> dict[str, Any]:
@@ -305,7 +310,7 @@ def _read(answer: Answer, survey: Survey) -> dict[str, Any]:
 def _again(first: Question, reply: str, why: str) -> Question:
     said = Message("assistant", reply[:_MAX_REPLY_CHARS] or "(nothing)")
     complaint = Message("user", f"That reply cannot be used: {why}. Reply again, in the form that was asked for.")
-    return msgspec.structs.replace(first, key=first.key[:-1] + "1", messages=(*first.messages, said, complaint))
+    return msgspec.structs.replace(first, key=first.key.next(), messages=(*first.messages, said, complaint))
 
 
 def fields_of(texts: Sequence[str]) -> tuple[Field, ...]:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from shoal.engine.metrics import Latencies
-from shoal.errors import Diverged, JournalIncomplete, ShoalError
-from shoal.journal import Journal, JournalLine, digest
+from shoal.errors import ShoalError
+from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
 from shoal.types import Action, Decision, Mind, Observation
 
 _encode = msgspec.json.Encoder().encode
@@ -30,13 +30,12 @@ class DecisionLimits:
 class Decider:
     """Asks one world's mind."""
 
-    def __init__(self, mind: Mind, journal: Journal, limits: DecisionLimits, versions: tuple[str, str]) -> None:
+    def __init__(self, mind: Mind, journal: Journal, limits: DecisionLimits) -> None:
         self._mind = mind
         self._journal = journal
         self._deadline_seconds = limits.deadline_seconds
         self._slots = limits.slots
         self.timed = limits.timed
-        self._versions = versions
         self._abandoned: set[asyncio.Task[Decision]] = set()
         #: What changed about whom (empty: about everybody) from which round on, and how much of it each agent has seen.
         self._changes: list[tuple[int, frozenset[int], Mapping[str, Any]]] = []
@@ -90,27 +89,26 @@ class Decider:
         """The decision of a mind that asks outside: from the journal if it is there, and else into it."""
         if self._changes:
             self._make_changes(observation)
-        turn = f"{observation.world}/{observation.round}/{observation.agent}"
         if self._mind.journals(observation.agent):
-            return self._absorbed(observation, await self._let_ask(turn, observation))
-        request = digest(self._mind.request(observation))
-        line = self._known(f"{turn}/decide/0", request)
+            return self._absorbed(observation, await self._let_ask(observation))
+        key, request = JournalKey.of_turn(observation), self._request(observation)
+        line = self._journal.lookup(key, lambda: request)
         if line is None:
-            line = await self._ask_now(f"{turn}/decide/0", request, observation)
+            line = await self._ask_now(key, request, observation)
         return self._absorbed(observation, _decision(line))
 
-    async def _let_ask(self, turn: str, observation: Observation) -> Decision:
+    async def _let_ask(self, observation: Observation) -> Decision:
         """The decision of a mind that journals what it asks: the same replies make it the same again.
 
         A turn that came to nothing is journaled here, because what went wrong may not go wrong again. How many are
         asked at once is then the business of whoever answers, so no worker is taken.
         """
         await self._mind.settle(observation)
-        key = f"{turn}/outcome/0"
-        known = self._journal.own(key) or self._journal.inherited_by(key, lambda: self._request(observation))
+        key = JournalKey.of_turn(observation, OUTCOME)
+        known = self._journal.find(key, lambda: self._request(observation))
         if known is not None:
             return _decision(known)
-        is_repeated = self._journal.holds(f"{turn}/decide/0")
+        is_repeated = self._journal.holds(JournalKey.of_turn(observation))
         began = time.perf_counter()
         decision = await self._within_deadline(observation)
         seconds = time.perf_counter() - began
@@ -140,21 +138,7 @@ class Decider:
         self._mind.absorb(observation, decision)
         return decision
 
-    def _known(self, key: str, request: str) -> JournalLine | None:
-        own = self._journal.own(key)
-        if own is not None and own.request != request:
-            wrote, now = self._versions
-            raise Diverged(
-                f"{key}: the journal answers request {own.request}, but this run now asks {request}.",
-                wrote=wrote,
-                now=now,
-            )
-        known = own or self._journal.inherited(key, request)
-        if known is None and self._journal.is_sealed:
-            raise JournalIncomplete(f"the journal has no reply under {key}; `shoal resume` the run to complete it")
-        return known
-
-    async def _ask_now(self, key: str, request: str, observation: Observation) -> JournalLine:
+    async def _ask_now(self, key: JournalKey, request: str, observation: Observation) -> JournalLine:
         # A person who thinks keeps nobody else from thinking.
         async with nullcontext() if self.waits(observation.agent) else self._slots:
             began = time.perf_counter()
@@ -206,7 +190,7 @@ def _checked(decision: object) -> Decision:
     return decision
 
 
-def _line(key: str, request: str, decision: Decision, ms: int) -> JournalLine:
+def _line(key: JournalKey, request: str, decision: Decision, ms: int) -> JournalLine:
     if decision.failure is not None:
         return JournalLine(key, request, outcome=decision.failure, reason=decision.reason, ms=ms)
     return JournalLine(key, request, reply=msgspec.to_builtins(decision.actions), ms=ms)

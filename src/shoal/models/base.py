@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from shoal.journal import digest
+from shoal.journal import JournalKey, digest
 from shoal.rate_limits import RateLimits
 
 
@@ -24,7 +24,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that an answer depends on, and the key under which it is journaled."""
 
     #: For example `twitter/12/345/decide/0`; not part of what the answer depends on.
-    key: str
+    key: JournalKey
     #: As the scenario names it, for example `openai/gpt-4.1-mini`.
     model: str
     messages: tuple[Message, ...]

@@ -18,7 +18,7 @@ from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.middleware.budget import Budget, Budgeted
 from shoal.models.middleware.cached import Cached, open_cache
-from shoal.models.middleware.journaled import Journaled, JournaledFailures, NoModel
+from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
 from shoal.models.openai.client import Client
@@ -67,9 +67,9 @@ class Stack:
 
 @asynccontextmanager
 async def open_stack(
-    settings: StackSettings, journal: Journal, versions: tuple[str, str], transport: Transport | None = None
+    settings: StackSettings, journal: Journal, transport: Transport | None = None
 ) -> AsyncIterator[Stack]:
-    """Everything between a question and its server; `versions` are those that wrote the run and that run it now."""
+    """Open everything between a question and its server."""
     prices = settings.prices()
     settings.budget.check(prices)
     spending = Spending(prices, journal)
@@ -86,9 +86,9 @@ async def open_stack(
         if settings.cache is not None:
             cache = await opened.enter_async_context(open_cache(settings.cache))
             model = Cached(model, cache, settings.endpoints, spending)
-        yield Stack(JournaledFailures(Journaled(model, journal, versions), journal), spending)
+        yield Stack(Journaled(model, journal), spending)
 
 
-def sealed_stack(journal: Journal, versions: tuple[str, str]) -> Stack:
-    """For a replay: the journal and nothing else."""
-    return Stack(JournaledFailures(Journaled(NoModel(), journal, versions), journal), Spending({}, journal))
+def sealed_stack(journal: Journal) -> Stack:
+    """Build the stack of a replay: the journal and nothing else."""
+    return Stack(Journaled(None, journal), Spending({}, journal))

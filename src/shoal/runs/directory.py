@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from shoal.errors import RunLocked, RunRefused
-from shoal.journal import JournalLine, is_continuation, read_events, round_of, write_lines
+from shoal.journal import JournalLine, read_events, write_lines
 from shoal.runs import inputs
 from shoal.runs.config import Config, read_config, restore_scenario
 from shoal.runs.files import is_half_written, replace_json, storage_errors
@@ -158,16 +158,16 @@ class RunDirectory:
 def add_continuations(history: Versioned[Scenario], lines: Iterable[JournalLine], folder: Path) -> Versioned[Scenario]:
     """With what the journal says about the run being made to go on."""
     changes = [
-        (round_of(line), restore_scenario(line.event["scenario"], folder))
+        (line.round, restore_scenario(line.event["scenario"], folder))
         for line in lines
-        if line.event is not None and is_continuation(line)
+        if line.event is not None and line.is_continuation
     ]
     return Versioned(history.first, (*history.changes, *changes))
 
 
 def injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:
     """What was made to happen from outside, in the order in which it came."""
-    return [parse_event(line.event) for line in lines if line.event is not None and not is_continuation(line)]
+    return [parse_event(line.event) for line in lines if line.event is not None and not line.is_continuation]
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:

@@ -28,9 +28,7 @@ class ModelSession(NamedTuple):
 
 
 @asynccontextmanager
-async def open_models(
-    scenario: Scenario, journal: Journal, outside: RunResources, versions: tuple[str, str]
-) -> AsyncIterator[ModelSession]:
+async def open_models(scenario: Scenario, journal: Journal, outside: RunResources) -> AsyncIterator[ModelSession]:
     """What answers the questions of language minds, open as long as the run is worked on."""
     mind = scenario.mind
     assert isinstance(mind, LanguageSettings)
@@ -39,7 +37,7 @@ async def open_models(
     name = outside.name or scenario.name
     async with open_limits(name, served, place=outside.slots, parallel=outside.parallel, ceiling=ceiling) as limits:
         settings = _settings(scenario, served, limits, outside)
-        async with open_stack(settings, journal, versions) as stack:
+        async with open_stack(settings, journal) as stack:
             yield ModelSession(stack, limits)
 
 
@@ -60,9 +58,9 @@ def _settings(
     )
 
 
-def replay_models(journal: Journal, versions: tuple[str, str]) -> Stack:
+def replay_models(journal: Journal) -> Stack:
     """What answers from the journal alone."""
-    return sealed_stack(journal, versions)
+    return sealed_stack(journal)
 
 
 def endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.journal import JournalLine, add_line, is_continuation, read_journal
+from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
 from shoal.runs import inputs
 from shoal.runs.config import Config
 from shoal.runs.directory import RunDirectory
@@ -49,9 +49,9 @@ def extend_run(directory: RunDirectory, changed: Scenario) -> None:
         at = max(committed_rounds(directory).values()) + 1
         _check_can_go_on(directory, changed, at)
         _check_changes(directory.history().at(at), changed, at)
-        before = sum(map(is_continuation, read_journal(directory.journal)[0]))
+        before = sum(line.is_continuation for line in read_journal(directory.journal)[0])
         event = {"scenario": inputs.portable_scenario(changed, directory.path)}
-        add_line(directory.journal, JournalLine(f"*/{at}/continue/{before}", event=event))
+        add_line(directory.journal, JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, before), event=event))
 
 
 def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:
@@ -110,7 +110,7 @@ def _immutable_world_fields(world: BaseModel) -> Iterator[Any]:
 def _inherited_lines(parent: RunDirectory, name: str, at: int) -> list[JournalLine]:
     """The parent's replies, each as the parent had it last, and what was injected before the fork."""
     lines, _ = read_journal(parent.journal)
-    injected = [line for line in lines if line.event is not None and not is_continuation(line)]
+    injected = [line for line in lines if line.event is not None and not line.is_continuation]
     events = [line for line in injected if line.event is not None and line.event.get("round", 0) < at]
     replies = {line.key: line for line in lines if line.event is None}
     taken_over = [
@@ -132,6 +132,6 @@ def _inherited_lines(parent: RunDirectory, name: str, at: int) -> list[JournalLi
 
 def _injections(events: Sequence[Mapping[str, Any]]) -> list[JournalLine]:
     return [
-        JournalLine(f"{event.get('world') or '*'}/{event['round']}/inject/{n}", event=dict(event))
+        JournalLine(JournalKey(event.get("world") or EVERY_WORLD, event["round"], None, INJECT, n), event=dict(event))
         for n, event in enumerate(events)
     ]

@@ -52,14 +52,12 @@ class RunResources:
 
 
 @asynccontextmanager
-async def language_models(
-    scenario: Scenario, journal: Journal, outside: RunResources, versions: tuple[str, str]
-) -> AsyncIterator[Any]:
+async def language_models(scenario: Scenario, journal: Journal, outside: RunResources) -> AsyncIterator[Any]:
     """What answers the questions of language minds, and what limits it; None where nobody asks any."""
     if not isinstance(scenario.mind, LanguageSettings):
         yield None
         return
-    async with import_module(_LANGUAGE).open_models(scenario, journal, outside, versions) as opened:
+    async with import_module(_LANGUAGE).open_models(scenario, journal, outside) as opened:
         if outside.show_spending is not None:
             outside.show_spending(opened.model.spending)
         if outside.show_limits is not None:
@@ -73,11 +71,11 @@ def check_models(scenario: Scenario, outside: RunResources) -> None:
         import_module(_LANGUAGE).endpoints(scenario.mind, outside.environ)
 
 
-def sealed_models(scenario: Scenario, journal: Journal, versions: tuple[str, str]) -> Model | None:
+def sealed_models(scenario: Scenario, journal: Journal) -> Model | None:
     """The same for a run that is run again: everything is in its journal."""
     if not isinstance(scenario.mind, LanguageSettings):
         return None
-    found: Model = import_module(_LANGUAGE).replay_models(journal, versions)
+    found: Model = import_module(_LANGUAGE).replay_models(journal)
     return found
 
 

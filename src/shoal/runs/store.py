@@ -27,13 +27,11 @@ _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
 class Store:
     """One world's database and stream, open for writing. A `Ledger`."""
 
-    def __init__(
-        self, directory: Path, world: WorldProtocol, total_rounds: int, agents: int, versions: tuple[str, str]
-    ) -> None:
+    def __init__(self, directory: Path, world: WorldProtocol, total_rounds: int, agents: int, written_by: str) -> None:
         self._world = world
         self._total_rounds = total_rounds
         self._agents = agents
-        self._versions = versions
+        self._written_by = written_by
         self.path = database_path(directory, world.name)
         self._stream_path = stream_path(directory, world.name)
         with storage_errors(self._stream_path):
@@ -47,7 +45,7 @@ class Store:
     def commit(self, record: RoundRecord) -> None:
         """Make the round durable. A round that already is must be the same again; its lines are completed."""
         known = self._digests.get(record.round)
-        compare(record, known, self._versions)
+        compare(record, known, self._written_by)
         lines = self._framed(record)
         if known is None:
             with database_errors(self.path):
@@ -133,14 +131,14 @@ class Store:
 class DigestCheck:
     """The rounds that were committed, for comparing: the `Ledger` of a replay. Writes nothing."""
 
-    def __init__(self, directory: Path, world: str, versions: tuple[str, str]) -> None:
-        self._versions = versions
+    def __init__(self, directory: Path, world: str, written_by: str) -> None:
+        self._written_by = written_by
         self._digests = committed_digests(directory, world)
         #: How many were committed.
         self.rounds = max(self._digests, default=0)
 
     def commit(self, record: RoundRecord) -> None:
-        compare(record, self._digests.get(record.round), self._versions)
+        compare(record, self._digests.get(record.round), self._written_by)
 
 
 def committed_digests(directory: Path, world: str) -> dict[int, str]:
@@ -178,13 +176,11 @@ def _has_rounds(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone() is not None
 
 
-def compare(record: RoundRecord, known: str | None, versions: tuple[str, str]) -> None:
+def compare(record: RoundRecord, known: str | None, written_by: str) -> None:
     """A round that was committed before must be the same again."""
     if known is not None and known != record.digest:
-        wrote, now = versions
         raise Diverged(
             f"{record.world}, round {record.round}: run again, the history has digest {record.digest}, "
             f"but {known} was committed.",
-            wrote=wrote,
-            now=now,
+            written_by=written_by,
         )

@@ -41,7 +41,6 @@ _HEARTBEAT_SECONDS = 2.0
 
 #: Told of every round, in the order in which rounds are committed.
 Watch = Callable[[RoundRecord], None]
-Versions = tuple[str, str]
 
 _encode = msgspec.json.Encoder().encode
 
@@ -90,20 +89,19 @@ async def _work(
     watch: Watch,
     outside: RunResources,
 ) -> None:
-    versions = (config.shoal_version, shoal.__version__)
     latest = directory.history().versions()[-1]
     async with (
-        Journal.open(directory.journal) as journal,
-        language_models(latest, journal, replace(outside, name=directory.path.name), versions) as language,
+        Journal.open(directory.journal, config.shoal_version) as journal,
+        language_models(latest, journal, replace(outside, name=directory.path.name)) as language,
     ):
         reporter.state.begin_again(journal.calls)
         reporter.watch_language(language)
         simulation = build_from(directory, journal, Sources(outside.answer, language and language.model))
         reporter.prefixes = simulation.prefixes
-        with _stores(directory, simulation, versions) as stores, manual_gc() as collect:
+        with _stores(directory, simulation, config.shoal_version) as stores, manual_gc() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
-            engines = {name: _engine(simulation, name, journal, ledgers[name], versions) for name in rounds}
+            engines = {name: _engine(simulation, name, journal, ledgers[name]) for name in rounds}
             async with reporter.beating(), _minds(simulation):
                 await _advance(engines, rounds, stop)
             for name, store in stores.items():
@@ -142,13 +140,13 @@ class Rerun:
     """A run to be run again from its journal, each round compared with what was committed. Writes nothing."""
 
     def __init__(self, directory: RunDirectory) -> None:
-        versions = self._versions = (directory.config().shoal_version, shoal.__version__)
+        written_by = directory.config().shoal_version
         history = directory.history()
         worlds = history.first.worlds
         # The journal comes second: what a committed round rests on is in it, also while a worker goes on.
-        self._witnesses = {name: DigestCheck(directory.path, name, versions) for name in worlds}
-        self.journal = Journal.sealed(directory.journal)
-        model = sealed_models(history.first, self.journal, versions)
+        self._witnesses = {name: DigestCheck(directory.path, name, written_by) for name in worlds}
+        self.journal = Journal.sealed(directory.journal, written_by)
+        model = sealed_models(history.first, self.journal)
         self.simulation = build_from(directory, self.journal, Sources(model=model))
         #: World -> the last round of it that was committed.
         self.rounds = {name: witness.rounds for name, witness in self._witnesses.items()}
@@ -156,7 +154,7 @@ class Rerun:
     def engine(self, world: str, told: Sequence[Watch] = (), mind: Mind | None = None) -> Engine:
         """The engine of one world; with another mind than its own, such as one that listens in on it."""
         ledger = _Observed(self._witnesses[world], tuple(told))
-        return _engine(self.simulation, world, self.journal, ledger, self._versions, mind)
+        return _engine(self.simulation, world, self.journal, ledger, mind)
 
 
 def _engine(
@@ -164,10 +162,9 @@ def _engine(
     world: str,
     journal: Journal,
     ledger: Ledger,
-    versions: Versions,
     mind: Mind | None = None,
 ) -> Engine:
-    deliberation = Decider(mind or simulation.minds[world], journal, simulation.limits, versions)
+    deliberation = Decider(mind or simulation.minds[world], journal, simulation.limits)
     return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.agendas[world])
 
 
@@ -190,12 +187,12 @@ def _first(errors: BaseException) -> BaseException:
 
 
 @contextmanager
-def _stores(directory: RunDirectory, simulation: Simulation, versions: Versions) -> Iterator[dict[str, Store]]:
+def _stores(directory: RunDirectory, simulation: Simulation, written_by: str) -> Iterator[dict[str, Store]]:
     """A store for each world, open as long as they are worked on. A stream says what was planned first."""
     planned = directory.config().history(directory.path).versions()[-1].rounds
     with ExitStack() as stack:
         yield {
-            name: stack.enter_context(Store(directory.path, world, planned, len(simulation.people), versions))
+            name: stack.enter_context(Store(directory.path, world, planned, len(simulation.people), written_by))
             for name, world in simulation.worlds.items()
         }
 

@@ -22,7 +22,6 @@ from shoal.scenario.loading import validate
 from shoal.scenario.scenario import Scenario
 from shoal.seeds import Draws, derive
 from shoal.types import Versioned
-from tests.engine.harness import VERSIONS
 
 MODEL = "openai/gpt-4.1-mini"
 WORDS = """people say that this will not go well and nobody was asked about it so let us wait for what the council has
@@ -115,7 +114,7 @@ def live(made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord
     async def run() -> None:
         for name, world in made.worlds.items():
             async with Journal.open(path / f"{name}.jsonl") as journal:
-                asking = Decider(made.minds[name], journal, made.limits, VERSIONS)
+                asking = Decider(made.minds[name], journal, made.limits)
                 await Engine(world, asking, Ledger(), made.seed, made.agendas[name]).run(rounds, asyncio.Event())
             await made.minds[name].close()
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.agents.memory.settings import MemorySettings
+from shoal.journal import EMBED, JournalKey
 from shoal.models.base import FailureKind, ModelFailed, ModelFailure
 from shoal.models.openai.embeddings import EmbeddingRequest
 from tests.agents.memory.lives import live, memory, time, turn
@@ -57,7 +58,7 @@ async def test_each_turn_is_embedded_once_and_when_it_is_not_recent_any_more() -
     assert len(set(episodes)) == len(episodes)
     assert not any(line in text.partition("From longer ago")[0] for line in episodes)
     assert embed.asked[-1] == EmbeddingRequest(
-        key="town/60/0/embed/cue", model=SETTINGS.embeddings or "", texts=("Was there a fire?",)
+        key=JournalKey("town", 60, 0, EMBED, "cue"), model=SETTINGS.embeddings or "", texts=("Was there a fire?",)
     )
     assert len({passages.key for passages in embed.asked}) == len(embed.asked)
 

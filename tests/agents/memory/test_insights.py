@@ -13,16 +13,12 @@ from shoal.agents.memory.settings import MemorySettings
 from shoal.errors import Diverged, JournalIncomplete, Stopped
 from shoal.journal import Journal, read_journal, write_lines
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure, Question
-from shoal.models.middleware.journaled import Journaled, JournaledFailures, NoModel
+from shoal.models.middleware.journaled import Journaled
 from shoal.models.tokens import estimate
 from tests.agents.memory.lives import ASKING, Silent, Thinker, insights, live, memory, recollections, told, turn
 
 REFUSAL = ModelFailed(ModelFailure(FailureKind.OVERLOAD, "come back later"))
 ROUNDS = range(1, 25)
-
-
-def journaled(model: Model, journal: Journal) -> Model:
-    return JournaledFailures(Journaled(model, journal, ("1", "1")), journal)
 
 
 def learned(text: str) -> list[str]:
@@ -199,7 +195,7 @@ async def test_a_turn_that_came_to_nothing_makes_no_difference_to_later_ones() -
 async def run(path: Path, model: Model, rounds: range = ROUNDS) -> list[str]:
     """Live with a journal until the end of these rounds, and stop there."""
     async with Journal.open(path) as journal:
-        mine = memory(ask=journaled(model, journal))
+        mine = memory(ask=Journaled(model, journal))
         texts = await recollections(mine, rounds)
         await mine.close()
     return texts
@@ -207,7 +203,7 @@ async def run(path: Path, model: Model, rounds: range = ROUNDS) -> list[str]:
 
 async def replay(path: Path, rounds: range = ROUNDS) -> list[str]:
     journal = Journal.sealed(path)
-    mine = memory(ask=journaled(NoModel(), journal))
+    mine = memory(ask=Journaled(None, journal))
     try:
         return await recollections(mine, rounds)
     finally:
@@ -272,7 +268,7 @@ async def test_a_fork_takes_over_what_was_concluded_from_the_same_past(journal_p
 async def test_a_past_that_is_no_longer_the_same_is_noticed(journal_path: Path) -> None:
     await run(journal_path, Thinker())
     async with Journal.open(journal_path) as journal:
-        mine = memory(ask=journaled(Thinker(), journal))
+        mine = memory(ask=Journaled(Thinker(), journal))
         mine.absorb(0, 1, "", "Something else happened.")
         live(mine, range(2, 5))
         with pytest.raises(Diverged):

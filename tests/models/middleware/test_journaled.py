@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from shoal import __version__
 from shoal.errors import Diverged, JournalIncomplete
-from shoal.journal import Journal, JournalLine, read_journal, write_lines
+from shoal.journal import REMEMBER, Journal, JournalKey, JournalLine, read_journal, write_lines
 from shoal.models.base import Answer, FailureKind, ModelFailed, Question, Usage
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.stack import sealed_stack
 from tests.models.fakes import MODEL, Scripted, failed, question
 
-VERSIONS = ("0.1", "0.2")
 WHOLE = Answer("yes", Usage(100, 20, 60), "length", 913)
 
 
@@ -22,9 +22,9 @@ def path(tmp_path: Path) -> Path:
 
 
 async def run(path: Path, inner: Scripted, *questions: Question) -> list[Answer]:
-    """One session of a run with this journal."""
-    async with Journal.open(path) as journal:
-        model = Journaled(inner, journal, VERSIONS)
+    """Ask questions in one session of a run with this journal."""
+    async with Journal.open(path, written_by="0.1") as journal:
+        model = Journaled(inner, journal)
         return [await model.answer(each) for each in questions]
 
 
@@ -50,7 +50,7 @@ async def test_what_is_in_the_journal_is_not_asked_again(path: Path) -> None:
 
 async def test_an_answer_is_on_disk_before_anybody_has_it(path: Path) -> None:
     async with Journal.open(path) as journal:
-        await Journaled(Scripted(WHOLE), journal, VERSIONS).answer(question())
+        await Journaled(Scripted(WHOLE), journal).answer(question())
         assert len(read_journal(path)[0]) == 1
 
 
@@ -68,7 +68,7 @@ async def test_a_failure_leaves_no_line(path: Path) -> None:
 
 async def test_the_same_key_with_another_question_has_diverged(path: Path) -> None:
     await run(path, Scripted(WHOLE), question())
-    with pytest.raises(Diverged, match=r"town/1/0/decide/0: the journal answers .*\n.*Shoal 0.1; this is Shoal 0.2"):
+    with pytest.raises(Diverged, match=rf"town/1/0/decide/0: the journal .*\n.*Shoal 0.1; this is Shoal {__version__}"):
         await run(path, Scripted(WHOLE), question(temperature=0.9))
 
 
@@ -79,14 +79,25 @@ async def test_a_parents_line_answers_only_the_same_question(path: Path) -> None
     assert [answer.text for answer in await run(path, Scripted(WHOLE), question(temperature=0.9))] == ["yes"]
 
 
-async def test_the_outcome_of_a_decision_is_no_answer_of_a_model(path: Path) -> None:
+async def test_a_failure_of_another_question_under_the_same_key_has_diverged_too(path: Path) -> None:
     write_lines(path, [JournalLine(question().key, "another digest", outcome="timeout")])
-    assert await run(path, Scripted(WHOLE), question()) == [WHOLE]
+    with pytest.raises(Diverged):
+        await run(path, Scripted(WHOLE), question())
+
+
+async def test_a_background_question_that_failed_fails_again_without_being_asked(path: Path) -> None:
+    background = question(key=JournalKey("town", 1, 0, REMEMBER))
+    with pytest.raises(ModelFailed):
+        await run(path, Scripted(failed(FailureKind.QUOTA)), background)
+    inner = Scripted(WHOLE)
+    with pytest.raises(ModelFailed, match="quota: a quota failure"):
+        await run(path, inner, background)
+    assert inner.asked == []
 
 
 async def test_an_answer_under_way_to_the_disk_is_kept_when_its_asker_is_cancelled(path: Path) -> None:
     async with Journal.open(path) as journal:
-        task = asyncio.create_task(Journaled(Scripted(WHOLE), journal, VERSIONS).answer(question()))
+        task = asyncio.create_task(Journaled(Scripted(WHOLE), journal).answer(question()))
         for _ in range(3):
             await asyncio.sleep(0)
         task.cancel()
@@ -97,7 +108,7 @@ async def test_an_answer_under_way_to_the_disk_is_kept_when_its_asker_is_cancell
 
 async def test_a_replay_has_the_journal_and_nothing_else(path: Path) -> None:
     await run(path, Scripted(WHOLE), question(1))
-    stack = sealed_stack(Journal.sealed(path), VERSIONS)
+    stack = sealed_stack(Journal.sealed(path))
     assert await stack.answer(question(1)) == WHOLE
     with pytest.raises(JournalIncomplete, match="no reply under town/1/2/decide/0"):
         await stack.answer(question(2))
@@ -107,5 +118,5 @@ async def test_a_sealed_journal_is_never_asked_around(path: Path) -> None:
     path.touch()
     inner = Scripted(WHOLE)
     with pytest.raises(JournalIncomplete):
-        await Journaled(inner, Journal.sealed(path), VERSIONS).answer(question())
+        await Journaled(inner, Journal.sealed(path)).answer(question())
     assert inner.asked == []

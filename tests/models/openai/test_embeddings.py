@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.journal import Journal, read_journal
+from shoal.journal import EMBED, Journal, JournalKey, read_journal
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Usage
 from shoal.models.http.messages import HttpReply, HttpRequest
 from shoal.models.http.pool import FakeTransport
@@ -17,11 +17,9 @@ from shoal.models.openai.embeddings import EmbeddingClient, EmbeddingRequest, St
 from shoal.models.stack import StackSettings, open_stack, sealed_stack
 from tests.models.fakes import KEY, MODEL, Scripted, endpoints, question
 
-VERSIONS = ("1", "1")
-
 
 def passages(*texts: str) -> EmbeddingRequest:
-    return EmbeddingRequest(key="town/3/0/embed/0", model=MODEL, texts=texts)
+    return EmbeddingRequest(key=JournalKey("town", 3, 0, EMBED), model=MODEL, texts=texts)
 
 
 def reply(*rows: list[float], status: int = 200, **more: Any) -> HttpReply:
@@ -86,7 +84,7 @@ async def test_a_failure_is_raised_as_what_it_is(said: HttpReply, kind: FailureK
 async def test_a_model_without_a_server_fails() -> None:
     with pytest.raises(ModelFailed, match="no server"):
         await client(FakeTransport(letters)).answer(
-            EmbeddingRequest(key="t/1/0/embed/0", model="?", texts=("a",)).question()
+            EmbeddingRequest(key=JournalKey("t", 1, 0, EMBED), model="?", texts=("a",)).question()
         )
 
 
@@ -108,13 +106,13 @@ async def test_embeddings_are_journaled_compactly_and_replayed_to_the_last_digit
     transport = FakeTransport(lambda _: reply([float(n % 7) / 3 for n in range(1536)]))
     async with (
         Journal.open(path) as journal,
-        open_stack(StackSettings(endpoints=endpoints()), journal, VERSIONS, transport) as stack,
+        open_stack(StackSettings(endpoints=endpoints()), journal, transport) as stack,
     ):
         first = await StackEmbedder(stack).embed(passages("one"))
         again = await StackEmbedder(stack).embed(passages("one"))
     assert len(transport.requests) == 1
     assert path.stat().st_size < 4500
-    replayed = await StackEmbedder(sealed_stack(Journal.sealed(path), VERSIONS)).embed(passages("one"))
+    replayed = await StackEmbedder(sealed_stack(Journal.sealed(path))).embed(passages("one"))
     assert np.array_equal(first, again)
     assert np.array_equal(first, replayed)
 
@@ -127,7 +125,7 @@ async def test_a_failure_besides_the_turns_is_history(tmp_path: Path) -> None:
     for transport in (refusing, willing):
         async with (
             Journal.open(path) as journal,
-            open_stack(StackSettings(endpoints=endpoints()), journal, VERSIONS, transport) as stack,
+            open_stack(StackSettings(endpoints=endpoints()), journal, transport) as stack,
         ):
             with pytest.raises(ModelFailed) as caught:
                 await StackEmbedder(stack).embed(passages("one"))
@@ -141,7 +139,7 @@ async def test_a_failed_turn_is_left_to_the_engine(tmp_path: Path) -> None:
     async with (
         Journal.open(tmp_path / "journal.jsonl") as journal,
         open_stack(
-            StackSettings(endpoints=endpoints()), journal, VERSIONS, FakeTransport(lambda _: HttpReply(404, {}, b"{}"))
+            StackSettings(endpoints=endpoints()), journal, FakeTransport(lambda _: HttpReply(404, {}, b"{}"))
         ) as stack,
     ):
         with pytest.raises(ModelFailed):

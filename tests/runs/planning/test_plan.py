@@ -26,7 +26,7 @@ from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.seeds import Draws, derive
 from shoal.types import Versioned
 from shoal.worlds.base import BaseWorld
-from tests.engine.harness import VERSIONS, Ledger
+from tests.engine.harness import Ledger
 from tests.runs.harness import nobody
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -126,7 +126,7 @@ async def test_so_is_that_of_a_conversation(tmp_path: Path) -> None:
     found, talker = await plan_run(scenario), Talker()
     simulation = build(Versioned(scenario), sources=Sources(model=talker))
     async with Journal.open(tmp_path / "journal") as journal:
-        asking = Decider(simulation.minds["dialogue"], journal, simulation.limits, VERSIONS)
+        asking = Decider(simulation.minds["dialogue"], journal, simulation.limits)
         engine = Engine(simulation.worlds["dialogue"], asking, Ledger(), simulation.seed)
         await engine.run(simulation.rounds, asyncio.Event())
     assert found.calls == talker.spent.calls == 24

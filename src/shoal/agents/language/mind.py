@@ -15,6 +15,7 @@ from shoal.agents.language.world_card import WorldCard
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
+from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
 from shoal.text import clip, format_age
 from shoal.types import Decision, Mind, Observation, Versioned
@@ -130,7 +131,7 @@ class LanguageMind(Mind):
         settings = self._versions.at(round)
         sight = render.render_observation(observation, settings.observation_tokens * CHARS_PER_TOKEN, self._ago)
         prompt = Prompt(self._people.persona(agent), recalled, sight)
-        occasion = TurnKey(f"{observation.world}/{round}/{agent}", self._model(agent, settings), self.given.seed)
+        occasion = TurnKey(JournalKey.of_turn(observation), self._model(agent, settings), self.given.seed)
         return first_question(occasion, prompt, self._cards.at(round), settings)
 
     def _recalled(self, observation: Observation) -> str:

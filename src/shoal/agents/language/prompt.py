@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from shoal.agents.language.reply import complaint
 from shoal.agents.language.world_card import WorldCard
 from shoal.agents.settings import LanguageSettings
+from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.text import clip, outline
 from shoal.types import Persona, Population
@@ -34,7 +35,7 @@ class Prompt:
 class TurnKey(NamedTuple):
     """Whose turn it is, who is asked, and in which run of the same scenario."""
 
-    key: str
+    key: JournalKey
     model: str
     seed: int
 
@@ -42,7 +43,7 @@ class TurnKey(NamedTuple):
 def first_question(occasion: TurnKey, prompt: Prompt, card: WorldCard, settings: LanguageSettings) -> Question:
     """The question for a turn. Runs with different seeds are different samples, also where they ask the same."""
     return Question(
-        key=f"{occasion.key}/decide/0",
+        key=occasion.key,
         model=occasion.model,
         iteration=occasion.seed,
         messages=(Message("system", card.text), Message("user", prompt.text())),
@@ -56,7 +57,7 @@ def correction_question(first: Question, reply: str, complaints: tuple[str, ...]
     """The same question again, with what was wrong about the reply."""
     said = Message("assistant", reply[:_MAX_REPLY_CHARS] or "(nothing)")
     return Question(
-        key=first.key[:-1] + "1",
+        key=first.key.next(),
         model=first.model,
         messages=(*first.messages, said, Message("user", complaint(complaints))),
         schema=first.schema,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.models.tokens import estimate, shorten
 
@@ -44,7 +45,7 @@ _decode = msgspec.json.Decoder(_InsightsReply).decode
 class Stretch:
     """Some of an agent's past, to draw conclusions from, and how many tokens all its conclusions may take."""
 
-    key: str
+    key: JournalKey
     model: str
     #: So that runs with other seeds are answered anew, and not from a cache.
     iteration: int

@@ -30,6 +30,7 @@ from shoal.agents.memory.budget import (
 from shoal.agents.memory.insights import Stretch, as_line, read_insights
 from shoal.agents.memory.past import Episode, Past, Scores
 from shoal.agents.memory.settings import MemorySettings
+from shoal.journal import EMBED, REMEMBER, JournalKey
 from shoal.models.base import Model, ModelFailed
 from shoal.models.openai.embeddings import Embedder, EmbeddingRequest, StackEmbedder
 from shoal.models.tokens import estimate
@@ -147,7 +148,7 @@ class Memory:
             self._take_in(agent, awaited)
         settings = self._settings.at(round)
         if self._embed is not None and settings.embeddings and cue and self._has_older(agent):
-            key = f"{self._world}/{round}/{agent}/embed/cue"
+            key = JournalKey(self._world, round, agent, EMBED, "cue")
             vectors = await self._vectors(EmbeddingRequest(key=key, model=settings.embeddings, texts=(cue,)))
             self._cues[agent] = (round, cue, None if vectors is None else vectors[0])
 
@@ -188,7 +189,7 @@ class Memory:
     def _start_consolidation(self, agent: int, round: int, settings: MemorySettings) -> None:
         past, every = self._pasts[agent], settings.consolidate_every or 0
         stretch = Stretch(
-            key=f"{self._world}/{round}/{agent}/remember/{past.next // every - 1}",
+            key=JournalKey(self._world, round, agent, REMEMBER, past.next // every - 1),
             model=settings.model or "",
             iteration=self._seed,
             name=self._population.names[agent],
@@ -217,7 +218,7 @@ class Memory:
         first = max(first, past.first)
         texts = tuple(episode.line for episode in past.episodes(first, past.recent_from))
         if texts:
-            key = f"{self._world}/{round}/{agent}/embed/{first}"
+            key = JournalKey(self._world, round, agent, EMBED, first)
             passages = EmbeddingRequest(key=key, model=settings.embeddings or "", texts=texts)
             self._start(agent, round + settings.lag_rounds, self._embed_episodes(first, passages))
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import __version__
+from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.http.messages import HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport
@@ -30,7 +31,7 @@ _PRECISION = "<f2"
 class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Texts to embed together, and the key under which that is journaled."""
 
-    key: str
+    key: JournalKey
     model: str
     texts: tuple[str, ...]
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 import orjson
 
+from shoal.journal import JournalKey
 from shoal.models.base import FailureKind, Message, ModelFailed, Question
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport, open_transport
@@ -191,7 +192,11 @@ async def _called(found: ProbeResult, endpoint: Endpoint, transport: Transport) 
     overheard = _Overheard(transport)
     client = Client(overheard, {found.model: endpoint}, CALL_SECONDS)
     question = Question(
-        key="doctor", model=found.model, messages=(Message("user", "Say yes."),), temperature=None, max_tokens=1
+        key=JournalKey("doctor", 0, None, "call"),
+        model=found.model,
+        messages=(Message("user", "Say yes."),),
+        temperature=None,
+        max_tokens=1,
     )
     changes: dict[str, Any] = {}
     began = time.perf_counter()

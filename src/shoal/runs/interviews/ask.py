@@ -15,13 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import shoal
 from shoal.agents.claims import Proposition, TranscriptExcerpt
 from shoal.agents.interview import Approach, Field, Item, Survey, Unanswered, fields_of, parse_answer, question_for
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import BudgetReached, QueryFailed
-from shoal.journal import Journal
+from shoal.journal import Journal, JournalKey
 from shoal.models.base import Model, ModelFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
@@ -151,7 +150,7 @@ def interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iteration
     for somebody in copies.respondents:
         approach = _approach(mind, mind.model_of(somebody.name, somebody.group), survey.columns)
         for iteration in range(iterations):
-            key = f"ask/{copies.round}/{somebody.agent}/{iteration}"
+            key = JournalKey("ask", copies.round, somebody.agent, str(iteration))
             question = question_for(somebody, survey, approach, key, iteration)
 
             async def interview(model: Model, question: Any = question) -> Mapping[str, Any]:
@@ -166,7 +165,8 @@ def _scoring(
 ) -> InterviewJob:
     round, agent, iteration = place
     whose = proposition.name if agent is None else agent
-    question = proposition.question(transcript, approach, f"claim/{round}/{whose}/{iteration}", iteration)
+    key = JournalKey("claim", round, whose, str(iteration))
+    question = proposition.question(transcript, approach, key, iteration)
 
     async def judge(model: Model) -> Mapping[str, Any]:
         found = await proposition.scored(model, question)
@@ -239,11 +239,10 @@ class _Desk:
     async def _models(self) -> AsyncIterator[Any]:
         """The budget of the run is not touched: only that of the question counts. Its journal goes with it."""
         update = {"mind": self.mind, "budget": self.outside.budget or BudgetSettings()}
-        versions = (self.directory.config().shoal_version, shoal.__version__)
         with TemporaryDirectory(prefix="shoal-ask-") as folder:
             async with (
                 Journal.open(Path(folder) / "journal.jsonl") as journal,
-                language_models(self.scenario.model_copy(update=update), journal, self.outside, versions) as language,
+                language_models(self.scenario.model_copy(update=update), journal, self.outside) as language,
             ):
                 yield language.model
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from shoal.agents.wrappers import WrapperMind
+from shoal.journal import REMEMBER, JournalKey
 from shoal.models.base import Answer, Question
 from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
@@ -111,14 +112,13 @@ class DryRunModel:
     def __init__(self, measurements: Measurements, tell: Callable[[Question], None] | None = None) -> None:
         self._measurements = measurements
         self._tell = tell
-        self._replies: dict[str, str] = {}
+        self._replies: dict[JournalKey, str] = {}
         self._schemas: dict[int, tuple[object, int]] = {}
         self._prefixes: dict[str, PrefixCache] = {}
 
     def learn(self, observation: Observation, decision: Decision) -> None:
         """What to answer when this agent asks."""
-        turn = f"{observation.world}/{observation.round}/{observation.agent}"
-        self._replies[turn] = _reply(decision.actions)
+        self._replies[JournalKey.of_turn(observation)] = _reply(decision.actions)
         acts = self._measurements.acts[observation.world]
         for action in decision.actions:
             if action.kind != NOTHING:
@@ -126,16 +126,16 @@ class DryRunModel:
                 acts.output += estimate(_reply([action])) - REPLY_TOKENS
 
     async def answer(self, question: Question) -> Answer:
-        turn, purpose, _ = question.key.rsplit("/", 2)
-        world, round, agent = turn.rsplit("/", 2)
-        place = CallSite(world, question.model, int(round))
+        key = question.key
+        place = CallSite(key.world, question.model, key.round)
         if is_embedding(question):
             return self._embed(self._measurements.embedded[place], question)
-        if purpose == "remember":
-            text = _insights(int(round), int(agent))
+        if key.purpose == REMEMBER:
+            assert isinstance(key.agent, int)
+            text = _insights(key.round, key.agent)
             self._measure(self._measurements.remembered[place], question, estimate(text))
-        elif purpose == "decide" and turn in self._replies:
-            text = self._replies.pop(turn)
+        elif key in self._replies:
+            text = self._replies.pop(key)
             if self._tell is not None:
                 self._tell(question)
             self._measure(self._measurements.decided[place], question, REPLY_TOKENS)

@@ -16,7 +16,6 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-import shoal
 from shoal.agents.settings import HeuristicSettings, LanguageSettings
 from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine
@@ -275,8 +274,7 @@ def _least(world: object, rounds: Sequence[_Round]) -> float:
 
 
 async def _run(simulation: Simulation, name: str, mind: Mind, ledger: _TurnCounter) -> None:
-    version = shoal.__version__
-    deliberation = Decider(mind, Journal(Path(), [], None), DecisionLimits(), (version, version))
+    deliberation = Decider(mind, Journal(Path(), [], None), DecisionLimits())
     engine = Engine(simulation.worlds[name], deliberation, ledger, simulation.seed, simulation.agendas[name])
     await engine.run(simulation.rounds, asyncio.Event())
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from shoal.engine.record import RoundRecord
-from shoal.journal import is_continuation, read_journal, round_of
+from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import ObservedMind, committed_lines, is_own, open_rerun
 from shoal.runs.rerun.spread import Deviation, Reached, Spread
@@ -74,8 +74,8 @@ class _Told:
         config = directory.config()
         lines, _ = read_journal(directory.journal)
         scenarios = {0: config.scenario} | {change.at: change.scenario for change in config.changes}
-        scenarios |= {round_of(line): line.event["scenario"] for line in lines if line.event and is_continuation(line)}
-        return cls(scenarios, [line.event for line in lines if line.event and not is_continuation(line)])
+        scenarios |= {line.round: line.event["scenario"] for line in lines if line.event and line.is_continuation}
+        return cls(scenarios, [line.event for line in lines if line.event and not line.is_continuation])
 
     def at(self, round: int) -> Mapping[str, Any]:
         return self.scenarios[max(since for since in self.scenarios if since <= round)]

@@ -20,7 +20,7 @@ import msgspec
 from shoal.agents.wrappers import Remembering
 from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
-from shoal.journal import Journal, digest
+from shoal.journal import Journal, JournalKey, digest
 from shoal.models.base import Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import ObservedMind, committed_lines, is_own, open_rerun
@@ -234,10 +234,10 @@ def _memory(mind: Mind, agent: int) -> object:
 
 
 def _reply(journal: Journal, mind: Mind, observation: Observation) -> JournaledReply | None:
-    key = f"{observation.world}/{observation.round}/{observation.agent}/decide/0"
+    key = JournalKey.of_turn(observation)
     asked = mind.request(observation)
     request = asked.digest if isinstance(asked, Question) else digest(asked)
-    line = journal.own(key) or journal.inherited(key, request)
+    line = journal.find(key, lambda: request)
     if line is None:
         return None
     return JournaledReply(

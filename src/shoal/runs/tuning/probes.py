@@ -12,6 +12,7 @@ import msgspec
 
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import RunRefused
+from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.runs.planning.plan import questions
 from shoal.scenario.scenario import Scenario
@@ -56,7 +57,7 @@ def synthetic(model: str, seed: int, prompt_tokens: int = PROMPT_TOKENS, reply_t
     def probe(number: int) -> Question:
         told = f"Note {derive(seed, number):016x}. {_prose(prompt_tokens - shared, derive(seed, 'told', number))}"
         return Question(
-            key=f"tune/{number}",
+            key=JournalKey("tune", number, None, "call"),
             model=model,
             messages=(Message("system", rules), Message("user", f"{told}\n\nWhat do you do? Reply in JSON.")),
             schema=SCHEMA,
@@ -88,7 +89,9 @@ def _marked(asked: Sequence[Question], seed: int) -> Probes:
         question = asked[number % len(asked)]
         *before, last = question.messages
         marked = Message(last.role, f"{last.content}\n(Note {derive(seed, number):016x}.)")
-        return msgspec.structs.replace(question, key=f"tune/{number}", messages=(*before, marked))
+        return msgspec.structs.replace(
+            question, key=JournalKey("tune", number, None, "call"), messages=(*before, marked)
+        )
 
     return probe
 
