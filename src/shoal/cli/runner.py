@@ -12,9 +12,9 @@ from pathlib import Path
 from types import FrameType
 
 import click
-import msgspec
 
 from shoal.cli import errors
+from shoal.cli.views.output import echo_json
 from shoal.cli.views.progress import Progress, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
@@ -107,7 +107,7 @@ def _end_at_once(number: int) -> None:
 def end(ended: CommandResult, speech: OutputMode, *, logged: bool = True) -> None:
     """The last line of a command, and how it exits."""
     if speech.json:
-        click.echo(msgspec.json.encode(ended.outcome))
+        echo_json(ended.outcome)
     elif speech.quiet and ended.error is None:
         click.echo(ended.outcome.run)
     if ended.signal is not None:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
-import msgspec
 from rich.table import Table as Grid
 from rich.text import Text
 
 from shoal.agents.interview import Item, Survey, fields_of
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, outside_options, run_argument
-from shoal.cli.views.summary import Output
+from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
@@ -131,7 +130,7 @@ def ask_(
         with storage_errors(csv_file):
             csv_file.write_text(_csv(table), encoding="utf-8", newline="")
     if as_json:
-        click.echo(msgspec.json.encode(_object(table)))
+        echo_json(_object(table))
     else:
         _print(table, csv_file)
     if all(row.error is not None for row in table.rows):

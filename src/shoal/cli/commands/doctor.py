@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from shoal.cli.views.output import echo_json
 from shoal.machine.advice import SECONDS_PER_CALL, Advice, Bound, Need, in_bytes
 from shoal.machine.hardware import UNLIMITED, Machine, MemorySpace
 from shoal.models.openai.probe import ProbeResult
@@ -66,7 +66,7 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
     )
     found = examine(subject, options["out"], options["latency"], call=options["call"])
     if as_json:
-        click.echo(msgspec.json.encode(as_dict(found), enc_hook=str))
+        echo_json(as_dict(found))
     else:
         click.echo(describe_report(found, subject.name))
     if found.problems:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import msgspec
 from rich.console import RenderableType
 from rich.rule import Rule
 from rich.text import Text
@@ -14,7 +13,7 @@ from rich.text import Text
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.diff import print_diff
 from shoal.cli.views.observation import Row, action, picture, rows_of, values
-from shoal.cli.views.summary import Output
+from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.diff import diff_runs
@@ -43,7 +42,7 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
     """
     why = run_async(explain_turn(RunDirectory(run), agent, round, world))
     if as_json:
-        click.echo(msgspec.json.encode(why))
+        echo_json(why)
     else:
         _print(Output(), why, world is not None)
 
@@ -66,7 +65,7 @@ def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
     """
     found = run_async(diff_runs(RunDirectory(one), RunDirectory(other), rounds))
     if as_json:
-        click.echo(msgspec.json.encode(found))
+        echo_json(found)
     else:
         print_diff(Output(), found)
 

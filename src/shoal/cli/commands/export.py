@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from shoal.cli.options import PATH, json_option, run_argument
+from shoal.cli.views.output import echo_json
 from shoal.formats.tables import FORMATS, Format
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.export import Graphs, Manifest, export_run
@@ -38,7 +39,7 @@ def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: b
     folder = out or run / "export"
     manifest = export_run(RunDirectory(run), folder, format, graph, force)
     if as_json:
-        click.echo(msgspec.json.encode({"out": str(folder), **msgspec.to_builtins(manifest)}))
+        echo_json({"out": str(folder), **msgspec.to_builtins(manifest)})
     else:
         click.echo(f"{folder}: {_told(manifest)}")
 

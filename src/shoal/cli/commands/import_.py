@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option
-from shoal.cli.views.summary import Output
+from shoal.cli.views.output import Output, echo_json
 from shoal.errors import RunRefused, StorageFailed
 from shoal.runs.inputs import rename_inputs
 from shoal.scenario.declared.population import size
@@ -70,7 +70,7 @@ def import_(path: Path, out: Path, wishes: ImportOptions, force: bool, dry_run: 
     if written is not None:
         _write(written, found, force)
     if as_json:
-        click.echo(msgspec.json.encode({"people": people, "written": written and str(written), **_plain(found)}))
+        echo_json({"people": people, "written": written and str(written), **_plain(found)})
         return
     _show(Output(), found, people)
     if written is not None:

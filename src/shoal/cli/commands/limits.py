@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import click
-import msgspec
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.summary import Output
+from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
@@ -76,7 +75,7 @@ def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -
         _resize(place, parallel)
     elif as_json:
         seen = {"now": look_at(place), "remembered": LimitStore(place.memory, time.time()).entries}
-        click.echo(msgspec.json.encode(seen))
+        echo_json(seen)
     else:
         # Not what the console thinks: with FORCE_COLOR it takes a pipe for a terminal.
         _show(place, live=not once and sys.stdout.isatty())

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
 from shoal.cli.options import Changes, change_options, describe_scenario, json_option, load_scenario, scenario_argument
+from shoal.cli.views.output import Output, echo_json
 from shoal.cli.views.progress import duration
-from shoal.cli.views.summary import Output
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs.planning.plan import Expected, Plan, plan_run
@@ -57,7 +57,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     wanted = load_scenario(scenario, model, changes)
     found = run_async(plan_run(wanted, latency))
     if as_json:
-        click.echo(msgspec.json.encode(as_dict(found)))
+        echo_json(as_dict(found))
     else:
         _print(Output(), wanted, found)
 

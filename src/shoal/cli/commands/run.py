@@ -31,8 +31,9 @@ from shoal.cli.options import (
 )
 from shoal.cli.play.terminal import terminal_answer
 from shoal.cli.runner import OutputMode, end, work_on
+from shoal.cli.views.output import Output
 from shoal.cli.views.progress import Board, Progress, Silent, progress_on
-from shoal.cli.views.summary import Output, print_summary
+from shoal.cli.views.summary import print_summary
 from shoal.runs import operations, worker
 from shoal.runs.directory import RUNS, RunDirectory, fork_folder, place_for
 from shoal.runs.reports.summary import committed_rounds, summarize

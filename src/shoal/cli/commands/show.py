@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.views.summary import STYLES, Output, print_summary
+from shoal.cli.views.output import Output, echo_json
+from shoal.cli.views.summary import STYLES, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RUNS, RunDirectory, list_runs
 from shoal.runs.reports.summary import query_database, summarize
@@ -31,7 +32,7 @@ def show_(run: Path, as_json: bool) -> None:
     """
     summary = summarize(RunDirectory(run))
     if as_json:
-        click.echo(msgspec.json.encode(summary))
+        echo_json(summary)
     else:
         print_summary(Output(), summary)
 
@@ -53,7 +54,7 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
     columns, rows = query_database(directory, _world(directory, world), sql)
     if as_json:
         for row in rows:
-            click.echo(msgspec.json.encode(dict(zip(columns, row, strict=True))))
+            echo_json(dict(zip(columns, row, strict=True)))
     else:
         Output().print(_answer(columns, rows))
 
@@ -85,7 +86,7 @@ def list_(folder: Path, as_json: bool) -> None:
     """
     rows = [_row(directory) for directory in list_runs(folder)]
     if as_json:
-        click.echo(msgspec.json.encode(rows))
+        echo_json(rows)
     elif rows:
         Output().print(_table(rows))
     else:

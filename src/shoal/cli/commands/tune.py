@@ -24,7 +24,7 @@ from shoal.cli import errors
 from shoal.cli.commands.plan import THRESHOLD_CALLS, THRESHOLD_DOLLARS
 from shoal.cli.options import PATH, Changes, load_scenario, set_option, speech_options
 from shoal.cli.runner import OutputMode
-from shoal.cli.views.summary import Output
+from shoal.cli.views.output import Output, echo_json
 from shoal.cli.views.tuning import TuningView, ending, line, result_of
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
@@ -290,7 +290,7 @@ def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
 
 def _speak(found: TuneResult, written: list[Path], speech: OutputMode, placed: str) -> None:
     if speech.json:
-        click.echo(msgspec.json.encode({**found.as_dict(), "written": [str(path) for path in written]}))
+        echo_json({**found.as_dict(), "written": [str(path) for path in written]})
     elif speech.quiet:
         click.echo(written[0].parent)
     else:

@@ -13,7 +13,6 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.errors import leave_broken_pipe
 from shoal.cli.views.progress import duration, kind_in_words, milliseconds
 from shoal.runs.reports.conversations import Conversations, RatedPair, Remark, RoomTalk
 from shoal.runs.reports.summary import (
@@ -132,16 +131,6 @@ _BAR_WIDTH = 24
 #: Room for the labels before a sparkline, and for the words after it.
 _LABEL_WIDTH = 16
 _WORDS_WIDTH = 34
-
-
-class Output(Console):
-    """Standard output, as it is: nothing is coloured for looking like a number or a path."""
-
-    def __init__(self) -> None:
-        super().__init__(highlight=False)
-
-    def on_broken_pipe(self) -> None:
-        leave_broken_pipe()
 
 
 def print_summary(console: Console, summary: Summary) -> None:

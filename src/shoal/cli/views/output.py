@@ -1,0 +1,58 @@
+"""What all commands print with: the console, tables with titles or labels, labelled lines, and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from shoal.cli.errors import leave_broken_pipe
+
+#: Columns of a terminal for the labels at the left, without the gap behind them.
+LABEL_WIDTH = 15
+
+
+class Output(Console):
+    """Standard output without highlighting: numbers and paths keep the colour of the text around them."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        leave_broken_pipe()
+
+
+def titled_table(*titles: str | Text, right: Collection[str] = ()) -> Table:
+    """Make a table with a dim line of titles; columns named in `right` are aligned to the right.
+
+    Text that does not fit is folded, so that nothing is lost on narrow terminals.
+    """
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for title in titles:
+        table.add_column(title, overflow="fold", justify="right" if str(title) in right else "left")
+    return table
+
+
+def label_table(rows: Iterable[tuple[str, RenderableType]] = (), width: int = LABEL_WIDTH) -> Table:
+    """Make a table whose first column holds dim labels."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", min_width=width, no_wrap=True)
+    table.add_column(overflow="fold")
+    for label, content in rows:
+        table.add_row(Text(label), content)
+    return table
+
+
+def label_line(label: str, words: str | Text, style: str = "", width: int = LABEL_WIDTH) -> Text:
+    """Put a dim label before a text, without folding it."""
+    return Text.assemble((label.ljust(width), "dim"), words if isinstance(words, Text) else (words, style))
+
+
+def echo_json(value: Any) -> None:
+    """Print one JSON object on one line; paths and other foreign values become strings."""
+    click.echo(msgspec.json.encode(value, enc_hook=str))
