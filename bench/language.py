@@ -25,8 +25,9 @@ from shoal.agents.language.mind import LanguageMind
 from shoal.journal import JournalLine, read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
+from shoal.runs.rerun.rerun import Rerun
 from shoal.runs.resources import RunResources
-from shoal.runs.worker import Rerun, work_on_run
+from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import load, override, validate
 
 #: Rounds at the start in which connections are opened and nobody remembers anything yet.

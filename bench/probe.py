@@ -16,7 +16,8 @@ from typing import Any
 from shoal.engine.record import RoundRecord
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
-from shoal.runs.worker import replay, work_on_run
+from shoal.runs.rerun.rerun import replay
+from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 
 

@@ -25,7 +25,7 @@ from shoal.agents.wrappers import DelayedMind, WrapperMind, unwrap
 from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.journal import Journal
 from shoal.runs.planning.dry_run import DryRunMind, DryRunModel, IdleMind, Measurements, SampledAgents
-from shoal.runs.rerun.rerun import ObservedMind
+from shoal.runs.rerun.rerun import ObservedMind, TurnObserver
 from shoal.types import Action, Decision, Mind, Observation
 from tests.agents.people import FOR, Feed, look, mind_of, people, post
 
@@ -80,12 +80,6 @@ class RecordingMind(Mind):
         return "the memory"
 
 
-class SilentObserver:
-    def before(self, mind: Mind, observation: Observation) -> None: ...
-
-    def after(self, observation: Observation, decision: Decision) -> None: ...
-
-
 def wrap_for_dry_run(inner: Mind) -> DryRunMind:
     whom = SampledAgents(frozenset({0}), frozenset(), lambda agent: "a model")
     return DryRunMind(inner, IdleMind(), whom, Measurements(), DryRunModel(Measurements()))
@@ -108,7 +102,7 @@ WRAPPERS = {
     "WrapperMind": Wrapper(WrapperMind),
     "PlayedMind": Wrapper(lambda inner: PlayedMind(inner, HumanMind(answer_as_person), {7})),
     "DelayedMind": Wrapper(lambda inner: DelayedMind(inner, QUICK, 1), frozenset({"request"}), frozenset({"asks"})),
-    "ObservedMind": Wrapper(lambda inner: ObservedMind(inner, SilentObserver())),
+    "ObservedMind": Wrapper(lambda inner: ObservedMind(inner, TurnObserver())),
     "DryRunMind": Wrapper(wrap_for_dry_run, frozenset({"decide"}), frozenset({"asks", "settle"})),
 }
 
@@ -154,7 +148,7 @@ def test_every_wrapper_of_the_package_keeps_the_contract() -> None:
 
 def test_a_played_agent_is_unwrapped_to_the_person() -> None:
     inner, human = RecordingMind(), HumanMind(answer_as_person)
-    mind = ObservedMind(PlayedMind(DelayedMind(inner, QUICK, 1), human, {1}), SilentObserver())
+    mind = ObservedMind(PlayedMind(DelayedMind(inner, QUICK, 1), human, {1}), TurnObserver())
     assert (unwrap(mind, 0), unwrap(mind, 1)) == (inner, human)
 
 
@@ -166,7 +160,7 @@ async def test_observing_a_mind_leaves_it_its_own_deadline(tmp_path: Path) -> No
             return await super().decide(observation)
 
     async with Journal.open(tmp_path / "journal.jsonl") as journal:
-        mind = ObservedMind(Patient(), SilentObserver())
+        mind = ObservedMind(Patient(), TurnObserver())
         decider = Decider(mind, journal, DecisionLimits(deadline_seconds=0.0))
         assert await decider.ask(look()) == Decision((Action("TREND"),))
 

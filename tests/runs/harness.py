@@ -16,7 +16,8 @@ from shoal.engine.record import RoundRecord
 from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, fork_run
-from shoal.runs.worker import RunOutcome, replay, work_on_run
+from shoal.runs.rerun.rerun import replay
+from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import override, validate
 
 

@@ -87,6 +87,11 @@ def parse_line(text: bytes) -> StreamLine:
     return _decode_marker(text) if text.startswith(_MARKERS) else _decode_notice(text)
 
 
+def is_own(event: Event) -> bool:
+    """Return whether the agent decided on this action; False for a post that an event makes in the agent's name."""
+    return event.id.rpartition("-")[2].isdigit()
+
+
 class ActionStream:
     """A position in the stream of one world, from which on lines are read or followed.
 

@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
@@ -26,9 +26,9 @@ from shoal.journal import Journal, digest
 from shoal.runs.config import Config
 from shoal.runs.directory import LOG, METRICS, RunDirectory, injected_events
 from shoal.runs.files import storage_errors
-from shoal.runs.resources import RunResources, language_models, sealed_models
+from shoal.runs.resources import RunResources, language_models
 from shoal.runs.state import RunState, Status, wall_clock
-from shoal.runs.store import DigestCheck, Store
+from shoal.runs.store import Store
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.types import Mind
 
@@ -73,12 +73,12 @@ async def work_on_run(
     with directory.locked(), _log_to(directory) as log:
         state, history = directory.state(), directory.history()
         if directory.is_over():
-            return _outcome(directory, state)
+            return outcome_from(directory, state)
         state.plan(history)
         reporter = _Reporter(directory, state, log, timed=history.versions()[-1].metrics)
         with reporter:
             await _work(directory, config, reporter, stop, watch, outside or RunResources())
-        return _outcome(directory, state)
+        return outcome_from(directory, state)
 
 
 async def _work(
@@ -101,24 +101,11 @@ async def _work(
         with _stores(directory, simulation, config.shoal_version) as stores, manual_gc() as collect:
             ledgers = _observed(stores, reporter.take_in, watch, collect)
             rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
-            engines = {name: _engine(simulation, name, journal, ledgers[name]) for name in rounds}
+            engines = {name: build_engine(simulation, name, journal, ledgers[name]) for name in rounds}
             async with reporter.beating(), _minds(simulation):
-                await _advance(engines, rounds, stop)
+                await advance_worlds(engines, rounds, stop)
             for name, store in stores.items():
                 store.finish(reporter.state.worlds[name].actions_count)
-
-
-async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> RunOutcome:
-    """Run the directory's run again from its journal, compare every round with what was committed; writes nothing."""
-    state = directory.new_state()
-    state.become(Status.RUNNING)
-    again = Rerun(directory)
-    with manual_gc() as collect:
-        engines = {name: again.engine(name, (state.take_in, watch, collect)) for name in again.rounds}
-        await _advance(engines, again.rounds, stop)
-    whole = all(world.completed for world in state.worlds.values())
-    state.become(Status.COMPLETED if whole else Status.STOPPED)
-    return _outcome(directory, state)
 
 
 def build_from(directory: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
@@ -136,28 +123,7 @@ async def _minds(simulation: Simulation) -> AsyncIterator[None]:
             await mind.close()
 
 
-class Rerun:
-    """A run to be run again from its journal, each round compared with what was committed. Writes nothing."""
-
-    def __init__(self, directory: RunDirectory) -> None:
-        written_by = directory.config().shoal_version
-        history = directory.history()
-        worlds = history.first.worlds
-        # The journal comes second: what a committed round rests on is in it, also while a worker goes on.
-        self._witnesses = {name: DigestCheck(directory.path, name, written_by) for name in worlds}
-        self.journal = Journal.sealed(directory.journal, written_by)
-        model = sealed_models(history.first, self.journal)
-        self.simulation = build_from(directory, self.journal, Sources(model=model))
-        #: World -> the last round of it that was committed.
-        self.rounds = {name: witness.rounds for name, witness in self._witnesses.items()}
-
-    def engine(self, world: str, told: Sequence[Watch] = (), mind: Mind | None = None) -> Engine:
-        """The engine of one world; with another mind than its own, such as one that listens in on it."""
-        ledger = _Observed(self._witnesses[world], tuple(told))
-        return _engine(self.simulation, world, self.journal, ledger, mind)
-
-
-def _engine(
+def build_engine(
     simulation: Simulation,
     world: str,
     journal: Journal,
@@ -168,7 +134,7 @@ def _engine(
     return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.agendas[world])
 
 
-async def _advance(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:
+async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:
     """All worlds side by side. The first error ends them all."""
     try:
         async with asyncio.TaskGroup() as group:
@@ -198,8 +164,8 @@ def _stores(directory: RunDirectory, simulation: Simulation, written_by: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class _Observed:
-    """A ledger that others are told about."""
+class ObservedLedger:
+    """Commits rounds to a ledger and reports each of them."""
 
     ledger: Ledger
     told: tuple[Watch, ...]
@@ -211,7 +177,7 @@ class _Observed:
 
 
 def _observed(ledgers: Mapping[str, Ledger], *told: Watch) -> dict[str, Ledger]:
-    return {name: _Observed(ledger, told) for name, ledger in ledgers.items()}
+    return {name: ObservedLedger(ledger, told) for name, ledger in ledgers.items()}
 
 
 class _Reporter:
@@ -339,10 +305,10 @@ def _measured(record: RoundRecord, step: Step) -> dict[str, Any]:
 
 def outcome_of(directory: RunDirectory) -> RunOutcome:
     """How far a run has come, as its directory says it."""
-    return replace(_outcome(directory, directory.state()), status=directory.status())
+    return replace(outcome_from(directory, directory.state()), status=directory.status())
 
 
-def _outcome(directory: RunDirectory, state: RunState) -> RunOutcome:
+def outcome_from(directory: RunDirectory, state: RunState) -> RunOutcome:
     worlds = sorted((name, world.digest) for name, world in state.worlds.items())
     return RunOutcome(
         run=str(directory.path),

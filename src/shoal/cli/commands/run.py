@@ -37,6 +37,7 @@ from shoal.cli.views.summary import print_summary
 from shoal.runs import operations, worker
 from shoal.runs.directory import RUNS, RunDirectory, fork_folder, place_for
 from shoal.runs.reports.summary import committed_rounds, summarize
+from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources, check_models
 from shoal.runs.state import Status
 from shoal.scenario.build import history_end
@@ -146,7 +147,7 @@ def replay_(run: Path, speech: OutputMode) -> None:
     rounds = max(committed_rounds(directory).values())
     board = _board(directory, rounds, {})
     progress = progress_on(Console(stderr=True), board, f"replaying {run}", speech.quiet)
-    ended = work_on(directory, worker.replay, progress)
+    ended = work_on(directory, replay, progress)
     if ended.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
     elif ended.error is None and speech.plain:

@@ -6,7 +6,6 @@ anything on the way.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,11 +24,10 @@ from shoal.agents.wrappers import unwrap
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
-from shoal.runs.rerun.rerun import ObservedMind, open_rerun
-from shoal.runs.worker import Rerun, manual_gc
+from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
 from shoal.scenario.scenario import Scenario
 from shoal.text import format_age, format_moment, quote
-from shoal.types import Decision, Mind, Observation
+from shoal.types import Decision, Observation
 from shoal.worlds.clock import Clock
 
 _MAX_WORDS_CHARS = 400
@@ -66,7 +64,7 @@ class Chronicle:
 
 
 @dataclass(slots=True)
-class _TranscriptMemory:
+class _TranscriptMemory(TurnObserver):
     """Listens for the turns of some agents in one world."""
 
     agents: frozenset[int]
@@ -75,9 +73,6 @@ class _TranscriptMemory:
     seen: dict[int, Observation] = field(default_factory=dict)
     #: Agent -> round and what happened in it, turn by turn.
     turns: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
-
-    def before(self, mind: Mind, observation: Observation) -> None:
-        """Nothing is of interest before a decision is made."""
 
     def after(self, observation: Observation, decision: Decision) -> None:
         agent = observation.agent
@@ -89,17 +84,8 @@ class _TranscriptMemory:
             self.chronicle.absorb(observation, episode, importance)
             self.turns.setdefault(agent, []).append((observation.round, episode))
 
-
-class _TurnLog(ObservedMind):
-    """Reports changes of agents too."""
-
-    def __init__(self, inner: Mind, life: _TranscriptMemory) -> None:
-        super().__init__(inner, life)
-        self._life = life
-
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
-        super().change(agent, traits)
-        self._life.chronicle.change(agent, traits)
+        self.chronicle.change(agent, traits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +123,7 @@ def last_round(rounds: Mapping[str, int], wanted: int | None) -> int:
 
 async def _lived(run: Rerun, world: str, last: int, agents: Sequence[int], topic: str | None) -> _TranscriptMemory:
     life = _TranscriptMemory(frozenset(agents), Chronicle(run, world, topic), run.simulation.people.names)
-    with manual_gc() as collect:
-        engine = run.engine(world, [collect], _TurnLog(run.simulation.minds[world], life))
-        await engine.run(last, asyncio.Event())
+    await run.observe(world, life, last)
     return life
 
 

@@ -14,7 +14,7 @@ import msgspec
 from shoal.formats.graphml import DirectedGraph, Edge
 from shoal.formats.tables import ExportTable, Row
 from shoal.runs.directory import METRICS, RunDirectory
-from shoal.runs.rerun.rerun import is_own
+from shoal.runs.stream import is_own
 from shoal.scenario.sampling.people import People
 from shoal.types import USUAL_HABITS, Event, Notice
 

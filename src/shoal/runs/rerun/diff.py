@@ -19,10 +19,11 @@ import msgspec
 from shoal.engine.record import RoundRecord
 from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
-from shoal.runs.rerun.rerun import ObservedMind, committed_lines, is_own, open_rerun
+from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.rerun.spread import Deviation, Reached, Spread
-from shoal.runs.worker import Rerun, manual_gc
-from shoal.types import Decision, Event, Mind, Notice, Observation
+from shoal.runs.stream import is_own
+from shoal.runs.worker import manual_gc
+from shoal.types import Decision, Event, Notice, Observation
 
 #: Where a difference is not in the scenario.
 INJECTED = "injected"
@@ -207,10 +208,7 @@ async def _compare(world: str, runs: tuple[Rerun, Rerun], limit: int | None, com
         # A timed round also says whether people acted one after another.
         run.simulation.limits.timed = True
     with manual_gc() as collect:
-        engines = [
-            run.engine(world, [side.commit, collect], ObservedMind(run.simulation.minds[world], side))
-            for run, side in zip(runs, sides, strict=True)
-        ]
+        engines = [run.engine(world, collect, observer=side) for run, side in zip(runs, sides, strict=True)]
         stop = asyncio.Event()
         async with aclosing(engines[0].steps(last, stop)) as one, aclosing(engines[1].steps(last, stop)) as other:
             under_way = True
@@ -239,14 +237,11 @@ class _Moment:
 
 
 @dataclass(slots=True)
-class _Side:
+class _Side(TurnObserver):
     """Listens in on one of the two runs."""
 
     open: dict[int, dict[int, tuple[Observation, Decision]]] = field(default_factory=dict)
     done: deque[_Moment] = field(default_factory=deque)
-
-    def before(self, mind: Mind, observation: Observation) -> None:
-        """What a decision rests on is another question."""
 
     def after(self, observation: Observation, decision: Decision) -> None:
         self.open.setdefault(observation.round, {})[observation.agent] = observation, decision
@@ -265,7 +260,7 @@ class _Acts:
     @classmethod
     def of(cls, record: RoundRecord) -> _Acts:
         acts = cls()
-        for event in committed_lines(record):
+        for event in parse_round(record):
             if isinstance(event, Event) and is_own(event):
                 acts.own.setdefault(event.agent_id, []).append(event)
             else:

@@ -6,7 +6,6 @@ written, nobody is asked anything.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +22,8 @@ from shoal.errors import QueryFailed
 from shoal.journal import Journal, JournalKey, digest
 from shoal.models.base import Question
 from shoal.runs.directory import RunDirectory
-from shoal.runs.rerun.rerun import ObservedMind, committed_lines, is_own, open_rerun
-from shoal.runs.worker import Rerun, manual_gc
+from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
+from shoal.runs.stream import is_own
 from shoal.types import Decision, Event, Mind, Notice, Observation
 from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.social.platform import Platform
@@ -138,14 +137,12 @@ def _worlds(run: Rerun, world: str | None, round: int) -> list[str]:
 
 async def _in_world(directory: RunDirectory, run: Rerun, world: str, agent: int, round: int) -> Explanation | NoTurn:
     ear = _Ear(agent, round, run.journal)
-    with manual_gc() as collect:
-        engine = run.engine(world, [ear.commit, collect], ObservedMind(run.simulation.minds[world], ear))
-        await engine.run(round, asyncio.Event())
+    await run.observe(world, ear, round)
     return ear.explanation() or _absence(directory, run, world, ear)
 
 
 @dataclass(slots=True)
-class _Ear:
+class _Ear(TurnObserver):
     """Listens for one turn, and notes on the way what was made to happen since the one before."""
 
     agent: int
@@ -176,7 +173,7 @@ class _Ear:
         return observation.agent == self.agent and observation.round == self.round
 
     def commit(self, record: RoundRecord) -> None:
-        for event in committed_lines(record):
+        for event in parse_round(record):
             if isinstance(event, Notice):
                 self._note(event)
             elif not is_own(event):

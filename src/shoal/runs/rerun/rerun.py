@@ -1,35 +1,53 @@
-"""Listening in on a run while it is run again: what was seen, what was decided, and what came of it."""
+"""Runs a run again from its journal, compares each round with what was committed, and reports every turn.
+
+Nothing is written, and no model is asked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
-from typing import Protocol
-
-import msgspec
+import asyncio
+from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any
 
 from shoal.agents.wrappers import WrapperMind
+from shoal.engine.engine import Engine
 from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
+from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.summary import committed_rounds
-from shoal.runs.worker import Rerun
+from shoal.runs.resources import sealed_models
+from shoal.runs.state import Status
+from shoal.runs.store import DigestCheck
+from shoal.runs.stream import parse_line
+from shoal.runs.worker import (
+    ObservedLedger,
+    RunOutcome,
+    Watch,
+    advance_worlds,
+    build_engine,
+    build_from,
+    manual_gc,
+    outcome_from,
+)
+from shoal.scenario.build import Sources
 from shoal.types import Decision, Event, Mind, Notice, Observation
 
-_event = msgspec.json.Decoder(Event).decode
-_notice = msgspec.json.Decoder(Notice).decode
-_NOTICE = b'{"event_type"'
 
-
-class TurnObserver(Protocol):
-    """Receives every turn of a rerun."""
+class TurnObserver:
+    """Receives what happens in one world of a rerun. A subclass overrides the methods it needs."""
 
     def before(self, mind: Mind, observation: Observation) -> None:
         """Receive an observation just before the mind decides about it."""
-        ...
 
     def after(self, observation: Observation, decision: Decision) -> None:
         """Receive the decision."""
-        ...
+
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        """Receive traits of an agent that an intervention changed."""
+
+    def commit(self, record: RoundRecord) -> None:
+        """Receive a committed round."""
 
 
 class ObservedMind(WrapperMind):
@@ -60,21 +78,62 @@ class ObservedMind(WrapperMind):
         super().absorb(observation, decision)
         self._observer.after(observation, decision)
 
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        super().change(agent, traits)
+        self._observer.change(agent, traits)
+
+
+class Rerun:
+    """A run that can be run again from its journal, world by world."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        written_by, scenario = directory.config().shoal_version, directory.history().first
+        # The journal is read after the digests: what a committed round rests on is in it, also while a worker goes on.
+        self._ledgers = {name: DigestCheck(directory.path, name, written_by) for name in scenario.worlds}
+        self.journal = Journal.sealed(directory.journal, written_by)
+        model = sealed_models(scenario, self.journal)
+        self.simulation = build_from(directory, self.journal, Sources(model=model))
+        #: World -> the last round of it that was committed.
+        self.rounds = {name: ledger.rounds for name, ledger in self._ledgers.items()}
+
+    def engine(self, world: str, *watches: Watch, observer: TurnObserver | None = None) -> Engine:
+        """Build the engine of one world. Its turns and rounds go to the observer, its rounds to every watch."""
+        mind = self.simulation.minds[world]
+        if observer is not None:
+            mind, watches = ObservedMind(mind, observer), (observer.commit, *watches)
+        ledger = ObservedLedger(self._ledgers[world], watches)
+        return build_engine(self.simulation, world, self.journal, ledger, mind)
+
+    async def observe(self, world: str, observer: TurnObserver, until: int) -> None:
+        """Run one world again up to the end of a round, and report everything to the observer."""
+        with manual_gc() as collect:
+            await self.engine(world, collect, observer=observer).run(until, asyncio.Event())
+
 
 def open_rerun(directory: RunDirectory) -> Rerun:
-    """The run, to be run again; QueryFailed where there is nothing yet to ask about."""
+    """Open a run to run it again; QueryFailed where no round of it has been committed yet."""
     rounds = committed_rounds(directory)
     if not any(rounds.values()) or not all(directory.file(f"{world}_simulation.db").exists() for world in rounds):
         raise QueryFailed(f"no round of {directory.path} has been committed yet; `shoal resume` it first")
     return Rerun(directory)
 
 
-def committed_lines(record: RoundRecord) -> Iterator[Event | Notice]:
-    """What happened in a round, in order. Fields are written in a fixed order, so the first one tells which it is."""
-    for line in record.lines.splitlines():
-        yield _notice(line) if line.startswith(_NOTICE) else _event(line)
+async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> RunOutcome:
+    """Run all worlds again, and compare every round with what was committed."""
+    state = directory.new_state()
+    state.become(Status.RUNNING)
+    rerun = Rerun(directory)
+    with manual_gc() as collect:
+        engines = {name: rerun.engine(name, state.take_in, watch, collect) for name in rerun.rounds}
+        await advance_worlds(engines, rerun.rounds, stop)
+    is_whole = all(world.completed for world in state.worlds.values())
+    state.become(Status.COMPLETED if is_whole else Status.STOPPED)
+    return outcome_from(directory, state)
 
 
-def is_own(event: Event) -> bool:
-    """Whether somebody did this, and it was not made to happen in their name."""
-    return event.id.rpartition("-")[2].isdigit()
+def parse_round(record: RoundRecord) -> Iterator[Event | Notice]:
+    """Parse the lines of a round, in order."""
+    for text in record.lines.splitlines():
+        line = parse_line(text)
+        assert isinstance(line, Event | Notice)
+        yield line
