@@ -1,30 +1,145 @@
-"""Graphs as GraphML, written node by node, as networkx, igraph and Gephi read it."""
+"""GraphML files: a reader that returns plain nodes and edges, and a writer for networkx, igraph and Gephi."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
+
+from shoal.errors import ScenarioInvalid
+
+# reading
+
+
+@dataclass(slots=True)
+class GraphmlContent:
+    """The nodes and edges of a GraphML file."""
+
+    #: Id of a node -> those of its attributes that were asked for.
+    nodes: dict[str, dict[str, str]] = field(default_factory=dict)
+    #: Source, target, whether the edge has a direction, and its line in the file.
+    edges: list[tuple[str, str, bool, int]] = field(default_factory=list)
+    #: How often something occurred that was not read, for example `edge.d1` or `hyperedge`.
+    ignored: dict[str, int] = field(default_factory=dict)
+
+
+def read_graphml(content: bytes, name: str, attributes: Collection[str]) -> GraphmlContent:
+    """Read nodes with the named attributes, and edges. Raise ScenarioInvalid with the line of what is wrong.
+
+    A document type is refused as soon as it begins, so that no entity is ever expanded.
+    """
+    reader = _GraphmlReader(name, attributes)
+    try:
+        reader.parser.Parse(content, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise ScenarioInvalid([f"{name}:{error.lineno}: cannot be read as GraphML: {reason}"]) from error
+    return reader.content
+
+
+class _GraphmlReader:
+    """Collects nodes and edges from the events of an XML parser."""
+
+    def __init__(self, name: str, attributes: Collection[str]) -> None:
+        self.content = GraphmlContent()
+        self.parser = expat.ParserCreate(namespace_separator=" ")
+        self.parser.buffer_text = True
+        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.CharacterDataHandler = self._add_text
+        self._name = name
+        self._wanted = attributes
+        #: Key of a wanted attribute -> its name.
+        self._keys: dict[str, str] = {}
+        self._open: list[str] = []
+        self._node: str | None = None
+        #: The wanted attribute whose text is being read.
+        self._attribute: str | None = None
+        self._directed = [True]
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        element = tag.rpartition(" ")[2]
+        if not self._open and element != "graphml":
+            self._refuse(f"expected <graphml>, found <{element}>")
+        self._open.append(element)
+        if element == "key":
+            attribute = attributes.get("attr.name", attributes.get("id", "")).casefold()
+            if attributes.get("for", "all") in ("node", "all") and attribute in self._wanted:
+                self._keys[self._require(attributes, "id", "key")] = attribute
+        elif element == "graph":
+            self._directed.append(attributes.get("edgedefault", "directed") != "undirected")
+        elif element == "node":
+            self._node = self._require(attributes, "id", "node")
+            self.content.nodes.setdefault(self._node, {})
+        elif element == "edge":
+            source, target = (self._require(attributes, end, "edge") for end in ("source", "target"))
+            directed = attributes["directed"] == "true" if "directed" in attributes else self._directed[-1]
+            self.content.edges.append((source, target, directed, self.parser.CurrentLineNumber))
+        elif element == "data":
+            self._start_data(attributes.get("key"))
+        elif element in ("hyperedge", "port"):
+            self._count_ignored(element)
+
+    def _start_data(self, key: str | None) -> None:
+        attribute = self._keys.get(key or "")
+        if self._node is not None and attribute is not None:
+            self._attribute = attribute
+        else:
+            parent = self._open[-2] if len(self._open) > 1 else "file"
+            self._count_ignored(f"{parent}.{key}")
+
+    def _add_text(self, text: str) -> None:
+        if self._attribute is not None and self._node is not None:
+            node = self.content.nodes[self._node]
+            node[self._attribute] = (node.get(self._attribute, "") + text).strip()
+
+    def _end(self, tag: str) -> None:
+        element = self._open.pop()
+        if element == "data":
+            self._attribute = None
+        elif element == "node":
+            self._node = None
+        elif element == "graph":
+            self._directed.pop()
+
+    def _count_ignored(self, what: str) -> None:
+        self.content.ignored[what] = self.content.ignored.get(what, 0) + 1
+
+    def _require(self, attributes: dict[str, str], key: str, tag: str) -> str:
+        if key not in attributes:
+            self._refuse(f"<{tag}> has no {key!r}")
+        return attributes[key]
+
+    def _refuse_doctype(self, *_: object) -> None:
+        self._refuse("a document type (<!DOCTYPE>) is not read; GraphML needs none")
+
+    def _refuse(self, text: str) -> NoReturn:
+        raise ScenarioInvalid([f"{self._name}:{self.parser.CurrentLineNumber}: {text}"])
+
+
+# writing
 
 _HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" \
 xsi:schemaLocation="http://graphml.graphdrawing.org/xmlns http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd">
 """
-#: What XML 1.0 cannot hold in any spelling.
+#: Characters that XML 1.0 cannot hold, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-_KINDS: Mapping[type, str] = {bool: "boolean", int: "long", float: "double", str: "string"}
+_TYPE_NAMES: Mapping[type, str] = {bool: "boolean", int: "long", float: "double", str: "string"}
 
 Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """From one node to another, with what is known about it."""
+    """An edge from one node to another, with its values."""
 
     source: int
     target: int
@@ -33,7 +148,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class DirectedGraph:
-    """A directed graph. Nodes are gone through twice: values of one name must have one type, or they become text."""
+    """A directed graph. Nodes are iterated twice, because values of one name that differ in type become text."""
 
     nodes: Sequence[Values]
     edges: Iterable[Edge]
@@ -41,66 +156,57 @@ class DirectedGraph:
     kinds: Mapping[str, type]
 
 
-def write(graph: DirectedGraph, path: Path) -> int:
-    """Returns how many edges there were."""
-    of_nodes = _keys("n", _kinds(graph.nodes))
-    of_edges = _keys("e", {name: _KINDS[kind] for name, kind in graph.kinds.items()})
+def write_graphml(graph: DirectedGraph, path: Path) -> int:
+    """Write a graph node by node and return the number of edges."""
+    node_types = _find_node_types(graph.nodes)
+    edge_types = {name: _TYPE_NAMES[kind] for name, kind in graph.kinds.items()}
+    node_keys = {name: f"n_{number}" for number, name in enumerate(node_types)}
+    edge_keys = {name: f"e_{number}" for number, name in enumerate(edge_types)}
     count = 0
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(_HEAD)
-        for scope, keys in (("node", of_nodes), ("edge", of_edges)):
-            file.writelines(_declaration(scope, name, *key) for name, key in keys.items())
+        for scope, keys, types in (("node", node_keys, node_types), ("edge", edge_keys, edge_types)):
+            for name, key in keys.items():
+                label = quoteattr(_replace_forbidden(name))
+                file.write(f'  <key id="{key}" for="{scope}" attr.name={label} attr.type="{types[name]}"/>\n')
         file.write('  <graph id="shoal" edgedefault="directed">\n')
         for number, values in enumerate(graph.nodes):
-            file.write(f'    <node id="n{number}">{"".join(_values(values, of_nodes))}</node>\n')
+            file.write(f'    <node id="n{number}">{_render_data(values, node_keys)}</node>\n')
         for edge in graph.edges:
             ends = f'source="n{edge.source}" target="n{edge.target}"'
-            file.write(f"    <edge {ends}>{''.join(_values(edge.values, of_edges))}</edge>\n")
+            file.write(f"    <edge {ends}>{_render_data(edge.values, edge_keys)}</edge>\n")
             count += 1
         file.write("  </graph>\n</graphml>\n")
     return count
 
 
-#: Name of a value -> its key in the file, and its type there.
-Keys = Mapping[str, tuple[str, str]]
-
-
-def _keys(prefix: str, kinds: Mapping[str, str]) -> Keys:
-    return {name: (f"{prefix}_{number}", kind) for number, (name, kind) in enumerate(kinds.items())}
-
-
-def _kinds(nodes: Iterable[Values]) -> dict[str, str]:
+def _find_node_types(nodes: Iterable[Values]) -> dict[str, str]:
+    """Find the type of each attribute that is wide enough for all nodes."""
     found: dict[str, set[str]] = {}
     for values in nodes:
         for name, value in values.items():
             if value is not None:
-                found.setdefault(name, set()).add(_KINDS.get(type(value), "string"))
-    return {name: _common(kinds) for name, kinds in found.items()}
+                found.setdefault(name, set()).add(_TYPE_NAMES.get(type(value), "string"))
+    return {
+        name: types.pop() if len(types) == 1 else "double" if types == {"long", "double"} else "string"
+        for name, types in found.items()
+    }
 
 
-def _common(kinds: set[str]) -> str:
-    if kinds == {"long", "double"}:
-        return "double"
-    return next(iter(kinds)) if len(kinds) == 1 else "string"
-
-
-def _declaration(scope: str, name: str, key: str, kind: str) -> str:
-    return f'  <key id="{key}" for="{scope}" attr.name={quoteattr(_clean(name))} attr.type="{kind}"/>\n'
-
-
-def _values(values: Values, keys: Keys) -> Iterator[str]:
+def _render_data(values: Values, keys: Mapping[str, str]) -> str:
+    data = []
     for name, value in values.items():
-        if value is not None:
-            yield f'<data key="{keys[name][0]}">{escape(_text(value))}</data>'
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, float) and not math.isfinite(value):
+            text = "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
+        else:
+            text = _replace_forbidden(str(value))
+        data.append(f'<data key="{keys[name]}">{escape(text)}</data>')
+    return "".join(data)
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"
-    return _clean(str(value))
-
-
-def _clean(text: str) -> str:
+def _replace_forbidden(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)

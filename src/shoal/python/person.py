@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.formats.tables import decode_json, decode_text
 from shoal.python import display
 from shoal.python.run import Session, finish_run, slug
 from shoal.scenario import loading
 from shoal.scenario.declared.population import PersonEntry as Entry
 from shoal.scenario.importers import people_file, tinytroupe
-from shoal.scenario.importers.people_file import PeopleTable, people_table
-from shoal.scenario.importers.tables import json_value, text_of
+from shoal.scenario.importers.people_file import PeopleTable, build_people_table
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation import report
 from shoal.scenario.validation.problems import Problem
@@ -230,12 +230,12 @@ def _about(problem: Problem) -> str:
 
 
 def _json(path: Path) -> Any:
-    return json_value(text_of(people_file.content(path), path.name), path.name)
+    return decode_json(decode_text(people_file.read_content(path), path.name), path.name)
 
 
 def _specs(path: Path) -> list[Mapping[str, Any]]:
     """TinyTroupe's specifications, if that is what the file or folder holds."""
-    files = [file for file in people_file.files_of(path) if file.suffix.lower() == ".json"]
+    files = [file for file in people_file.list_files(path) if file.suffix.lower() == ".json"]
     found = [spec for file in files for spec in _listed(_json(file))]
     return found if all(map(tinytroupe.is_spec, found)) else []
 
@@ -247,8 +247,8 @@ def _listed(value: Any) -> list[Any]:
 def _from_spec(persona: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a person that a specification, or a part of one, speaks of."""
     name = str(persona.get("name", "fragment"))
-    table = tinytroupe.spec_table([(name, {tinytroupe.PERSONA: persona})], [], name)
-    return _row(people_table(table, Entry, (), ""), 0)
+    table = tinytroupe.build_spec_table([(name, {tinytroupe.PERSONA: persona})], [], name)
+    return _row(build_people_table(table, Entry, (), ""), 0)
 
 
 def _joined(read: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import msgspec
 from shoal.runs.config import Config, ScenarioChange
 from shoal.runs.files import storage_errors
 from shoal.scenario.declared.population import FileEntry
-from shoal.scenario.importers.people_file import content, files_of
+from shoal.scenario.importers.people_file import list_files, read_content
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
@@ -79,8 +79,8 @@ def _files(scenario: Scenario) -> Iterator[str]:
 
 def _digest(path: Path) -> str:
     digest = hashlib.sha256()
-    for file in files_of(path):
-        each = content(file)
+    for file in list_files(path):
+        each = read_content(file)
         digest.update(f"{file.name if path.is_dir() else ''}:{len(each)}:".encode())
         digest.update(each)
     return digest.hexdigest()[:_DIGITS]
@@ -115,7 +115,7 @@ def _copy(path: Path, target: Path) -> None:
     if path.is_dir():
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir()
-        for file in files_of(path):
+        for file in list_files(path):
             _copy_synced(file, beside / file.name)
     else:
         _copy_synced(path, beside)

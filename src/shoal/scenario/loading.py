@@ -60,7 +60,7 @@ def validate(value: Any, name: str = "scenario", folder: Path | None = None) -> 
 
 def text_of(path: Path) -> str:
     """The text of a scenario file, or ScenarioInvalid with why it cannot be read."""
-    if mirofish.is_own(path):
+    if mirofish.is_run_directory(path):
         raise ScenarioInvalid(
             [f"{path}: a run, not a scenario; go on with it by `shoal resume {path}`, or branch it by `shoal fork`"]
         )

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from shoal.scenario.build import build
+from shoal.scenario.importers.fields import ImportResult
 from shoal.scenario.importers.mirofish.scenario import import_mirofish
-from shoal.scenario.importers.result import ImportResult
 from shoal.scenario.loading import load, validate
 from shoal.scenario.scenario import Scenario
 from shoal.types import Action, Decision, Versioned, WorldProtocol

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.detect import ImportOptions, import_path
-from shoal.scenario.importers.result import ImportResult
+from shoal.scenario.importers.fields import ImportResult
 from shoal.scenario.loading import validate
 from tests.scenario.importers.persons import written
 from tests.scenario.importers.test_edges import GRAPHML

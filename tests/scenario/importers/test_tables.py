@@ -59,7 +59,6 @@ def test_a_bad_cell_of_parquet_is_answered_with_its_row(tmp_path: Path) -> None:
 
 def test_without_polars_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     polars.DataFrame({"name": ["Zoe"]}).write_parquet(tmp_path / "p.parquet")
-    monkeypatch.delitem(sys.modules, "shoal.scenario.importers.parquet", raising=False)
     monkeypatch.setitem(sys.modules, "polars", None)
     [problem] = refused(tmp_path / "p.parquet")
     assert problem.endswith("reading Parquet needs polars; install it with: pip install 'shoal[analysis]'")

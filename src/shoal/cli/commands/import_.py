@@ -21,7 +21,7 @@ from shoal.errors import RunRefused, StorageFailed
 from shoal.runs.inputs import rename_inputs
 from shoal.scenario.declared.population import size
 from shoal.scenario.importers.detect import ImportOptions, import_path
-from shoal.scenario.importers.result import FieldUse, ImportResult
+from shoal.scenario.importers.fields import FieldUse, ImportResult
 from shoal.scenario.loading import validate
 from shoal.text import format_count, quote_path
 

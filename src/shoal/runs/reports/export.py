@@ -18,8 +18,8 @@ import msgspec
 
 import shoal
 from shoal.errors import RunRefused
-from shoal.formats import graphml
-from shoal.formats.tables import ExportTable, Format, writer
+from shoal.formats.graphml import write_graphml
+from shoal.formats.tables import ExportTable, Format, choose_writer
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.reports import tables as exported
@@ -61,7 +61,7 @@ def export_run(
 ) -> Manifest:
     """Write everything; the run itself is only read, also while it goes on."""
     config, outcome = directory.config(), outcome_of(directory)
-    write = writer(format)
+    write = choose_writer(format)
     with _in_place(out, force) as folder:
         sheets = _Sheets(folder, format, graphs)
         roster = ExportedPeople(sample(directory.history().first))
@@ -103,7 +103,7 @@ class _Sheets:
         for name, graph in exported.graphs(database, directory, world, roster):
             if self.graphs in (name, "all"):
                 path = self._path(world, f"{name}.graphml")
-                self._note(path, "graph", graphml.write(graph, path))
+                self._note(path, "graph", write_graphml(graph, path))
 
     def _path(self, world: str, name: str) -> Path:
         (self.folder / world).mkdir(exist_ok=True)

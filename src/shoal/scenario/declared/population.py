@@ -35,7 +35,7 @@ from shoal.scenario.declared.distributions import (
 )
 from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole
 from shoal.scenario.importers.columns import ColumnRequest
-from shoal.scenario.importers.people_file import Format, PeopleTable, Source, distinct, read_people
+from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, Source, make_unique, read_people
 from shoal.scenario.validation.problems import Problem, expected, refuse, show, wrong, wrong_key
 from shoal.text import hint
 
@@ -158,7 +158,9 @@ class FileEntry(DeclaredModel):
     """Many people, each a record of a file."""
 
     file: Text = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
-    format: Format | None = Field(default=None, description="What the file is; default: told from name and content.")
+    format: PeopleFormat | None = Field(
+        default=None, description="What the file is; default: told from name and content."
+    )
     columns: dict[str, ColumnChoice | None] = Field(
         default_factory=dict,
         description="Field of a person -> column, or null for none; other columns are taken by their names.",
@@ -294,6 +296,6 @@ def own(entries: PopulationEntries, field: Literal["name", "username"]) -> dict[
     names = {start: name for start, person in found.items() if (name := getattr(person, field)) is not None}
     for start, entry in placed(entries):
         if isinstance(entry, FileEntry):
-            values, _ = distinct(entry.roster.column(field), field, names.values())
+            values, _ = make_unique(entry.roster.column(field), field, names.values())
             names |= {start + row: value for row, value in enumerate(values) if value is not None}
     return names

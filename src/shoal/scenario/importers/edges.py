@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.importers import graphml
-from shoal.scenario.importers.people_file import content
-from shoal.scenario.importers.result import FieldUse
-from shoal.scenario.importers.tables import delimiter_of, describe_table, json_value, rows_of, text_of
+from shoal.formats.graphml import read_graphml
+from shoal.formats.tables import decode_json, decode_text, guess_delimiter, read_csv_rows
+from shoal.scenario.importers.fields import FieldUse, raise_problems
+from shoal.scenario.importers.people_file import read_content
 from shoal.scenario.validation.problems import expected, show
 from shoal.text import hint
 
-#: Names of columns that say who follows, and whom. The first pair of which a file has both is taken.
+#: Names of the columns of the follower and of the person they follow. The first pair that a file has is taken.
 PAIRS = (
     ("from", "to"),
     ("source", "target"),
@@ -33,27 +33,31 @@ PAIRS = (
     ("user_id", "follows"),
     ("user", "follows"),
 )
+#: Attributes of a GraphML node that name a person, best first; its id comes last.
+IDENTITIES = ("name", "username", "label")
 SUFFIXES = (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".jsonl", ".ndjson", ".json", ".graphml")
 _COMMENTS = ("#", "%")
 _FILES_KEPT = 4
 
-#: Somebody: a name, a username or a number; where a node has several names, any of them.
+#: A person: a name, a username or a number; where a node has several names, any of them.
 EdgeEnd = str | int | tuple[str, ...]
+#: The line of an edge, and its cells.
 _Row = tuple[int, Sequence[Any]]
+_Rows = tuple[Sequence[_Row], tuple[FieldUse, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Who follows whom, as a file says it."""
+    """Who follows whom, according to a file."""
 
     digest: str
     name: str
-    #: Everybody that occurs, once.
+    #: Every person that occurs, once.
     ends: Sequence[EdgeEnd]
-    #: For each edge the places of its two ends among these.
+    #: For each edge the indices of its two ends in `ends`.
     sources: NDArray[np.int32]
     targets: NDArray[np.int32]
-    #: The line, or else the place, of each edge.
+    #: The line of each edge, or its number where the file has no useful lines.
     lines: Sequence[int]
     uses: tuple[FieldUse, ...] = ()
     notes: tuple[str, ...] = ()
@@ -67,6 +71,8 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class _LoadedEdges:
+    """A file in memory. Two with the same digest are equal, so that the same content is parsed once."""
+
     digest: str
     path: Path = field(compare=False)
     content: bytes = field(compare=False)
@@ -74,26 +80,25 @@ class _LoadedEdges:
 
 
 def read_edges(path: Path, columns: tuple[str, str] | None = None) -> Edges:
-    """The edges in a file. The same content is worked through once."""
-    if path.suffix.lower() not in SUFFIXES:
+    """Read the edges of a file."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
         raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(SUFFIXES)}"])
-    found = content(path)
-    digest = hashlib.sha256(repr((path.suffix.lower(), columns)).encode() + found).hexdigest()
-    return _edges(_LoadedEdges(digest, path, found, columns))
+    content = read_content(path)
+    digest = hashlib.sha256(repr((suffix, columns)).encode() + content).hexdigest()
+    return _parse_edges(_LoadedEdges(digest, path, content, columns))
 
 
 @lru_cache(maxsize=_FILES_KEPT)
-def _edges(loaded: _LoadedEdges) -> Edges:
+def _parse_edges(loaded: _LoadedEdges) -> Edges:
     name, suffix = loaded.path.name, loaded.path.suffix.lower()
     if suffix == ".graphml":
-        graph = graphml.read_graphml(loaded.content, name)
-        coded = encode_edges(graph.sources, graph.targets)
-        return Edges(loaded.digest, name, *coded, graph.lines, graph.uses, graph.notes)
-    text = text_of(loaded.content, name)
+        return _parse_graphml(loaded)
+    text = decode_text(loaded.content, name)
     if suffix in (".jsonl", ".ndjson", ".json"):
-        rows, uses = _json_rows(_json(text, name, suffix), name, loaded.columns)
+        rows, uses = _read_json_rows(text, name, suffix, loaded.columns)
     else:
-        rows, uses = _under_header(list(_rows(text, name, suffix)), name, loaded.columns)
+        rows, uses = _read_text_rows(text, name, suffix, loaded.columns)
     problems = [f"{name}:{line}: expected two people, found {show(row[0])}" for line, row in rows if len(row) < 2]
     problems += [
         f"{name}:{line}: {expected('a name or a number', end)}"
@@ -101,16 +106,15 @@ def _edges(loaded: _LoadedEdges) -> Edges:
         for end in row[:2]
         if not isinstance(end, (str, int)) or end == "" or isinstance(end, bool)
     ]
-    if problems:
-        raise ScenarioInvalid(describe_table(problems))
-    coded = encode_edges([row[0] for _, row in rows], [row[1] for _, row in rows])
-    return Edges(loaded.digest, name, *coded, [line for line, _ in rows], uses)
+    raise_problems(problems)
+    encoded = encode_edges([row[0] for _, row in rows], [row[1] for _, row in rows])
+    return Edges(loaded.digest, name, *encoded, [line for line, _ in rows], uses)
 
 
 def encode_edges(
     sources: Sequence[EdgeEnd], targets: Sequence[EdgeEnd]
 ) -> tuple[Sequence[EdgeEnd], NDArray[np.int32], NDArray[np.int32]]:
-    """Everybody that occurs, once, and the two ends of each edge as places among these."""
+    """Return every person that occurs, once, and the two ends of each edge as indices into these."""
     places: dict[EdgeEnd, int] = {}
     codes = [
         np.array([places.setdefault(end, len(places)) for end in ends], dtype=np.int32) for ends in (sources, targets)
@@ -118,78 +122,78 @@ def encode_edges(
     return list(places), codes[0], codes[1]
 
 
-def _rows(text: str, name: str, suffix: str) -> Iterator[_Row]:
-    """Rows of cells: separated by white space where no other separator is in sight."""
+def _parse_graphml(loaded: _LoadedEdges) -> Edges:
+    """Read a graph. An edge without a direction becomes two edges."""
+    name = loaded.path.name
+    graph = read_graphml(loaded.content, name, IDENTITIES)
+    names: dict[str, tuple[str, ...]] = {}
+    for node in dict.fromkeys(end for edge in graph.edges for end in edge[:2]):
+        known = graph.nodes.get(node, {})
+        names[node] = (*(known[key] for key in IDENTITIES if known.get(key)), node)
+    sources, targets, lines, undirected = [], [], [], 0
+    for source, target, directed, line in graph.edges:
+        undirected += not directed
+        for one, other in ((source, target), (target, source))[: 1 if directed else 2]:
+            sources.append(names[one])
+            targets.append(names[other])
+            lines.append(line)
+    uses = (
+        FieldUse(name, "node", "used", f"a person, found by {', '.join(IDENTITIES)} or id", len(graph.nodes)),
+        FieldUse(name, "edge", "used", "who follows whom", len(graph.edges)),
+        *(FieldUse(name, what, "unused", "following has no properties", n) for what, n in graph.ignored.items()),
+    )
+    notes = (f"{undirected:,} edges have no direction: each of the two follows the other",) if undirected else ()
+    return Edges(loaded.digest, name, *encode_edges(sources, targets), lines, uses, notes)
+
+
+def _read_text_rows(text: str, name: str, suffix: str, columns: tuple[str, str] | None) -> _Rows:
+    """Read the two columns of each row. Without a header the first two columns are taken.
+
+    Cells are separated by white space where the first line has no other separator.
+    """
     first = next((line for line in text.split("\n") if line.strip() and not line.startswith(_COMMENTS)), "")
-    delimiter = "\t" if suffix == ".tsv" else delimiter_of(first)
+    delimiter = "\t" if suffix == ".tsv" else guess_delimiter(first)
+    skipped = () if suffix == ".csv" else _COMMENTS
     if suffix != ".csv" and delimiter not in first:
-        lines = ((number, line.split()) for number, line in enumerate(text.split("\n"), 1))
-        yield from ((number, row) for number, row in lines if row and not row[0].startswith(_COMMENTS))
-        return
-    for row, line in rows_of(text, name, delimiter):
-        if any(row) and not (suffix != ".csv" and row[0].startswith(_COMMENTS)):
-            yield line, [cell.strip() for cell in row]
-
-
-def _under_header(
-    rows: Sequence[_Row], name: str, columns: tuple[str, str] | None
-) -> tuple[Sequence[_Row], tuple[FieldUse, ...]]:
-    """The two columns of every row, and what became of the others. Without a header the first two are taken."""
+        split = ((line, row.split()) for line, row in enumerate(text.split("\n"), 1) if row.strip())
+        rows = [(line, row) for line, row in split if not row[0].startswith(skipped)]
+    else:
+        filled = (found for found in read_csv_rows(text, name, delimiter) if any(found[0]))
+        rows = [(line, [cell.strip() for cell in row]) for row, line in filled if not row[0].startswith(skipped)]
     if not rows:
         raise ScenarioInvalid([f"{name}: nothing in it"])
-    header = [str(cell) for cell in rows[0][1]]
-    pair = columns or _pair(header)
+
+    header = rows[0][1]
+    pair = columns or _find_pair(header)
     if pair is None:
         others = [f"column {place}" for place in range(3, len(header) + 1)]
-        return rows, _uses(name, ("column 1", "column 2"), others, len(rows))
-    source, target = (_place(column, header, name) for column in pair)
-    others = [column for place, column in enumerate(header) if place not in (source, target)]
-    uses = _uses(name, pair, others, len(rows) - 1)
+        return rows, _list_uses(name, ("column 1", "column 2"), others, len(rows))
+    for column in pair:
+        if column not in header:
+            raise ScenarioInvalid([f"{name}: no column {column!r}{hint(column, header) or f'; there is {header}'}"])
+    source, target = map(header.index, pair)
+    uses = _list_uses(name, pair, [each for at, each in enumerate(header) if at not in (source, target)], len(rows) - 1)
     short = [(line, row[:1]) for line, row in rows[1:] if len(row) <= max(source, target)]
     return short or [(line, (row[source], row[target])) for line, row in rows[1:]], uses
 
 
-def _pair(header: Iterable[str]) -> tuple[str, str] | None:
-    folded = {cell.casefold(): cell for cell in header}
-    return next(((folded[a], folded[b]) for a, b in PAIRS if a in folded and b in folded), None)
-
-
-def _place(column: str, header: Sequence[str], name: str) -> int:
-    if column not in header:
-        raise ScenarioInvalid([f"{name}: no column {column!r}{hint(column, header) or f'; there is {header}'}"])
-    return header.index(column)
-
-
-def _uses(name: str, pair: Sequence[str], others: Iterable[str], count: int) -> tuple[FieldUse, ...]:
-    return (
-        FieldUse(name, pair[0], "used", "who follows", count),
-        FieldUse(name, pair[1], "used", "whom they follow", count),
-        *(FieldUse(name, other, "unused", "following has no properties", count) for other in others),
-    )
-
-
-def _json(text: str, name: str, suffix: str) -> Iterator[tuple[int, Any]]:
+def _read_json_rows(text: str, name: str, suffix: str, columns: tuple[str, str] | None) -> _Rows:
+    """Read edges that are objects, or lists of two."""
+    values: Iterable[tuple[int, Any]]
     if suffix == ".json":
-        value = json_value(text, name)
+        value = decode_json(text, name)
         if not isinstance(value, list):
             raise ScenarioInvalid([f"{name}: expected a list of edges, found {show(value)}"])
-        yield from enumerate(value, 1)
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield number, json_value(line, f"{name}:{number}")
-
-
-def _json_rows(
-    values: Iterable[tuple[int, Any]], name: str, columns: tuple[str, str] | None
-) -> tuple[Sequence[_Row], tuple[FieldUse, ...]]:
-    """Edges that are objects, or lists of two."""
+        values = enumerate(value, 1)
+    else:
+        filled = ((line, each) for line, each in enumerate(text.split("\n"), 1) if each.strip())
+        values = ((line, decode_json(each, f"{name}:{line}")) for line, each in filled)
     rows: list[_Row] = []
     problems: list[str] = []
     others: dict[str, None] = {}
     pair: tuple[str, str] | None = None
     for line, value in values:
-        pair = (columns or _pair(value)) if isinstance(value, Mapping) else None
+        pair = (columns or _find_pair(value)) if isinstance(value, Mapping) else None
         if isinstance(value, list):
             rows.append((line, value))
         elif pair is None or any(end not in value for end in pair):
@@ -197,6 +201,18 @@ def _json_rows(
         else:
             rows.append((line, (value[pair[0]], value[pair[1]])))
             others |= dict.fromkeys(key for key in value if key not in pair)
-    if problems:
-        raise ScenarioInvalid(describe_table(problems))
-    return rows, _uses(name, pair or ("[0]", "[1]"), others, len(rows))
+    raise_problems(problems)
+    return rows, _list_uses(name, pair or ("[0]", "[1]"), others, len(rows))
+
+
+def _find_pair(header: Iterable[str]) -> tuple[str, str] | None:
+    folded = {cell.casefold(): cell for cell in header}
+    return next(((folded[a], folded[b]) for a, b in PAIRS if a in folded and b in folded), None)
+
+
+def _list_uses(name: str, pair: Sequence[str], others: Iterable[str], count: int) -> tuple[FieldUse, ...]:
+    return (
+        FieldUse(name, pair[0], "used", "who follows", count),
+        FieldUse(name, pair[1], "used", "whom they follow", count),
+        *(FieldUse(name, other, "unused", "following has no properties", count) for other in others),
+    )

@@ -1,27 +1,69 @@
-"""Takes the fields of something brought from elsewhere one by one, and notes what became of each."""
+"""Reads the fields of an imported source one by one, and reports how each was used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.importers.result import FieldUse, Use
-from shoal.scenario.importers.tables import describe_table
 from shoal.scenario.validation.problems import expected
 from shoal.text import hint, one_of
 
-#: The least and the most that a number may be; None: no limit.
+#: `used`: has its effect in the scenario; `kept`: carried along as a trait or a note; `unused`: has no counterpart.
+Use = Literal["used", "kept", "unused"]
+#: The least and the greatest value that a number may have; None: no limit.
 Bounds = tuple[float | None, float | None]
 
+#: Problems of one file that are listed.
+MAX_PROBLEMS = 20
 _ANY: Bounds = (None, None)
-#: Deeper fields are spoken of in no particular order.
+#: The order of deeper fields is not learned.
 _MAX_DEPTH = 8
 
 
+@dataclass(frozen=True, slots=True)
+class FieldUse:
+    """How one field of a source was used."""
+
+    #: The file that the field stands in.
+    source: str
+    #: Its name or path there, for example `agent_configs[].stance`.
+    field: str
+    use: Use
+    #: What it becomes, or why it becomes nothing.
+    becomes: str
+    #: How many records have it.
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """A scenario made from a source. Every field of the source is in `fields`."""
+
+    #: The kind of source, for example `MiroFish directory`.
+    kind: str
+    #: The scenario in plain values, as a YAML file would hold it.
+    scenario: dict[str, Any]
+    fields: tuple[FieldUse, ...]
+    #: What the user should know: what was repaired, guessed or made unique.
+    notes: tuple[str, ...] = ()
+
+
+def limit_problems(problems: Sequence[str], count: int | None = None) -> list[str]:
+    """Return the first problems and a line with the number of the others."""
+    more = (len(problems) if count is None else count) - MAX_PROBLEMS
+    return [*problems[:MAX_PROBLEMS], *([f"... and {more:,} more problems like these"] if more > 0 else [])]
+
+
+def raise_problems(problems: Iterable[str]) -> None:
+    """Raise ScenarioInvalid with the first problems, if there are any."""
+    if found := list(problems):
+        raise ScenarioInvalid(limit_problems(found))
+
+
 class FieldReport:
-    """What became of every field of a source, what is wrong with it, and what its owner should know."""
+    """How every field of a source was used, the problems of the source, and notes for the user."""
 
     def __init__(self) -> None:
         self._uses: dict[tuple[str, str, Use, str], FieldUse] = {}
@@ -29,37 +71,34 @@ class FieldReport:
         self._order: dict[tuple[str, str], int] = {}
         self.notes: list[str] = []
 
-    def use(self, source: str, field: str, use: Use, becomes: str) -> None:
-        """Count one more record of this field that became this."""
+    def count_use(self, source: str, field: str, use: Use, becomes: str) -> None:
+        """Count one more record whose field was used this way."""
         key = (source, field, use, becomes)
-        known = self._uses.get(key)
-        self._uses[key] = (
-            FieldUse(source, field, use, becomes) if known is None else replace(known, count=known.count + 1)
-        )
+        known = self._uses.get(key, FieldUse(source, field, use, becomes, 0))
+        self._uses[key] = replace(known, count=known.count + 1)
 
-    def note(self, text: str) -> None:
+    def add_note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
 
-    def wrong(self, source: str, path: str, text: str) -> None:
+    def add_problem(self, source: str, path: str, text: str) -> None:
         self._problems.append(f"{source}: {path}: {text}" if path else f"{source}: {text}")
 
     def check(self) -> None:
-        """Refuse the source if anything was found wrong with it."""
-        if self._problems:
-            raise ScenarioInvalid(describe_table(self._problems))
+        """Raise ScenarioInvalid if the source has problems."""
+        raise_problems(self._problems)
 
-    def lay_out(self, source: str, value: object, path: str = "") -> None:
-        """Learn in which order the fields of a file stand, to speak of them in that order."""
+    def learn_order(self, source: str, value: object, path: str = "") -> None:
+        """Learn the order of the fields in a file, to report them in that order."""
         self._order.setdefault((source, path), len(self._order))
         if path.count(".") + path.count("[]") > _MAX_DEPTH:
             return
         if isinstance(value, Mapping):
             for name, below in value.items():
-                self.lay_out(source, below, f"{path}.{name}" if path else str(name))
+                self.learn_order(source, below, f"{path}.{name}" if path else str(name))
         elif isinstance(value, list):
             for below in value:
-                self.lay_out(source, below, f"{path}[]")
+                self.learn_order(source, below, f"{path}[]")
 
     @property
     def fields(self) -> tuple[FieldUse, ...]:
@@ -68,15 +107,15 @@ class FieldReport:
 
 
 class SourceRecord:
-    """One object of a file. What is wrong is noted, and something usable answered, so that all of it gets looked at.
+    """One object of a source. A wrong value is reported and replaced by a default, so that all problems are found.
 
-    `path` says where it is, and `[]` stands in it for the number that this one of many has.
+    `path` says where the object stands; `[]` in it stands for `number`, the index in a list.
     """
 
     def __init__(
-        self, book: FieldReport, source: str, values: object, path: str = "", number: int | None = None
+        self, report: FieldReport, source: str, values: object, path: str = "", number: int | None = None
     ) -> None:
-        self._book = book
+        self._report = report
         self.source = source
         self._path = path
         self._number = number
@@ -84,118 +123,114 @@ class SourceRecord:
         if isinstance(values, Mapping):
             self._values = {str(name): value for name, value in values.items()}
         elif values is not None:
-            self.wrong("", expected("an object", values))
-        self._left = dict(self._values)
+            self.add_problem("", expected("an object", values))
+        self._unread = dict(self._values)
 
     def __contains__(self, name: str) -> bool:
         return self._values.get(name) is not None
 
-    def wrong(self, name: str, text: str) -> None:
-        path = self.place(name)
+    def add_problem(self, name: str, text: str) -> None:
         number = "" if self._number is None else str(self._number)
-        self._book.wrong(self.source, path.replace("[]", f"[{number}]"), text)
+        self._report.add_problem(self.source, self.path_to(name).replace("[]", f"[{number}]"), text)
 
-    def place(self, name: str) -> str:
+    def add_note(self, text: str) -> None:
+        self._report.add_note(text)
+
+    def path_to(self, name: str) -> str:
         return ".".join(part for part in (self._path, name) if part)
 
-    def note(self, text: str) -> None:
-        self._book.note(text)
-
-    def mark(self, name: str, use: Use, becomes: str) -> Any:
-        """Say what becomes of a field; answers what is in it."""
-        value = self._left.pop(name, None)
+    def take(self, name: str, use: Use, becomes: str) -> Any:
+        """Return the value of a field and report how it is used."""
+        value = self._unread.pop(name, None)
         if name in self._values:
             if value is None:
                 use, becomes = "unused", "nothing in it"
-            self._book.use(self.source, self.place(name), use, becomes)
+            self._report.count_use(self.source, self.path_to(name), use, becomes)
         return value
 
+    def take_rest(self, use: Use, becomes: str) -> dict[str, Any]:
+        """Return the fields that were not read yet, and report them."""
+        found = {name: self.take(name, use, becomes) for name in list(self._unread)}
+        return {name: value for name, value in found.items() if value not in (None, "", [], {})}
+
     def peek(self, name: str) -> Any:
-        """What is in a field; that says nothing about what becomes of it."""
+        """Return the value of a field without reporting it."""
         return self._values.get(name)
 
-    def number(self, name: str, becomes: str, default: float, bounds: Bounds = _ANY) -> float:
-        value = self.mark(name, "used", becomes)
+    def read_number(self, name: str, becomes: str, default: float, bounds: Bounds = _ANY) -> float:
+        value = self.take(name, "used", becomes)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.wrong(name, expected("a number", value))
+            self.add_problem(name, expected("a number", value))
             return default
-        return value if self._within(name, value, bounds) else default
+        return value if self._check_bounds(name, value, bounds) else default
 
-    def whole(self, name: str, becomes: str, default: int | None, bounds: Bounds = _ANY) -> int | None:
-        value = self.mark(name, "used", becomes)
+    def read_whole(self, name: str, becomes: str, default: int | None, bounds: Bounds = _ANY) -> int | None:
+        value = self.take(name, "used", becomes)
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-            self.wrong(name, expected("a whole number", value))
+            self.add_problem(name, expected("a whole number", value))
             return default
-        return int(value) if self._within(name, value, bounds) else default
+        return int(value) if self._check_bounds(name, value, bounds) else default
 
-    def _within(self, name: str, value: float, bounds: Bounds) -> bool:
+    def _check_bounds(self, name: str, value: float, bounds: Bounds) -> bool:
         low, high = bounds
         if low is not None and not value >= low:
-            self.wrong(name, f"must be at least {low:g}, found {value}")
-        elif high is not None and not value <= high:
-            self.wrong(name, f"must be at most {high:g}, found {value}")
-        else:
-            return True
-        return False
+            self.add_problem(name, f"must be at least {low:g}, found {value}")
+            return False
+        if high is not None and not value <= high:
+            self.add_problem(name, f"must be at most {high:g}, found {value}")
+            return False
+        return True
 
-    def text(self, name: str, becomes: str, use: Use = "used") -> str | None:
-        """Text without spaces around it; a number is taken as its digits."""
-        value = self.mark(name, use, becomes)
+    def read_text(self, name: str, becomes: str, use: Use = "used") -> str | None:
+        """Read text without surrounding spaces; a number becomes its digits."""
+        value = self.take(name, use, becomes)
         if isinstance(value, (dict, list, bool)):
-            self.wrong(name, expected("text", value))
+            self.add_problem(name, expected("text", value))
             return None
         return str(value).strip() or None if value is not None else None
 
-    def word(self, name: str, becomes: str, default: str, known: Sequence[str]) -> str:
-        value = self.text(name, becomes)
+    def read_word(self, name: str, becomes: str, default: str, known: Sequence[str]) -> str:
+        """Read one of the known words, in lower case."""
+        value = self.read_text(name, becomes)
         if value is not None and value.lower() not in known:
-            self.wrong(name, expected(one_of(known), value) + hint(value, known))
+            self.add_problem(name, expected(one_of(known), value) + hint(value, known))
             return default
         return default if value is None else value.lower()
 
-    def texts(self, name: str, becomes: str) -> list[str]:
-        """A list of texts, each once."""
-        value = self.mark(name, "used", becomes)
+    def read_texts(self, name: str, becomes: str) -> list[str]:
+        """Read a list of texts without repetitions."""
+        value = self.take(name, "used", becomes)
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, (str, int, float)) for item in value):
-            self.wrong(name, expected("a list of texts", value))
+            self.add_problem(name, expected("a list of texts", value))
             return []
         return list(dict.fromkeys(text for item in value if (text := str(item).strip())))
 
-    def hours(self, name: str, becomes: str, default: Sequence[int]) -> list[int]:
-        value = self.mark(name, "used", becomes)
+    def read_hours(self, name: str, becomes: str, default: Sequence[int]) -> list[int]:
+        value = self.take(name, "used", becomes)
         if value is None:
             return list(default)
-        fits = isinstance(value, list) and all(type(hour) is int and 0 <= hour <= 23 for hour in value)
-        if not fits:
-            self.wrong(name, f"expected a list of hours from 0 to 23, found {value!r}"[:200])
+        if not isinstance(value, list) or not all(type(hour) is int and 0 <= hour <= 23 for hour in value):
+            self.add_problem(name, f"expected a list of hours from 0 to 23, found {value!r}"[:200])
             return list(default)
         return sorted(set(value))
 
-    def below(self, name: str) -> SourceRecord:
-        """The object in a field; an empty one where there is none."""
-        return SourceRecord(self._book, self.source, self._left.pop(name, None), self.place(name))
+    def read_object(self, name: str) -> SourceRecord:
+        """Open the object in a field; a missing one is empty."""
+        return SourceRecord(self._report, self.source, self._unread.pop(name, None), self.path_to(name))
 
-    def each(self, name: str) -> Iterator[SourceRecord]:
-        """The objects in a list."""
-        values = self._left.pop(name, None)
+    def read_objects(self, name: str) -> Iterator[SourceRecord]:
+        """Open each object of a list."""
+        values = self._unread.pop(name, None)
         if values is not None and not isinstance(values, list):
-            self.wrong(name, expected("a list of objects", values))
+            self.add_problem(name, expected("a list of objects", values))
             return
         if values == []:
-            self._book.use(self.source, self.place(name), "unused", "nothing in it")
+            self._report.count_use(self.source, self.path_to(name), "unused", "nothing in it")
         for number, value in enumerate(values or ()):
-            yield SourceRecord(self._book, self.source, value, f"{self.place(name)}[]", number)
-
-    def rest(self, use: Use, becomes: str) -> dict[str, Any]:
-        """Everything that nobody asked for."""
-        return {
-            name: value
-            for name in list(self._left)
-            if (value := self.mark(name, use, becomes)) not in (None, "", [], {})
-        }
+            yield SourceRecord(self._report, self.source, value, f"{self.path_to(name)}[]", number)

@@ -1,10 +1,10 @@
-"""Reads a file or folder of people, of whatever format it is. The same content is worked through once."""
+"""Reads a file or folder of people in any supported format. The same content is parsed once."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -13,42 +13,78 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from shoal.errors import ScenarioInvalid
+from shoal.formats.tables import decode_json, decode_text
 from shoal.scenario.declared.distributions import MAX_INTERESTS
-from shoal.scenario.importers import tables
 from shoal.scenario.importers.columns import (
     BadCell,
     ColumnAssignment,
     ColumnRequest,
     Reader,
-    as_list,
     assign_columns,
-    plain_texts,
-    reader_of,
+    make_reader,
+    parse_numbers,
+    split_list,
 )
-from shoal.scenario.importers.result import FieldUse
-from shoal.scenario.importers.tables import RecordTable, describe_table, json_value, text_of
-from shoal.scenario.importers.tinytroupe import is_spec, spec_table
+from shoal.scenario.importers.fields import FieldUse, raise_problems
+from shoal.scenario.importers.tables import (
+    RecordTable,
+    read_csv_table,
+    read_json_table,
+    read_jsonl_table,
+    read_parquet_table,
+)
+from shoal.scenario.importers.tinytroupe import build_spec_table, is_spec
 from shoal.scenario.validation.problems import show
 from shoal.text import hint
 
-#: Fields of which no two people may have the same: how a second one is told apart, and when two are the same.
-_DISTINCT: Mapping[str, tuple[str, Callable[[str], str]]] = {"name": (" {}", str), "username": ("_{}", str.casefold)}
-_SHOWN = 3
+PeopleFormat = Literal["csv", "jsonl", "json", "parquet", "oasis-reddit", "oasis-twitter", "tinytroupe"]
+
+#: How the name of a file with a TinyTroupe specification ends.
+AGENT_SUFFIX = ".agent.json"
+_FORMATS: Mapping[str, PeopleFormat] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_TABS = (".tsv", ".tab")
+#: Columns that the profiles of OASIS always have, and columns that only they have.
+_REDDIT_COLUMNS, _TWITTER_COLUMNS = ("username", "bio", "persona"), ("username", "user_char")
+_OASIS_COLUMNS = frozenset({"mbti", "karma", "realname", "interested_topics", "user_id"})
+#: Fields that must be unique: what is appended to a repeated value, and how values are compared.
+_UNIQUE: Mapping[str, tuple[str, Callable[[str], str]]] = {"name": (" {}", str), "username": ("_{}", str.casefold)}
+_MAX_SHOWN = 3
+_TABLES_KEPT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file or folder of people, and how to read it."""
+
+    path: Path
+    format: PeopleFormat | None = None
+    wanted: tuple[ColumnRequest, ...] = ()
+    fragments: tuple[Path, ...] = ()
+    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PeopleTable:
-    """The people of one file. A row of every column is one person; None where the file does not say."""
+    """The people of one source, column by column. None means that the source does not say it."""
 
-    #: Of what it was made from; two of the same are the same people.
+    #: The digest of the content and of how it was read; tables with the same digest are equal.
     digest: str
     count: int
-    #: Fields that a person written by hand has as well.
+    #: Columns that are fields of a person.
     fields: Mapping[str, Sequence[Any]]
     traits: Mapping[str, Sequence[Any]]
     uses: tuple[FieldUse, ...] = ()
     notes: tuple[str, ...] = ()
-    #: For each person where it stands in the file, to be told in problems.
+    #: Knows where each person stands in the file, for problems.
     table: RecordTable = field(default=RecordTable("", {}, ()), repr=False)
 
     def __eq__(self, other: object) -> bool:
@@ -61,46 +97,164 @@ class PeopleTable:
         return self.fields.get(name) or [None] * self.count
 
 
-def people_table(
+# files
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedSource:
+    """A source with the content of its files. Two with the same digest are equal, wherever the files stand."""
+
+    digest: str
+    person: type[BaseModel]
+    source: Source = field(compare=False)
+    files: tuple[tuple[str, bytes], ...] = field(compare=False)
+    fragments: tuple[tuple[str, bytes], ...] = field(compare=False)
+
+
+def read_people(source: Source, person: type[BaseModel]) -> PeopleTable:
+    """Read the people of a source, with the fields of the given model. Raise ScenarioInvalid with every problem."""
+    files = tuple((path.name, read_content(path)) for path in list_files(source.path))
+    fragments = tuple((path.name, read_content(path)) for path in source.fragments)
+    # The names of the files do not count, except for the suffix.
+    digest = hashlib.sha256(repr((source.format, source.wanted, source.limit, source.path.suffix)).encode())
+    for part in (files, fragments):
+        for _, content in part:
+            digest.update(f"{len(content)}:".encode())
+            digest.update(content)
+        digest.update(b"/")
+    return _parse_people(_LoadedSource(digest.hexdigest(), person, source, files, fragments))
+
+
+def list_files(path: Path) -> list[Path]:
+    """Return the file itself, or the specifications in a folder sorted by name."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(path.glob(f"*{AGENT_SUFFIX}"))
+    if not found:
+        raise ScenarioInvalid([f"{path}: a folder without any *{AGENT_SUFFIX} files"])
+    return found
+
+
+def read_content(path: Path) -> bytes:
+    """Read a file. Raise ScenarioInvalid if it cannot be read."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ScenarioInvalid([f"{path}: not a plain file; people are read again when the run goes on"])
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        names = (other.name for other in path.parent.iterdir()) if path.parent.is_dir() else ()
+        raise ScenarioInvalid([f"{path}: no such file{hint(path.name, names)}"]) from error
+    except IsADirectoryError as error:
+        raise ScenarioInvalid([f"{path}: a folder; expected a file"]) from error
+    except OSError as error:
+        raise ScenarioInvalid([f"{path}: cannot be read: {error.strerror}"]) from error
+
+
+@lru_cache(maxsize=_TABLES_KEPT)
+def _parse_people(loaded: _LoadedSource) -> PeopleTable:
+    return build_people_table(_parse_table(loaded), loaded.person, loaded.source.wanted, loaded.digest)
+
+
+def _parse_table(loaded: _LoadedSource) -> RecordTable:
+    """Read the records of a source in its format."""
+    path, limit = loaded.source.path, loaded.source.limit
+    name, content = loaded.files[0]
+    kind = loaded.source.format or _format_of(path)
+    if loaded.fragments and kind not in ("json", "tinytroupe"):
+        raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this is {kind}"])
+    if kind == "tinytroupe":
+        return _parse_specs(loaded, [(file, decode_json(decode_text(each, file), file)) for file, each in loaded.files])
+    if kind == "parquet":
+        return read_parquet_table(content, name, limit)
+    text = decode_text(content, name)
+    if kind == "jsonl":
+        return read_jsonl_table(text, name, limit)
+    if kind in ("csv", "oasis-twitter"):
+        delimiter = "\t" if path.suffix.lower() in _TABS else None
+        return _check_oasis(read_csv_table(text, name, delimiter, limit), kind, _TWITTER_COLUMNS)
+    value = decode_json(text, name)
+    specs = value if isinstance(value, list) else [value]
+    if kind == "json" and loaded.source.format is None and specs and all(map(is_spec, specs)):
+        return _parse_specs(loaded, [(name, spec) for spec in specs])
+    if loaded.fragments:
+        raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this has none"])
+    return _check_oasis(read_json_table(value, name, limit), kind, _REDDIT_COLUMNS)
+
+
+def _format_of(path: Path) -> PeopleFormat:
+    if path.is_dir() or path.name.lower().endswith(AGENT_SUFFIX):
+        return "tinytroupe"
+    if path.suffix.lower() not in _FORMATS:
+        raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(_FORMATS)}, or say its `format`"])
+    return _FORMATS[path.suffix.lower()]
+
+
+def _parse_specs(loaded: _LoadedSource, specs: Sequence[tuple[str, Any]]) -> RecordTable:
+    flat = [(file, one) for file, spec in specs for one in (spec if isinstance(spec, list) else [spec])]
+    fragments = [(file, decode_json(decode_text(each, file), file)) for file, each in loaded.fragments]
+    return build_spec_table(flat[: loaded.source.limit], fragments, loaded.source.path.name)
+
+
+def detect_oasis(columns: Iterable[str]) -> PeopleFormat | None:
+    """Return which profiles of OASIS have these columns, or None."""
+    found = set(columns)
+    if found.issuperset(_TWITTER_COLUMNS):
+        return "oasis-twitter"
+    return "oasis-reddit" if found.issuperset(_REDDIT_COLUMNS) and found & _OASIS_COLUMNS else None
+
+
+def _check_oasis(table: RecordTable, kind: str, required: Sequence[str]) -> RecordTable:
+    """Check the columns of OASIS profiles. In OASIS the place in the file is the number of a person."""
+    missing = [column for column in required if column not in table.columns]
+    if kind.startswith("oasis-") and missing:
+        raise ScenarioInvalid([f"{table.name}: no column {missing[0]!r}, which every {kind} profile has"])
+    numbers = [str(cell) for cell in table.columns.get("user_id", ())]
+    if detect_oasis(table.columns) is None or numbers in ([], [str(place) for place in range(len(table))]):
+        return table
+    note = "people are numbered by their place in the file, as in OASIS; `user_id` differs from it, and is a trait"
+    return replace(table, notes=(*table.notes, note))
+
+
+# people
+
+
+def build_people_table(
     table: RecordTable, person: type[BaseModel], wanted: Sequence[ColumnRequest], digest: str
 ) -> PeopleTable:
-    """The people in a table. ScenarioInvalid holds the first cells that are wrong, and how many there are."""
+    """Convert records to people. Raise ScenarioInvalid with the first wrong cells and their number."""
     if not len(table):
         raise ScenarioInvalid([f"{table.name}: nobody in it"])
-    filled = assign_columns(table, person.model_fields, wanted)
+    assigned = assign_columns(table, person.model_fields, wanted)
     problems: list[str] = []
-    fields = {item.field: _values(table, item, _reader(person, item), problems) for item in filled}
-    if problems:
-        raise ScenarioInvalid(describe_table(problems))
+    fields = {item.field: _convert_column(table, item, person, problems) for item in assigned}
+    raise_problems(problems)
+
     notes = list(table.notes)
     if "name" not in fields:
         notes.append("no column with names: names are drawn, as they are for groups")
-    rest = {name: plain_texts(cells) for name, cells in table.columns.items() if name not in _columns(filled)}
+    columns = {item.column for item in assigned}
+    rest = {name: parse_numbers(cells) for name, cells in table.columns.items() if name not in columns}
     traits = {name: cells for name, cells in rest.items() if any(cell is not None for cell in cells)}
-    traits |= _given_traits(fields.pop("traits", ()), traits)
-    traits |= _shortened(fields, notes)
-    for name in _DISTINCT:
+    # A column of whole mappings becomes one trait for each key.
+    mappings = fields.pop("traits", [])
+    keys = dict.fromkeys(key for mapping in mappings if mapping for key in mapping)
+    traits |= {
+        f"traits.{key}" if key in traits else key: [(mapping or {}).get(key) for mapping in mappings] for key in keys
+    }
+    traits |= _limit_interests(fields, notes)
+    for name in _UNIQUE:
         if name in fields:
-            fields[name], more = distinct(fields[name], name)
+            fields[name], more = make_unique(fields[name], name)
             notes += more
-    uses = (*(table.uses or (*_uses(table, filled), *_rest_uses(table, rest))), *table.beside)
+    uses = (*(table.uses or _list_uses(table, assigned, rest)), *table.beside)
     return PeopleTable(digest, len(table), fields, traits, uses, tuple(notes), replace(table, columns={}, uses=()))
 
 
-def _columns(filled: Sequence[ColumnAssignment]) -> set[str]:
-    return {item.column for item in filled}
-
-
-def _reader(person: type[BaseModel], item: ColumnAssignment) -> Reader:
-    if item.field == "follows":
-        return lambda cell: tuple(as_list(cell, item.separator))
-    if item.field == "interests":
-        return lambda cell: tuple(map(str, dict.fromkeys(as_list(cell, item.separator)))) or None
-    return reader_of(item.field, person.model_fields[item.field], item.separator)
-
-
-def _values(table: RecordTable, item: ColumnAssignment, read: Reader, problems: list[str]) -> list[Any]:
-    """A column of values. What is the same in many cells is looked at once."""
+def _convert_column(
+    table: RecordTable, item: ColumnAssignment, person: type[BaseModel], problems: list[str]
+) -> list[Any]:
+    """Convert the cells of a column. A value that occurs in many cells is converted once."""
+    read = _choose_reader(item, person)
     known: dict[Any, Any] = {}
     values: list[Any] = []
     for row, cell in enumerate(table.columns[item.column]):
@@ -120,9 +274,33 @@ def _values(table: RecordTable, item: ColumnAssignment, read: Reader, problems: 
     return values
 
 
-def distinct(values: Sequence[str | None], field: str, taken: Iterable[str] = ()) -> tuple[list[str | None], list[str]]:
-    """The values with a number behind each that somebody has already, and a note if there is one."""
-    pattern, fold = _DISTINCT[field]
+def _choose_reader(item: ColumnAssignment, person: type[BaseModel]) -> Reader:
+    if item.field == "follows":
+        return lambda cell: tuple(split_list(cell, item.separator))
+    if item.field == "interests":
+        return lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, item.separator)))) or None
+    return make_reader(item.field, person.model_fields[item.field], item.separator)
+
+
+def _limit_interests(fields: dict[str, list[Any]], notes: list[str]) -> dict[str, list[Any]]:
+    """Keep the first interests of each person. Return all interests of those who have too many, as a trait."""
+    whole = fields.get("interests", ())
+    long = [interests is not None and len(interests) > MAX_INTERESTS for interests in whole]
+    if not any(long):
+        return {}
+    fields["interests"] = [None if interests is None else interests[:MAX_INTERESTS] for interests in whole]
+    notes.append(
+        f"people with more than {MAX_INTERESTS} interests: {sum(long):,}; the first {MAX_INTERESTS} count, "
+        "all of them are kept as the trait 'all_interests'"
+    )
+    return {"all_interests": [list(each) if is_long else None for each, is_long in zip(whole, long, strict=True)]}
+
+
+def make_unique(
+    values: Sequence[str | None], field: str, taken: Iterable[str] = ()
+) -> tuple[list[str | None], list[str]]:
+    """Append a number to each value that is taken or repeated. Return the values, and a note if any has changed."""
+    pattern, fold = _UNIQUE[field]
     counts = Counter(fold(value) for value in values if value is not None)
     seen = Counter({fold(value): 1 for value in taken})
     if len(counts) == len(values) - list(values).count(None) and seen.keys().isdisjoint(counts):
@@ -133,209 +311,29 @@ def distinct(values: Sequence[str | None], field: str, taken: Iterable[str] = ()
         if value is None:
             continue
         seen[fold(value)] += 1
-        if seen[fold(value)] > 1:
-            result[row] = _free(value, pattern, seen[fold(value)], fold, used)
-            changed.append(result[row])
-    shown = f"{', '.join(map(repr, changed[:_SHOWN]))}{', ...' if len(changed) > _SHOWN else ''}"
+        number = seen[fold(value)]
+        if number > 1:
+            while fold(candidate := value + pattern.format(number)) in used:
+                number += 1
+            used.add(fold(candidate))
+            result[row] = candidate
+            changed.append(candidate)
+    shown = f"{', '.join(map(repr, changed[:_MAX_SHOWN]))}{', ...' if len(changed) > _MAX_SHOWN else ''}"
     return result, [f"{field}s that somebody else has already: {len(changed):,}; they became {shown}"]
 
 
-def _free(value: str, pattern: str, number: int, fold: Callable[[str], str], used: set[str]) -> str:
-    """The value with the first number behind it, from this one on, that makes it nobody's yet."""
-    while fold(candidate := value + pattern.format(number)) in used:
-        number += 1
-    used.add(fold(candidate))
-    return candidate
-
-
-def _given_traits(column: Sequence[Any], others: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """A column of whole mappings, key by key."""
-    keys = dict.fromkeys(key for given in column if given for key in given)
-    clear = {key: key if key not in others else f"traits.{key}" for key in keys}
-    return {clear[key]: [(given or {}).get(key) for given in column] for key in keys}
-
-
-def _shortened(fields: dict[str, list[Any]], notes: list[str]) -> dict[str, list[Any]]:
-    """People with more interests than there is room for keep the first ones; all of them stay as a trait."""
-    whole = fields.get("interests", ())
-    long = [interests is not None and len(interests) > MAX_INTERESTS for interests in whole]
-    if not any(long):
-        return {}
-    fields["interests"] = [None if given is None else given[:MAX_INTERESTS] for given in whole]
-    notes.append(
-        f"people with more than {MAX_INTERESTS} interests: {sum(long):,}; the first {MAX_INTERESTS} count, "
-        "all of them are kept as the trait 'all_interests'"
-    )
-    return {"all_interests": [list(given) if cut else None for given, cut in zip(whole, long, strict=True)]}
-
-
-def _uses(table: RecordTable, filled: Sequence[ColumnAssignment]) -> Iterator[FieldUse]:
-    for item in filled:
+def _list_uses(
+    table: RecordTable, assigned: Sequence[ColumnAssignment], rest: Mapping[str, Sequence[Any]]
+) -> list[FieldUse]:
+    """List how the columns of a table were used: assigned ones fill a field, the rest become traits."""
+    uses = []
+    for item in assigned:
         count = sum(cell is not None for cell in table.columns[item.column])
-        yield FieldUse(table.name, item.column, "used", item.field, count)
-
-
-def _rest_uses(table: RecordTable, rest: Mapping[str, Sequence[Any]]) -> Iterator[FieldUse]:
+        uses.append(FieldUse(table.name, item.column, "used", item.field, count))
     for name, cells in rest.items():
-        count = sum(cell is not None for cell in cells)
-        if count:
-            example = show(next(cell for cell in cells if cell is not None))
-            yield FieldUse(table.name, name, "kept", f"trait, for example {example}", count)
+        filled = [cell for cell in cells if cell is not None]
+        if filled:
+            uses.append(FieldUse(table.name, name, "kept", f"trait, for example {show(filled[0])}", len(filled)))
         else:
-            yield FieldUse(table.name, name, "unused", "empty in every record", 0)
-
-
-Format = Literal["csv", "jsonl", "json", "parquet", "oasis-reddit", "oasis-twitter", "tinytroupe"]
-
-AGENT = ".agent.json"
-_BY_SUFFIX: Mapping[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".json": "json",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
-_TABS = (".tsv", ".tab")
-#: Columns by which the profiles of OASIS are known, and without which they are not.
-OASIS_REDDIT, OASIS_TWITTER = ("username", "bio", "persona"), ("username", "user_char")
-_ONLY_OASIS = frozenset({"mbti", "karma", "realname", "interested_topics", "user_id"})
-_ROSTERS_KEPT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where people come from, and how to read it."""
-
-    path: Path
-    format: Format | None = None
-    wanted: tuple[ColumnRequest, ...] = ()
-    fragments: tuple[Path, ...] = ()
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _LoadedSource:
-    """A source with what its files hold. Two with the same digest are the same, wherever they lie."""
-
-    digest: str
-    person: type[BaseModel]
-    source: Source = field(compare=False)
-    files: tuple[tuple[str, bytes], ...] = field(compare=False)
-    fragments: tuple[tuple[str, bytes], ...] = field(compare=False)
-
-
-def read_people(source: Source, person: type[BaseModel]) -> PeopleTable:
-    """The people of a source, with the fields of the given model. ScenarioInvalid says everything that is wrong."""
-    files = tuple((path.name, content(path)) for path in files_of(source.path))
-    fragments = tuple((path.name, content(path)) for path in source.fragments)
-    return _roster(_LoadedSource(_digest(source, files, fragments), person, source, files, fragments))
-
-
-def files_of(path: Path) -> list[Path]:
-    """The file itself, or the specifications in a folder, in the order of their names."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.glob(f"*{AGENT}"))
-    if not found:
-        raise ScenarioInvalid([f"{path}: a folder without any *{AGENT} files"])
-    return found
-
-
-def content(path: Path) -> bytes:
-    """What is in a file, or ScenarioInvalid with why it cannot be read."""
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise ScenarioInvalid([f"{path}: not a plain file; people are read again when the run goes on"])
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ScenarioInvalid([f"{path}: no such file{_similar(path)}"]) from error
-    except IsADirectoryError as error:
-        raise ScenarioInvalid([f"{path}: a folder; expected a file"]) from error
-    except OSError as error:
-        raise ScenarioInvalid([f"{path}: cannot be read: {error.strerror}"]) from error
-
-
-def _similar(path: Path) -> str:
-    return hint(path.name, (other.name for other in path.parent.iterdir())) if path.parent.is_dir() else ""
-
-
-def _digest(source: Source, *parts: Sequence[tuple[str, bytes]]) -> str:
-    """Of the content and of how it is read; not of what the files are called, except for how the name ends."""
-    digest = hashlib.sha256(repr((source.format, source.wanted, source.limit, source.path.suffix)).encode())
-    for part in parts:
-        for _, each in part:
-            digest.update(f"{len(each)}:".encode())
-            digest.update(each)
-        digest.update(b"/")
-    return digest.hexdigest()
-
-
-@lru_cache(maxsize=_ROSTERS_KEPT)
-def _roster(loaded: _LoadedSource) -> PeopleTable:
-    return people_table(_table(loaded), loaded.person, loaded.source.wanted, loaded.digest)
-
-
-def _table(loaded: _LoadedSource) -> RecordTable:
-    source, (name, first) = loaded.source, loaded.files[0]
-    kind = source.format or _format_by_name(source.path)
-    if loaded.fragments and kind not in ("json", "tinytroupe"):
-        raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this is {kind}"])
-    if kind == "tinytroupe":
-        return _specs(loaded, [(file, json_value(text_of(each, file), file)) for file, each in loaded.files])
-    if kind in ("json", "oasis-reddit"):
-        return _from_json(loaded, kind, json_value(text_of(first, name), name))
-    if kind in ("csv", "oasis-twitter"):
-        delimiter = "\t" if source.path.suffix.lower() in _TABS else None
-        return _as_oasis(tables.csv_table(text_of(first, name), name, delimiter, source.limit), kind, OASIS_TWITTER)
-    if kind == "jsonl":
-        return tables.jsonl_table(text_of(first, name), name, source.limit)
-    return tables.parquet_table(first, name, source.limit)
-
-
-def _format_by_name(path: Path) -> Format:
-    if path.is_dir() or path.name.lower().endswith(AGENT):
-        return "tinytroupe"
-    if path.suffix.lower() not in _BY_SUFFIX:
-        endings = ", ".join(dict.fromkeys(_BY_SUFFIX))
-        raise ScenarioInvalid([f"{path}: expected a file that ends in {endings}, or say its `format`"])
-    return _BY_SUFFIX[path.suffix.lower()]
-
-
-def _from_json(loaded: _LoadedSource, kind: str, value: Any) -> RecordTable:
-    """A list of records, or TinyTroupe's specifications, which are told by their content."""
-    name, source = loaded.files[0][0], loaded.source
-    specs = value if isinstance(value, list) else [value]
-    if kind == "json" and source.format is None and specs and all(map(is_spec, specs)):
-        return _specs(loaded, [(name, spec) for spec in specs])
-    if loaded.fragments:
-        raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this has none"])
-    return _as_oasis(tables.json_table(value, name, source.limit), kind, OASIS_REDDIT)
-
-
-def _specs(loaded: _LoadedSource, specs: Sequence[tuple[str, Any]]) -> RecordTable:
-    flat = [(file, one) for file, spec in specs for one in (spec if isinstance(spec, list) else [spec])]
-    fragments = [(file, json_value(text_of(each, file), file)) for file, each in loaded.fragments]
-    name = loaded.source.path.name
-    return spec_table(flat[: loaded.source.limit], fragments, name)
-
-
-def kind_of(columns: Sequence[str] | Mapping[str, Any]) -> Format | None:
-    """Which of OASIS's profiles have these columns."""
-    if set(OASIS_TWITTER) <= set(columns):
-        return "oasis-twitter"
-    return "oasis-reddit" if set(OASIS_REDDIT) <= set(columns) and _ONLY_OASIS & set(columns) else None
-
-
-def _as_oasis(table: RecordTable, kind: str, required: Sequence[str]) -> RecordTable:
-    """In OASIS a person's number is the place in the file, whatever the file says beside it."""
-    missing = [column for column in required if column not in table.columns]
-    if kind.startswith("oasis-") and missing:
-        raise ScenarioInvalid([f"{table.name}: no column {missing[0]!r}, which every {kind} profile has"])
-    numbers = [str(cell) for cell in table.columns.get("user_id", ())]
-    if kind_of(table.columns) is None or numbers in ([], [str(place) for place in range(len(table))]):
-        return table
-    note = "people are numbered by their place in the file, as in OASIS; `user_id` differs from it, and is a trait"
-    return replace(table, notes=(*table.notes, note))
+            uses.append(FieldUse(table.name, name, "unused", "empty in every record", 0))
+    return uses

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from shoal.errors import ScenarioInvalid
-from shoal.scenario.importers.result import FieldUse, Use
-from shoal.scenario.importers.tables import RecordTable, columns_of, describe_table
+from shoal.scenario.importers.fields import FieldUse, Use, raise_problems
+from shoal.scenario.importers.tables import RecordTable, collect_columns
 from shoal.scenario.validation.problems import show
 
 #: One specification, and the file that it stands in.
@@ -33,81 +32,79 @@ _FIELDS = {
     "persona.occupation.title": "profession",
     "persona.preferences.interests": "interests",
 }
-_TOLD_FIRST = ("name", "age", "gender", "nationality", "residence")
-#: What fills a field; anything else that has the name of one is a trait, because it was not written as one.
+#: Facts that stand in the first line of the persona text.
+_FIRST = ("name", "age", "gender", "nationality", "residence")
+#: The only fields that are filled. Other keys with the name of a field become traits.
 _FILLED = ("name", "age", "gender", "country", "profession", "interests", "persona")
 #: Facts of at most this many characters are also traits.
-_SHORT = 80
+_MAX_TRAIT_CHARS = 80
 
 
 def is_spec(value: Any) -> bool:
     return isinstance(value, Mapping) and isinstance(value.get(PERSONA), Mapping)
 
 
-def is_fragment(value: Any) -> bool:
-    return is_spec(value) and value.get("type") == "Fragment"
-
-
-def spec_table(specs: Sequence[Spec], fragments: Sequence[Spec], name: str) -> RecordTable:
-    """A row for each specification, with every fragment merged into it."""
+def build_spec_table(specs: Sequence[Spec], fragments: Sequence[Spec], name: str) -> RecordTable:
+    """Make a row for each specification, with every fragment merged into it."""
     problems = [
         f"{file}: expected an object with a `persona`, found {show(spec)}"
         for file, spec in (*specs, *fragments)
         if not is_spec(spec)
     ]
-    problems += [f"{file}: a fragment; name it under `fragments`" for file, spec in specs if is_fragment(spec)]
-    if problems:
-        raise ScenarioInvalid(describe_table(problems))
-    whole = []
+    problems += [
+        f"{file}: a fragment; name it under `fragments`"
+        for file, spec in specs
+        if is_spec(spec) and spec.get("type") == "Fragment"
+    ]
+    raise_problems(problems)
+    rows = []
     for _, spec in specs:
         for _, fragment in fragments:
             spec = {**spec, PERSONA: merge_fragments(spec[PERSONA], fragment[PERSONA])}
-        whole.append(spec)
-    uses = (*_uses(specs), *_uses(fragments))
-    columns = columns_of([_row(spec) for spec in whole])
-    return RecordTable(name, columns, range(1, len(whole) + 1), "person", uses=uses, only=_FILLED)
+        rows.append(_build_row(spec))
+    uses = (*_list_uses(specs), *_list_uses(fragments))
+    return RecordTable(name, collect_columns(rows), range(1, len(rows) + 1), "person", uses=uses, only=_FILLED)
 
 
 def merge_fragments(base: Any, more: Any) -> Any:
-    """Mappings key by key, lists one after the other without repeating anything, anything else replaced."""
+    """Merge mappings key by key, and append the new items of lists. Anything else is replaced."""
     if isinstance(base, Mapping) and isinstance(more, Mapping):
-        return {
-            **base,
-            **{key: merge_fragments(base[key], value) if key in base else value for key, value in more.items()},
-        }
+        merged = {key: merge_fragments(base[key], value) if key in base else value for key, value in more.items()}
+        return {**base, **merged}
     if isinstance(base, list) and isinstance(more, list):
         return [*base, *(item for item in more if item not in base)]
     return more
 
 
-def _row(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A person's fields. Whatever is not a field of ours is in the text, and what is short or a figure also a trait."""
+def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill the fields of a person. Every fact is in the persona text; short facts and numbers are also traits."""
     persona = spec[PERSONA]
-    occupation = persona.get("occupation")
-    preferences = persona.get("preferences")
-    personality = persona.get("personality")
-    row: dict[str, Any] = {key: value for key, value in persona.items() if _is_short(value)}
+
+    def part(name: str, key: str) -> Any:
+        value = persona.get(name)
+        return value.get(key) if isinstance(value, Mapping) else None
+
+    row: dict[str, Any] = {
+        key: value
+        for key, value in persona.items()
+        if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= _MAX_TRAIT_CHARS)
+    }
     row |= {key: value for key, value in spec.items() if key not in _UNUSED and key != PERSONA}
+    occupation = persona.get("occupation")
     row |= {
         **{key: persona.get(key) for key in ("name", "age", "gender")},
         "country": persona.get("residence") or persona.get("nationality"),
-        "profession": occupation.get("title") if isinstance(occupation, Mapping) else occupation,
-        "interests": preferences.get("interests") if isinstance(preferences, Mapping) else None,
-        "big_five": personality.get("big_five") if isinstance(personality, Mapping) else None,
-        "relationships": _relationships(persona.get("relationships")),
-        "persona": persona_text(persona),
+        "profession": part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
+        "interests": part("preferences", "interests"),
+        "big_five": part("personality", "big_five"),
+        "relationships": _pair_relationships(persona.get("relationships")),
+        "persona": render_persona(persona),
     }
-    for key in ("occupation", "residence"):
-        row.pop(key, None)
-    return {key: value for key, value in row.items() if value is not None}
+    return {key: value for key, value in row.items() if value is not None and key not in ("occupation", "residence")}
 
 
-def _is_short(value: Any) -> bool:
-    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= _SHORT)
-
-
-def _relationships(value: Any) -> Any:
-    """Pairs of a name and what the other is to this person."""
+def _pair_relationships(value: Any) -> Any:
+    """Turn each relationship into a name and a description of the other person."""
     if not isinstance(value, list):
         return value
     pairs = []
@@ -117,40 +114,40 @@ def _relationships(value: Any) -> Any:
     return pairs
 
 
-def persona_text(persona: Mapping[str, Any]) -> str:
-    """Everything that the specification says, to be read."""
-    known = [_first(key, persona[key]) for key in _TOLD_FIRST if persona.get(key) not in (None, "")]
-    lines = ["; ".join(known) + "."] if known else []
+def render_persona(persona: Mapping[str, Any]) -> str:
+    """Write everything that a specification says as text."""
+    first = [
+        str(persona[key]) if key in ("name", "gender") else f"{key}: {persona[key]}"
+        for key in _FIRST
+        if persona.get(key) not in (None, "")
+    ]
+    lines = ["; ".join(first) + "."] if first else []
     for key, value in persona.items():
-        if key not in _TOLD_FIRST:
-            lines += _told(key, value, 0)
+        if key not in _FIRST:
+            lines += _render_lines(key, value, 0)
     return "\n".join(lines)
 
 
-def _first(key: str, value: Any) -> str:
-    return str(value) if key in ("name", "gender") else f"{_label(key).lower()}: {value}"
-
-
-def _told(key: str, value: Any, depth: int) -> Iterator[str]:
-    """Lines about one thing that is said: a heading and what belongs under it, further in."""
+def _render_lines(key: str, value: Any, depth: int) -> Iterator[str]:
+    """Write a heading, and what belongs under it with a deeper margin."""
     margin = "  " * depth
     if value in (None, "", [], {}):
         return
     if isinstance(value, Mapping):
         yield f"{margin}{_label(key)}:"
         for below, each in value.items():
-            yield from _told(below, each, depth + 1)
+            yield from _render_lines(below, each, depth + 1)
     elif isinstance(value, list):
         yield f"{margin}{_label(key)}:"
-        yield from (f"{margin}  - {_item(item)}" for item in value)
+        yield from (f"{margin}  - {_render_item(item)}" for item in value)
     else:
         yield f"{margin}{_label(key)}: {value}"
 
 
-def _item(value: Any) -> str:
+def _render_item(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "; ".join(f"{_label(key).lower()}: {_item(below)}" for key, below in value.items())
-    return ", ".join(map(_item, value)) if isinstance(value, list) else str(value)
+        return "; ".join(f"{_label(key).lower()}: {_render_item(below)}" for key, below in value.items())
+    return ", ".join(map(_render_item, value)) if isinstance(value, list) else str(value)
 
 
 def _label(key: str) -> str:
@@ -158,30 +155,27 @@ def _label(key: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _uses(specs: Sequence[Spec]) -> Iterator[FieldUse]:
-    """What became of every field that occurs, with the number of specifications that have it."""
-    counts: Counter[str] = Counter()
-    for _, spec in specs:
-        counts.update(list(dict.fromkeys(paths(spec))))
+def _list_uses(specs: Sequence[Spec]) -> Iterator[FieldUse]:
+    """List every field that occurs, with the number of specifications that have it."""
+    counts = Counter(path for _, spec in specs for path in dict.fromkeys(_list_paths(spec)))
     source = specs[0][0] if len(specs) == 1 else f"{len(specs)} files"
     for path, count in counts.items():
-        use, becomes = _use(path)
-        yield FieldUse(source, path, use, becomes, count)
+        yield FieldUse(source, path, *_explain_use(path), count)
 
 
-def paths(value: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """Every field below a mapping, such as `persona.relationships[].name`."""
+def _list_paths(value: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """List every field below a mapping, for example `persona.relationships[].name`."""
     for key, below in value.items():
         if isinstance(below, Mapping) and below:
-            yield from paths(below, f"{before}{key}.")
+            yield from _list_paths(below, f"{before}{key}.")
         elif isinstance(below, list) and any(isinstance(item, Mapping) for item in below):
             for item in below:
-                yield from paths(item, f"{before}{key}[].") if isinstance(item, Mapping) else [f"{before}{key}[]"]
+                yield from _list_paths(item, f"{before}{key}[].") if isinstance(item, Mapping) else [f"{before}{key}[]"]
         else:
             yield f"{before}{key}"
 
 
-def _use(path: str) -> tuple[Use, str]:
+def _explain_use(path: str) -> tuple[Use, str]:
     top = path.partition(".")[0].removesuffix("[]")
     if top in _UNUSED:
         return "unused", _UNUSED[top]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from shoal.scenario.declared.follows import FollowSettings
 from shoal.scenario.declared.population import FileEntry, PersonEntry, PopulationEntries, listed, own, placed, size
 from shoal.scenario.importers.edges import EdgeEnd, encode_edges
+from shoal.scenario.importers.fields import MAX_PROBLEMS, limit_problems
 from shoal.scenario.importers.people_file import PeopleTable
-from shoal.scenario.importers.tables import MAX_TOLD, describe_table
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import hint
 
@@ -61,7 +61,7 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
         assert people is not None
         found = _ResolvedEdges(each, people)
         ends.append((found.sources, found.targets))
-        problems += [Problem(each.path, text, _NEEDS) for text in describe_table(found.unknown, found.strangers)]
+        problems += [Problem(each.path, text, _NEEDS) for text in limit_problems(found.unknown, found.strangers)]
         notes += found.notes
     sources, targets = (np.concatenate(column) for column in zip(*ends, strict=True))
     return Links(sources, targets, problems, notes)
@@ -137,7 +137,7 @@ class _ResolvedEdges:
         self.sources, self.targets = sources[first], targets[first]
         #: The first of them in words, and how many there are.
         self.strangers = len(strangers)
-        self.unknown = [_stranger(stated, people, numbers, int(edge)) for edge in strangers[:MAX_TOLD]]
+        self.unknown = [_stranger(stated, people, numbers, int(edge)) for edge in strangers[:MAX_PROBLEMS]]
         self.notes = [
             f"edges {what}: {len(rows):,}, left out ({_shown(stated, rows)})"
             for rows, what in (

@@ -12,8 +12,8 @@ import pytest
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.events import BroadcastEvent, PostEvent
 from shoal.scenario.declared.population import PersonEntry
+from shoal.scenario.importers.fields import Use
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
-from shoal.scenario.importers.result import Use
 from shoal.scenario.loading import load, override
 from shoal.types import Decision
 from shoal.worlds.social.settings import SocialSettings
