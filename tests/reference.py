@@ -56,7 +56,7 @@ from shoal.scenario.declared.events import (
     SkipEvent,
     StimulusEvent,
     StopEvent,
-    duration,
+    parse_minutes,
 )
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
@@ -134,7 +134,7 @@ _SHAPES: tuple[tuple[Any, str], ...] = (
         "[scripted](#scripted-mind), [language](#language-mind), [one's own](#mind-of-ones-own))",
     ),
     (EventField, "[event](#events)"),
-    (Annotated[int, BeforeValidator(duration)], "time: `3 days`, `2 hours`, or minutes"),
+    (Annotated[int, BeforeValidator(parse_minutes)], "time: `3 days`, `2 hours`, or minutes"),
     (Hours, "hours: `8-22`, `8-12,18-22`, `[8, 9]`"),
     (Who, "name or number"),
     (Age, f"{_DISTRIBUTION}, 0 to 120"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 from shoal.scenario.loading import STARTER, load, parse
 from shoal.scenario.sampling.follow_graph import follow_graph
 from shoal.scenario.sampling.sampler import sample
@@ -32,7 +32,7 @@ def test_the_starter_explains_itself() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_load_and_give_people(path: Path) -> None:
     scenario = load(path)
-    assert len(set(sample(scenario).names)) == size(scenario.population)
+    assert len(set(sample(scenario).names)) == count_people(scenario.population)
 
 
 @pytest.mark.parametrize("name", ["rumour", "debate"])

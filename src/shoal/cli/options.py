@@ -16,7 +16,7 @@ from shoal.agents.settings import LanguageSettings, ScriptedSettings
 from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
 from shoal.runs.resources import RunResources
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 from shoal.scenario.loading import load, override
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.text import format_count
@@ -43,7 +43,7 @@ def describe_scenario(scenario: Scenario) -> str:
     """Describe a scenario in one line: people, worlds, rounds."""
     worlds = f"{format_count(len(scenario.worlds), 'world')} ({', '.join(scenario.worlds)})"
     minutes = format_count(scenario.time.minutes_per_round, "minute")
-    people = format_count(size(scenario.population), "person", "people")
+    people = format_count(count_people(scenario.population), "person", "people")
     return f"{people}, {worlds}, {format_count(scenario.rounds, 'round')} of {minutes}"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -119,7 +120,9 @@ class Person:
 
     def _checked(self) -> dict[str, Any]:
         fields = _joined(_from_spec(self._spec), self._given) if self._spec else dict(self._given)
-        problems = [_about(problem) for problem in report.check({"population": [fields]})[1] if _is_own(problem)]
+        problems = [
+            _describe_problem(problem) for problem in report.check({"population": [fields]})[1] if _is_own(problem)
+        ]
         if problems:
             raise ScenarioInvalid([f"Person({self._given.get('name')!r}): {problem}" for problem in problems])
         return fields
@@ -222,11 +225,12 @@ def _is_own(problem: Problem) -> bool:
     return problem.path[:2] == ("population", 0) and problem.path[2:3] != ("follows",)
 
 
-def _about(problem: Problem) -> str:
-    text = loading.quote_value(Problem(problem.path[2:], problem.text))
-    if problem.text.startswith("unknown field") and "did you mean" not in text:
-        return f"{text}; anything else about a person goes into traits={{...}}"
-    return text
+def _describe_problem(problem: Problem) -> str:
+    """Write a problem with its path in the person; a field that is unknown and near no other may be a trait."""
+    path = problem.path[2:]
+    is_field = problem.at_key and len(path) == 1
+    advice = "anything else about a person goes into traits={...}" if is_field else problem.advice
+    return str(replace(problem, path=path, advice=advice))
 
 
 def _json(path: Path) -> Any:

@@ -14,10 +14,10 @@ from shoal.python.person import Person, Who, name_of, names_of
 from shoal.python.results import Figures, Results
 from shoal.python.run import Session, finish_run, slug
 from shoal.scenario import plugins
-from shoal.scenario.declared.events import duration
+from shoal.scenario.declared.events import parse_minutes
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import KINDS, Scenario
-from shoal.scenario.validation.problems import expected
+from shoal.scenario.validation.problems import describe_mismatch
 from shoal.text import hint, one_of
 from shoal.types import Mind
 from shoal.worlds.base import BaseWorld
@@ -39,7 +39,7 @@ class Cast:
                 return
             who = Person(**who)
         if not isinstance(who, Person):
-            raise ScenarioInvalid([expected('a Person, or a mapping such as {"count": 20}', who)])
+            raise ScenarioInvalid([describe_mismatch('a Person, or a mapping such as {"count": 20}', who)])
         if who.name in self._people:
             raise ScenarioInvalid([f"there is already somebody called {who.name!r} in {self._world!r}"])
         self._people[who.name] = who
@@ -219,7 +219,7 @@ class World:
     def _declare(self, rounds: int, parallel: bool | None, every: Span | None) -> bool:
         """Whether there is anything left to do: a history that has come to its end has no more rounds."""
         if not _is_count(rounds):
-            raise ScenarioInvalid([f"rounds: {expected('a whole number, at least 1', rounds)}"])
+            raise ScenarioInvalid([f"rounds: {describe_mismatch('a whole number, at least 1', rounds)}"])
         if parallel is not None:
             self._take_turns(parallel)
         if self._session.is_over:
@@ -334,7 +334,8 @@ def _place(kind: object) -> str:
     if kind in KINDS:
         return str(kind)
     near = hint(kind, KINDS) if isinstance(kind, str) else ""
-    raise ScenarioInvalid([f"kind: {expected(f'{one_of(KINDS)}, or a subclass of shoal.BaseWorld', kind)}{near}"])
+    expected = f"{one_of(KINDS)}, or a subclass of shoal.BaseWorld"
+    raise ScenarioInvalid([f"kind: {describe_mismatch(expected, kind)}{near}"])
 
 
 def _mind(mind: object) -> object:
@@ -379,6 +380,6 @@ def _round(event: Mapping[str, Any]) -> int:
 def _minutes(span: Span) -> int:
     """Whole minutes, or ScenarioInvalid."""
     try:
-        return duration(span.total_seconds() / 60 if isinstance(span, timedelta) else span)
+        return parse_minutes(span.total_seconds() / 60 if isinstance(span, timedelta) else span)
     except ValueError as error:
         raise ScenarioInvalid([str(error)]) from None

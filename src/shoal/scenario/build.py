@@ -45,7 +45,7 @@ from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
 from shoal.scenario.sampling.follow_graph import follow_graph
 from shoal.scenario.sampling.sampler import People, sample
 from shoal.scenario.scenario import OwnMindSettings, OwnWorldSettings, Scenario
-from shoal.scenario.validation.consistency import knows
+from shoal.scenario.validation.consistency import accepts_event
 from shoal.seeds import derive
 from shoal.types import (
     MAX_ACTIONS_PER_TURN,
@@ -288,7 +288,7 @@ def _scheduled(history: Versioned[Scenario]) -> list[Origin]:
 
 def _agenda(name: str, history: Versioned[Scenario], given: WorldContext, events: Sequence[Origin]) -> Schedule:
     known = history.first.worlds[name]
-    mine = [placed for placed in events if placed.event.world in (None, name) and knows(known, placed.event)]
+    mine = [placed for placed in events if placed.event.world in (None, name) and accepts_event(known, placed.event)]
     casting = EventResolver(name, given)
     scheduled = [
         (placed.event.round, happening)
@@ -316,7 +316,7 @@ def _rule(
     happenings = [
         casting.happening(Origin(f"intervention {place}", n, event), None)
         for n, event in enumerate(intervention.do)
-        if knows(world, event)
+        if accepts_event(world, event)
     ]
     return Rule(
         key=digest(intervention.model_dump(mode="json")),

@@ -16,7 +16,7 @@ from shoal.scenario.document import Document, Position
 from shoal.scenario.importers.mirofish import scenario as mirofish
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation import report
-from shoal.scenario.validation.problems import Problem, expected, show
+from shoal.scenario.validation.problems import Problem, describe_mismatch, show_value
 from shoal.text import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -38,14 +38,16 @@ def parse(text: str, name: str, folder: Path | None = None) -> Scenario:
     if found.value is None:
         raise ScenarioInvalid([f"{name}: nothing in it; the shortest scenario is `population: {{count: 200}}`"])
     if not isinstance(found.value, dict):
-        raise ScenarioInvalid([f"{name}:1:1: {expected('a mapping such as population: {count: 200}', found.value)}"])
+        raise ScenarioInvalid(
+            [f"{name}:1:1: {describe_mismatch('a mapping such as population: {count: 200}', found.value)}"]
+        )
     scenario, problems = report.check(found.value, folder)
     unread = [position for position, _ in found.problems]
     placed = [(position_of(problem, found), problem) for problem in problems]
     # A place that cannot even be read is not judged a second time.
     placed = [*found.problems, *(item for item in placed if item[0] not in unread)]
     if scenario is None or placed:
-        lines = sorted((position, quote_value(problem)) for position, problem in placed)
+        lines = sorted((position, str(problem)) for position, problem in placed)
         raise ScenarioInvalid([f"{name}:{line}:{column}: {text}" for (line, column), text in lines])
     return scenario
 
@@ -54,7 +56,7 @@ def validate(value: Any, name: str = "scenario", folder: Path | None = None) -> 
     """The scenario in plain values, such as a stored simulation_config.json or the body of a request."""
     scenario, problems = report.check(value, folder)
     if scenario is None:
-        raise ScenarioInvalid([f"{name}: {quote_value(problem)}" for problem in problems])
+        raise ScenarioInvalid([f"{name}: {problem}" for problem in problems])
     return scenario
 
 
@@ -91,12 +93,6 @@ def position_of(problem: Problem, found: Document) -> Position:
     return key or found.find(problem.path)
 
 
-def quote_value(problem: Problem) -> str:
-    """A problem in words, with its path."""
-    path = ".".join(map(str, problem.path))
-    return f"{path}: {problem.text}" if path else problem.text
-
-
 def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
     """The scenario with some values changed, each given as `path=value`, for example `time.minutes_per_round=30`."""
     value = scenario.model_dump(mode="json")
@@ -110,7 +106,7 @@ def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
         except ScenarioInvalid as error:
             problems += error.problems
     changed, found = report.check(value)
-    problems += [f"{_source(problem, sources)}: {quote_value(problem)}" for problem in found]
+    problems += [f"{_source(problem, sources)}: {problem}" for problem in found]
     if changed is None or problems:
         raise ScenarioInvalid(problems)
     return changed
@@ -166,7 +162,7 @@ def _opened(below: Any, container: Any, part: str, name: str) -> dict[str, Any]:
         return {}
     if below is None:
         raise ScenarioInvalid([f"{name}: unknown field {part!r}{hint(part, container)}"])
-    raise ScenarioInvalid([f"{name}: {part} is {show(below)}, there is nothing below it"])
+    raise ScenarioInvalid([f"{name}: {part} is {show_value(below)}, there is nothing below it"])
 
 
 def _source(problem: Problem, sources: dict[tuple[str, ...], str]) -> str:
@@ -191,7 +187,7 @@ def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]
     moved = [_moved(problem, inside) for problem in [*problems, *early]]
     wrong = [*found.problems, *((position_of(problem, found), problem) for problem in moved)]
     if wrong or checked is None:
-        raise ScenarioInvalid([f"{path}:{line}:{column}: {quote_value(problem)}" for (line, column), problem in wrong])
+        raise ScenarioInvalid([f"{path}:{line}:{column}: {problem}" for (line, column), problem in wrong])
     return [event.model_dump(mode="json") for event in checked.events]
 
 
@@ -201,7 +197,9 @@ def _listed(found: Document, path: Path) -> tuple[list[Any], bool]:
     inside = isinstance(value, dict) and set(value) == {"events"}
     events = value["events"] if inside else value
     if not isinstance(events, list) or not events:
-        raise ScenarioInvalid([f"{path}:1:1: {expected('a list of events such as - {post: text, by: random}', value)}"])
+        raise ScenarioInvalid(
+            [f"{path}:1:1: {describe_mismatch('a list of events such as - {post: text, by: random}', value)}"]
+        )
     return events, inside
 
 

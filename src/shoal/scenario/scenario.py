@@ -17,7 +17,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
 from shoal.scenario.declared.events import EventField
@@ -26,10 +25,9 @@ from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.declared.population import Entries
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole
 from shoal.scenario.plugins import is_own
-from shoal.scenario.sampling.links import read_links
-from shoal.scenario.validation import consistency
-from shoal.scenario.validation.problems import Problem, expected, refuse, show, wrong
-from shoal.text import hint, one_of
+from shoal.scenario.validation.consistency import find_problems
+from shoal.scenario.validation.problems import InvalidValue, Problem, show_value
+from shoal.text import one_of
 from shoal.worlds.clock import TimeSettings
 from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.room.settings import RoomSettings
@@ -49,7 +47,7 @@ class _RejectedValue:
     """Stands in for a value that pydantic would bend into shape although nobody can have meant it."""
 
     def __init__(self, value: object) -> None:
-        self._shown = show(value)
+        self._shown = show_value(value)
 
     def __repr__(self) -> str:
         return self._shown
@@ -79,10 +77,11 @@ def _worlds(value: object) -> object:
     if isinstance(value, (list, tuple)) and value:
         return _listed_worlds(value)
     if not isinstance(value, Mapping) or not value:
-        raise wrong(expected("a list such as [twitter, reddit], or a mapping of names to settings", value))
+        expected = "a list such as [twitter, reddit], or a mapping of names to settings"
+        raise InvalidValue(Problem.mismatch(expected, value))
     problems = [Problem((str(name),), text, at_key=True) for name in value if (text := _bad_world_name(name))]
     if problems:
-        raise refuse(*problems)
+        raise InvalidValue(*problems)
     return {name: _with_kind(name, settings) for name, settings in value.items()}
 
 
@@ -91,18 +90,14 @@ def _listed_worlds(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
     for index, name in enumerate(names):
         if name in names[:index]:
             problems.append(Problem((index,), f"world {name!r} is listed twice"))
+        elif not isinstance(name, str):
+            problems.append(Problem.mismatch(one_of(KINDS), name, index))
         elif name not in KINDS:
-            problems.append(Problem((index,), _unlisted(name)))
+            advice = f"to name it yourself, write {{{name}: {{kind: twitter}}}}"
+            problems.append(Problem.unknown("world", name, KINDS, index, advice=advice))
     if problems:
-        raise refuse(*problems)
+        raise InvalidValue(*problems)
     return {name: {"kind": name} for name in names}
-
-
-def _unlisted(name: object) -> str:
-    if not isinstance(name, str):
-        return expected(one_of(KINDS), name)
-    near = hint(name, KINDS)
-    return f"unknown world {name!r}{near or '; to name it yourself, write ' + f'{{{name}: {{kind: twitter}}}}'}"
 
 
 def _bad_world_name(name: object) -> str | None:
@@ -143,12 +138,13 @@ def _known_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
-        text = f"missing field 'kind'; a world that is not called {one_of(KINDS)} must say which of them it is"
-        raise wrong(text)
+        advice = f"a world that is not called {one_of(KINDS)} must say which of them it is"
+        raise InvalidValue(Problem((), "missing field 'kind'", advice=advice, missing="kind"))
     kind = value["kind"]
     if kind not in KINDS and not is_own(kind):
-        near = hint(kind, KINDS) or "; a world of your own is named as module:Class"
-        raise wrong(f"unknown kind of world {show(kind)}, expected {one_of(KINDS)}{near}", "kind")
+        advice = "a world of your own is named as module:Class"
+        problem = Problem.unknown("kind of world", kind, KINDS, "kind", expected=one_of(KINDS), advice=advice)
+        raise InvalidValue(problem)
     return value
 
 
@@ -177,13 +173,13 @@ def _mind(value: object) -> object:
     """A word is a mind with its usual settings; settings without a kind are those of the heuristic mind."""
     if isinstance(value, str):
         if value not in MINDS and not is_own(value):
-            raise wrong(f"unknown mind {value!r}, expected {one_of(MINDS)}{hint(value, MINDS)}")
+            raise InvalidValue(Problem.unknown("mind", value, MINDS, expected=one_of(MINDS)))
         return {"kind": value}
     if not isinstance(value, Mapping):
         return value
     kind = value.get("kind", "heuristic")
     if kind not in MINDS and not is_own(kind):
-        raise wrong(f"unknown mind {kind!r}, expected {one_of(MINDS)}{hint(kind, MINDS)}", "kind")
+        raise InvalidValue(Problem.unknown("mind", kind, MINDS, "kind", expected=one_of(MINDS)))
     return {"kind": kind, **value}
 
 
@@ -215,7 +211,7 @@ def _rounds_of_dialogues(worlds: object) -> int | None:
         named = _worlds(worlds)
         assert isinstance(named, Mapping)
         settings = [_DIALOGUE.validate_python(world) for world in named.values()]
-    except (ValueError, AssertionError, PydanticCustomError):
+    except (ValueError, AssertionError):
         return None
     return min(max(dialogue.rounds() for dialogue in settings), MAX_ROUNDS)
 
@@ -286,21 +282,12 @@ class Scenario(DeclaredModel):
     @classmethod
     def _file_name(cls, value: str) -> str:
         if not value.replace("-", "a").replace("_", "a").isalnum() or not value.isascii():
-            raise wrong(f"expected letters, digits, - and _ only, found {value!r}")
+            raise InvalidValue(Problem((), expected="letters, digits, - and _ only", found=repr(value)))
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
-        problems = [
-            *consistency.people(self.population, self.topic),
-            *read_links(self.population, self.follows).problems,
-            *consistency.references(self),
-            *consistency.worlds(self.worlds, self.events, self.interventions, self.mind),
-            *consistency.occasions(self.worlds, self.events, self.interventions),
-            *consistency.actions(self.worlds, self.mind),
-            *consistency.rounds(self.rounds, self.time, self.events, self.mind),
-            *consistency.quotas(self.population, self.worlds, self.events),
-        ]
+        problems = list(find_problems(self))
         if problems:
-            raise refuse(*problems)
+            raise InvalidValue(*problems)
         return self

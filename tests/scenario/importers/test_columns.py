@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.declared.population import PersonEntry, listed, size
+from shoal.scenario.declared.population import PersonEntry, count_people, number_own_names
 from shoal.scenario.loading import load, override, validate
 from shoal.scenario.sampling.sampler import sample
 from tests.scenario.importers.persons import notes, people, refused, scenario, written
@@ -196,8 +196,8 @@ def test_people_in_files_give_way_to_people_written_by_hand(tmp_path: Path) -> N
     found = sample(made)
     assert list(found.names)[:5] == ["Ada 2", "Ben", "Ada 3", "Ben 2", "Ada"]
     assert [found[n].username for n in range(5)] == ["ada_2", "ben", "ada_3", "ben_2", "ADA"]
-    assert listed(made.population) == {"Ada 2": 0, "Ben": 1, "Ada 3": 2, "Ben 2": 3, "Ada": 4}
-    assert size(made.population) == 6
+    assert number_own_names(made.population) == {"Ada 2": 0, "Ben": 1, "Ada 3": 2, "Ben 2": 3, "Ada": 4}
+    assert count_people(made.population) == 6
     assert found[5].persona.startswith(found.names[5]), "who comes after a file is drawn again"
 
 

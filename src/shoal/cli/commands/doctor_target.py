@@ -11,7 +11,7 @@ from shoal.agents.settings import LanguageSettings
 from shoal.cli.options import Changes, load_scenario
 from shoal.machine.advice import Need
 from shoal.runs.doctor import DoctorTarget, ModelRef
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 
 
 def doctor_target(path: Path, model: str | None) -> DoctorTarget:
@@ -19,7 +19,7 @@ def doctor_target(path: Path, model: str | None) -> DoctorTarget:
     scenario = load_scenario(path, model, Changes([], None))
     mind = scenario.mind
     need = Need(
-        people=size(scenario.population),
+        people=count_people(scenario.population),
         rounds=scenario.rounds,
         worlds=len(scenario.worlds),
         asks=isinstance(mind, LanguageSettings),

@@ -19,7 +19,7 @@ from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import Output, echo_json
 from shoal.errors import RunRefused, StorageFailed
 from shoal.runs.inputs import rename_inputs
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import FieldUse, ImportResult
 from shoal.scenario.loading import validate
@@ -65,7 +65,7 @@ def import_(path: Path, out: Path, wishes: ImportOptions, force: bool, dry_run: 
       shoal import agents/ --fragment shy.agent.fragment.json
     """
     found = import_path(path, wishes)
-    people = size(validate(found.scenario, str(path), path if path.is_dir() else path.parent).population)
+    people = count_people(validate(found.scenario, str(path), path if path.is_dir() else path.parent).population)
     written = None if dry_run else out
     if written is not None:
         _write(written, found, force)

@@ -35,7 +35,7 @@ from shoal.runs.planning.dry_run import (
     SampledAgents,
 )
 from shoal.scenario.build import Simulation, Sources, build
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 from shoal.scenario.sampling.sampler import People
 from shoal.scenario.scenario import BudgetSettings, OwnWorldSettings, Scenario
 from shoal.seeds import derive, hashes
@@ -152,7 +152,9 @@ async def plan_run(
     history = wanted if isinstance(wanted, Versioned) else Versioned(wanted)
     scenario = history.versions()[-1]
     if not isinstance(scenario.mind, LanguageSettings):
-        return Plan(scenario.name, size(scenario.population), 0, scenario.rounds, (), 0.0, 0.0, scenario.workers)
+        return Plan(
+            scenario.name, count_people(scenario.population), 0, scenario.rounds, (), 0.0, 0.0, scenario.workers
+        )
     played = await _play(history, scenario.mind, max_followed)
     if done:
         played = played.after(done)

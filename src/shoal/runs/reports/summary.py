@@ -23,7 +23,7 @@ from shoal.runs.reports import queries
 from shoal.runs.reports.conversations import Conversations, RoomTalk, conversations, room_talk
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.scenario.build import history_end
-from shoal.scenario.declared.population import size
+from shoal.scenario.declared.population import count_people
 from shoal.scenario.scenario import Scenario
 from shoal.types import Notice, Versioned
 from shoal.worlds.clock import Clock
@@ -185,7 +185,7 @@ def summarize(directory: RunDirectory) -> Summary:
         parent=config.parent,
         started_at=state.started_at,
         topic=scenario.topic,
-        people=size(scenario.population),
+        people=count_people(scenario.population),
         seed=scenario.seed,
         rounds=scenario.rounds,
         minutes_per_round=scenario.time.minutes_per_round,

@@ -1,15 +1,15 @@
-"""Distributions that a group's people are drawn from: numeric ones, tables of weights, stances, interests."""
+"""Distributions from which the people of a group are drawn: numeric ones, tables of weights, stances, interests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from shoal.scenario.fields import DeclaredModel, Number, Whole
-from shoal.scenario.validation.problems import expected, wrong, wrong_key
-from shoal.text import hint, one_of
+from shoal.scenario.validation.problems import InvalidValue, Path, Problem
+from shoal.text import nearest, one_of
 
 STANCE_WORDS: Mapping[str, float] = {"supportive": 0.7, "opposing": -0.7, "neutral": 0.0, "observer": 0.0}
 GENDERS = ("female", "male", "other")
@@ -17,44 +17,45 @@ GENDERS = ("female", "male", "other")
 NUMERIC_SHAPES = ("normal", "uniform", "beta", "choice")
 MAX_INTERESTS = 8
 
+# Tables of weights
 
 Weight = Annotated[Number, Field(ge=0, le=1e12)]
 
 
-def _weights(value: object) -> object:
-    """`a`, `[a, b]` and `{a: 1, b: 1}` as the last of the three; repeating a word in a list doubles its odds."""
+def _parse_weights(value: object) -> object:
+    """Turn `a` and `[a, b]` into `{a: 1, b: 1}`. Repeating a word in a list doubles its odds."""
     if isinstance(value, str):
         return {value: 1.0}
     if isinstance(value, (list, tuple)):
         table: dict[str, float] = {}
         for index, word in enumerate(value):
             if not isinstance(word, str):
-                raise wrong(expected("text", word), index)
+                raise InvalidValue(Problem.mismatch("text", word, index))
             table[word] = table.get(word, 0.0) + 1.0
         return table
     if isinstance(value, Mapping):
         return {str(word): weight for word, weight in value.items()}
-    raise wrong(expected("a word, a list of words, or weights such as {a: 2, b: 1}", value))
+    raise InvalidValue(Problem.mismatch("a word, a list of words, or weights such as {a: 2, b: 1}", value))
 
 
-def _some_weight(value: dict[Any, float]) -> dict[Any, float]:
+def _require_weight(value: dict[Any, float]) -> dict[Any, float]:
     if not any(value.values()):
-        raise wrong("nothing to choose from: at least one weight must be above 0")
+        raise InvalidValue(Problem((), "nothing to choose from: at least one weight must be above 0"))
     # Sorted, so that the order of the keys in a file means nothing.
     return dict(sorted(value.items()))
 
 
-Weights = Annotated[dict[str, Weight], BeforeValidator(_weights), AfterValidator(_some_weight)]
-
-
-def _known_genders(value: dict[str, float]) -> dict[str, float]:
+def _require_genders(value: dict[str, float]) -> dict[str, float]:
     for word in value:
         if word not in GENDERS:
-            raise wrong_key(f"unknown gender {word!r}, expected {one_of(GENDERS)}{hint(word, GENDERS)}", word)
+            raise InvalidValue(Problem.unknown("gender", word, GENDERS, word, expected=one_of(GENDERS), at_key=True))
     return value
 
 
-GenderWeights = Annotated[Weights, AfterValidator(_known_genders)]
+Weights = Annotated[dict[str, Weight], BeforeValidator(_parse_weights), AfterValidator(_require_weight)]
+GenderWeights = Annotated[Weights, AfterValidator(_require_genders)]
+
+# Numeric distributions
 
 
 class _Bounded(DeclaredModel):
@@ -64,14 +65,16 @@ class _Bounded(DeclaredModel):
     max: Number | None = Field(default=None, description="No value is above this.")
 
     @model_validator(mode="after")
-    def _ordered(self) -> _Bounded:
+    def _check_order(self) -> _Bounded:
         if self.min is not None and self.max is not None and self.min > self.max:
-            raise wrong(f"min ({self.min:g}) is above max ({self.max:g})", "min")
+            raise InvalidValue(Problem(("min",), f"min ({self.min:g}) is above max ({self.max:g})"))
         return self
 
 
 class Normal(_Bounded):
     """A bell curve, cut off at `min` and `max`."""
+
+    tag: ClassVar[str] = "<normal>"
 
     normal: tuple[Number, Annotated[Number, Field(ge=0)]] = Field(description="Mean and standard deviation.")
 
@@ -79,12 +82,15 @@ class Normal(_Bounded):
 class Uniform(_Bounded):
     """All values between two ends alike."""
 
+    tag: ClassVar[str] = "<uniform>"
+
     uniform: tuple[Number, Number] = Field(description="Lowest and highest value.")
 
     @model_validator(mode="after")
-    def _low_first(self) -> Uniform:
-        if self.uniform[0] > self.uniform[1]:
-            raise wrong(f"the lower end ({self.uniform[0]:g}) is above the upper ({self.uniform[1]:g})", "uniform")
+    def _check_ends(self) -> Uniform:
+        low, high = self.uniform
+        if low > high:
+            raise InvalidValue(Problem(("uniform",), f"the lower end ({low:g}) is above the upper ({high:g})"))
         return self
 
 
@@ -94,137 +100,136 @@ _Shape = Annotated[Number, Field(ge=0.01, le=10_000)]
 class Beta(_Bounded):
     """A beta distribution, stretched over `min` to `max` (0 to 1 unless said otherwise)."""
 
+    tag: ClassVar[str] = "<beta>"
+
     beta: tuple[_Shape, _Shape] = Field(description="The two shape parameters.")
 
     @model_validator(mode="after")
-    def _stretched(self) -> Beta:
+    def _check_span(self) -> Beta:
         if (0.0 if self.min is None else self.min) > (1.0 if self.max is None else self.max):
-            raise wrong("min is above max (they are 0 and 1 unless said otherwise)")
+            raise InvalidValue(Problem((), "min is above max (they are 0 and 1 unless said otherwise)"))
         return self
 
 
-def _numeric_keys(value: object) -> object:
+def _parse_numeric_keys(value: object) -> object:
+    """Turn `[18, 30]` and weights with keys of text into weights with numbers as keys."""
     if isinstance(value, (list, tuple)):
-        return {_as_number(item, index): 1.0 for index, item in enumerate(value)}
+        return {_parse_number(item, index): 1.0 for index, item in enumerate(value)}
     if isinstance(value, Mapping):
-        return {_as_number(word, str(word)): weight for word, weight in value.items()}
-    raise wrong(expected("weights such as {18: 1, 30: 2}", value))
+        return {_parse_number(word, str(word)): weight for word, weight in value.items()}
+    raise InvalidValue(Problem.mismatch("weights such as {18: 1, 30: 2}", value))
 
 
-def _as_number(value: object, at: str | int) -> float:
-    if isinstance(value, (int, float, str)) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except ValueError:
-            pass
-    raise wrong(expected("a number", value), at) if isinstance(at, int) else wrong_key(expected("a number", value), at)
+def _parse_number(value: object, place: str | int) -> float:
+    problem = Problem.mismatch("a number", value, place, at_key=isinstance(place, str))
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise InvalidValue(problem)
+    try:
+        return float(value)
+    except ValueError:
+        raise InvalidValue(problem) from None
 
 
 class Choice(DeclaredModel):
     """Some values, each with its weight."""
 
-    choice: Annotated[dict[float, Weight], BeforeValidator(_numeric_keys), AfterValidator(_some_weight)] = Field(
-        description="Value -> weight."
+    tag: ClassVar[str] = "<choice>"
+
+    choice: Annotated[dict[float, Weight], BeforeValidator(_parse_numeric_keys), AfterValidator(_require_weight)] = (
+        Field(description="Value -> weight.")
     )
 
 
-def _numeric_shape(value: object) -> str | None:
-    """The tag of the form of a numeric distribution."""
+def _numeric_tag(value: object) -> str | None:
+    """Return the tag of a numeric distribution; None where the value is none."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "<number>"
-    if isinstance(value, DeclaredModel):
-        return f"<{type(value).__name__.lower()}>"
+    if isinstance(value, Normal | Uniform | Beta | Choice):
+        return value.tag
     if isinstance(value, Mapping):
         return next((f"<{shape}>" for shape in NUMERIC_SHAPES if shape in value), None)
     return None
 
 
 def _require_numeric(value: object) -> object:
-    if isinstance(value, Mapping) and value:
-        _require_one_shape(value)
-    elif _numeric_shape(value) is None:
-        raise wrong(expected("a number or a distribution such as {normal: [40, 12]}", value))
+    if not isinstance(value, Mapping) or not value:
+        if _numeric_tag(value) is None:
+            raise InvalidValue(Problem.mismatch("a number or a distribution such as {normal: [40, 12]}", value))
+        return value
+    shapes = [key for key in value if key in NUMERIC_SHAPES]
+    if len(shapes) > 1:
+        message = f"a distribution is one of {one_of(NUMERIC_SHAPES)}"
+        raise InvalidValue(Problem((), message, found=one_of(map(str, shapes))))
+    if not shapes:
+        word, known = str(next(iter(value))), NUMERIC_SHAPES
+        raise InvalidValue(Problem.unknown("distribution", word, known, word, expected=one_of(known), at_key=True))
     return value
-
-
-def _require_one_shape(value: Mapping[Any, Any]) -> None:
-    found = [key for key in value if key in NUMERIC_SHAPES]
-    if len(found) > 1:
-        raise wrong(f"a distribution is one of {one_of(NUMERIC_SHAPES)}, found {one_of(map(str, found))}")
-    if found:
-        return
-    word = str(next(iter(value)))
-    text = f"unknown distribution {word!r}, expected {one_of(NUMERIC_SHAPES)}{hint(word, NUMERIC_SHAPES)}"
-    raise wrong_key(text, word)
 
 
 Numeric = Annotated[
     Annotated[Number, Tag("<number>")]
-    | Annotated[Normal, Tag("<normal>")]
-    | Annotated[Uniform, Tag("<uniform>")]
-    | Annotated[Beta, Tag("<beta>")]
-    | Annotated[Choice, Tag("<choice>")],
-    Discriminator(_numeric_shape),
+    | Annotated[Normal, Tag(Normal.tag)]
+    | Annotated[Uniform, Tag(Uniform.tag)]
+    | Annotated[Beta, Tag(Beta.tag)]
+    | Annotated[Choice, Tag(Choice.tag)],
+    Discriminator(_numeric_tag),
     BeforeValidator(_require_numeric),
 ]
 Distribution = float | Normal | Uniform | Beta | Choice
 
 
-def within(low: float, high: float) -> Callable[[Distribution], Distribution]:
-    """Refuses values that can never be right in this field; the tails of a bell curve are cut off instead."""
+def require_within(low: float, high: float) -> Callable[[Distribution], Distribution]:
+    """Make a validator that refuses values outside the bounds. The tails of a bell curve are cut off instead."""
 
     def check(value: Distribution) -> Distribution:
-        for number, path in _stated(value):
+        for number, path in _list_promised_values(value):
             if not low <= number <= high:
-                raise wrong(f"must be between {low:g} and {high:g}, found {number:g}", *path)
+                raise InvalidValue(Problem(path, f"must be between {low:g} and {high:g}", found=f"{number:g}"))
         return value
 
     return check
 
 
-def _stated(value: Distribution) -> list[tuple[float, tuple[str | int, ...]]]:
-    """The values that a distribution promises to take, with where they are written."""
+def _list_promised_values(value: Distribution) -> list[tuple[float, Path]]:
+    """List the values that a distribution is sure to take, with where they are written."""
     if isinstance(value, (int, float)):
         return [(value, ())]
     if isinstance(value, Choice):
         return [(number, ("choice", f"{number:g}")) for number in value.choice]
-    ends = [(end, (name,)) for name, end in (("min", value.min), ("max", value.max)) if end is not None]
+    ends: list[tuple[float, Path]] = []
+    ends += [(end, (name,)) for name, end in (("min", value.min), ("max", value.max)) if end is not None]
     if isinstance(value, Uniform):
-        return [*ends, *((end, ("uniform", index)) for index, end in enumerate(value.uniform))]
-    return [*ends]
+        ends += [(end, ("uniform", index)) for index, end in enumerate(value.uniform)]
+    return ends
 
 
-def stance_number(value: object) -> object:
-    """A stance in words as a number."""
+def parse_stance(value: object) -> object:
+    """Turn the word for a stance into its number."""
     if not isinstance(value, str):
         return value
     if value not in STANCE_WORDS:
-        raise wrong(
-            f"expected a number from -1 to 1, {one_of(STANCE_WORDS)}, found {value!r}{hint(value, STANCE_WORDS)}"
-        )
+        expected = f"a number from -1 to 1, {one_of(STANCE_WORDS)}"
+        raise InvalidValue(Problem((), expected=expected, found=repr(value), suggestion=nearest(value, STANCE_WORDS)))
     return STANCE_WORDS[value]
 
 
-def _stance_words(value: object) -> object:
-    """Words in place of numbers, also among the values of a choice."""
+def _parse_stances(value: object) -> object:
+    """Turn words for stances into numbers, also among the values of a choice."""
     if isinstance(value, Mapping) and isinstance(value.get("choice"), Mapping):
         table = {STANCE_WORDS.get(word, word): weight for word, weight in value["choice"].items()}
         return {**value, "choice": table}
-    return stance_number(value)
+    return parse_stance(value)
 
 
-Age = Annotated[Numeric, AfterValidator(within(0, 120))]
-Activity = Annotated[Numeric, AfterValidator(within(0, 1))]
-Stance = Annotated[Numeric, AfterValidator(within(-1, 1)), BeforeValidator(_stance_words)]
-
-
-def _trait_shape(value: object) -> str:
-    return "<categorical>" if _numeric_shape(value) is None else "<numeric>"
-
-
+Age = Annotated[Numeric, AfterValidator(require_within(0, 120))]
+Activity = Annotated[Numeric, AfterValidator(require_within(0, 1))]
+Stance = Annotated[Numeric, AfterValidator(require_within(-1, 1)), BeforeValidator(_parse_stances)]
 Trait = Annotated[
-    Annotated[Numeric, Tag("<numeric>")] | Annotated[Weights, Tag("<categorical>")], Discriminator(_trait_shape)
+    Annotated[Numeric, Tag("<numeric>")] | Annotated[Weights, Tag("<categorical>")],
+    Discriminator(lambda value: "<categorical>" if _numeric_tag(value) is None else "<numeric>"),
 ]
+
+# Interests
 
 
 class Interests(DeclaredModel):
@@ -234,15 +239,16 @@ class Interests(DeclaredModel):
     among: Weights = Field(alias="from", description="Words, or word -> weight.")
 
     @model_validator(mode="after")
-    def _ordered(self) -> Interests:
+    def _check_pick(self) -> Interests:
         low, high = self.pick
         if not 0 <= low <= high <= MAX_INTERESTS:
-            raise wrong(f"expected two numbers, 0 to {MAX_INTERESTS}, the lower first, found {[low, high]}", "pick")
+            expected = f"two numbers, 0 to {MAX_INTERESTS}, the lower first"
+            raise InvalidValue(Problem(("pick",), expected=expected, found=str([low, high])))
         return self
 
 
-def _interests(value: object) -> object:
-    """The short forms: only the words, one number for `pick`."""
+def _parse_interests(value: object) -> object:
+    """Expand the short forms: the words alone, or one number for `pick`."""
     if not isinstance(value, Mapping):
         return {"from": value} if not isinstance(value, Interests) else value
     if "from" not in value:
@@ -251,4 +257,4 @@ def _interests(value: object) -> object:
     return {**value, "pick": [pick, pick]} if isinstance(pick, int) else value
 
 
-InterestChoice = Annotated[Interests, BeforeValidator(_interests)]
+InterestChoice = Annotated[Interests, BeforeValidator(_parse_interests)]

@@ -1,4 +1,4 @@
-"""Who follows whom when the run starts, as declared."""
+"""The follow graph as declared: which graph to draw, and edges written by hand or in a file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Annotated, Literal, get_args
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.declared.population import located
+from shoal.scenario.declared.population import resolve_path
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who
 from shoal.scenario.importers.edges import Edges, read_edges
-from shoal.scenario.validation.problems import Problem, expected, refuse, wrong
-from shoal.text import hint, one_of
+from shoal.scenario.validation.problems import InvalidValue, Problem
+from shoal.text import one_of
 
 GraphKind = Literal["scale-free", "small-world", "homophilous", "none"]
 GRAPHS: tuple[str, ...] = get_args(GraphKind)
@@ -58,8 +58,8 @@ class FollowSettings(DeclaredModel):
 
     @field_validator("file")
     @classmethod
-    def _located(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else located(value, info)
+    def _resolve_file(cls, value: str | None, info: ValidationInfo) -> str | None:
+        return None if value is None else resolve_path(value, info)
 
     @model_validator(mode="after")
     def _read(self) -> FollowSettings:
@@ -69,7 +69,7 @@ class FollowSettings(DeclaredModel):
         try:
             self._from_file = read_edges(Path(self.file), columns)
         except ScenarioInvalid as error:
-            raise refuse(*(Problem(("file",), text) for text in error.problems)) from error
+            raise InvalidValue(*(Problem(("file",), text) for text in error.problems)) from error
         return self
 
     @property
@@ -77,16 +77,17 @@ class FollowSettings(DeclaredModel):
         return self._from_file
 
 
-def _settings(value: object) -> object:
+def _parse_follows(value: object) -> object:
+    """Expand the short form, the kind of graph alone. Where there is a file, no graph is drawn by default."""
     if isinstance(value, str):
         if value not in GRAPHS:
-            raise wrong(f"unknown graph {value!r}, expected {one_of(GRAPHS)}{hint(value, GRAPHS)}")
+            raise InvalidValue(Problem.unknown("graph", value, GRAPHS, expected=one_of(GRAPHS)))
         return {"graph": value}
     if not isinstance(value, (Mapping, FollowSettings)):
-        raise wrong(expected(f"{one_of(GRAPHS)}, or a mapping of settings", value))
+        raise InvalidValue(Problem.mismatch(f"{one_of(GRAPHS)}, or a mapping of settings", value))
     if isinstance(value, Mapping) and value.get("file") is not None and "graph" not in value:
         return {**value, "graph": "none"}
     return value
 
 
-Follows = Annotated[FollowSettings, BeforeValidator(_settings)]
+Follows = Annotated[FollowSettings, BeforeValidator(_parse_follows)]

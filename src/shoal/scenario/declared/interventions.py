@@ -1,4 +1,4 @@
-"""What is made to happen when something has happened."""
+"""Interventions: events that happen when a condition holds after a round."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from shoal.scenario.declared.events import EventField, SkipEvent
 from shoal.scenario.declared.population import Name
 from shoal.scenario.expressions import ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.fields import DeclaredModel, Text, Whole
-from shoal.scenario.validation.problems import Problem, refuse, wrong
+from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.text import hint, one_of
 
-#: What can be asked of the history, and what it means.
+#: Facts of the history that conditions can use, and what they mean.
 FACTS: Mapping[str, str] = {
     "round": "the last round that is over",
     "hours": "simulated hours gone by",
@@ -33,7 +33,7 @@ FACTS: Mapping[str, str] = {
     "mean_opinion": "what people think of the topic on average, -1 to 1",
     "opinion_spread": "standard deviation of opinions: 0 when all agree",
 }
-#: What can be asked about something, which stands in quotes.
+#: Questions about a word in quotes, and what they mean.
 QUESTIONS: Mapping[str, str] = {
     "count": "how often an action was done in the last round",
     "total": "how often an action was done so far",
@@ -42,7 +42,7 @@ QUESTIONS: Mapping[str, str] = {
     "said": "in how many texts of the last round these words occur",
     "total_said": "in how many texts so far",
 }
-#: Facts that depend on the minds, and not on what was committed.
+#: Facts that depend on the minds, and not on committed rounds.
 OPINIONS = frozenset({"mean_opinion", "opinion_spread"})
 _COMPUTED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -53,10 +53,10 @@ _COMPUTED: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that was understood."""
+    """A compiled condition, and what it asks about."""
 
     holds: Callable[[Facts], bool]
-    #: What it asks about, by question: `{"quiet": ("Ada",)}`.
+    #: The words that each question asks about: `{"quiet": ("Ada",)}`.
     asked: Mapping[str, tuple[str, ...]]
     facts: frozenset[str]
 
@@ -116,8 +116,8 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
         raise UnreadableExpression(f'{name} needs one text in quotes, for example {name}("...")')
 
 
-def _several(value: object) -> object:
-    """One event alone may stand without a list around it."""
+def _list_events(value: object) -> object:
+    """Put a single event, which may stand without a list around it, into a list."""
     return value if isinstance(value, (list, tuple)) else (value,)
 
 
@@ -125,7 +125,7 @@ class Intervention(DeclaredModel):
     """When a condition holds after a round, do this in the next."""
 
     when: Text = Field(description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5.')
-    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(_several)] = Field(
+    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(_list_events)] = Field(
         description="Events as in `events`, without a round."
     )
     name: Text | None = Field(default=None, description="What to call it in the stream; default: its condition.")
@@ -135,16 +135,16 @@ class Intervention(DeclaredModel):
 
     @field_validator("when")
     @classmethod
-    def _readable(cls, value: str) -> str:
+    def _check_condition(cls, value: str) -> str:
         try:
             compile_condition(value)
         except UnreadableExpression as error:
-            raise wrong(str(error)) from None
+            raise InvalidValue(Problem((), str(error))) from None
         return value
 
     @field_validator("do")
     @classmethod
-    def _undated(cls, value: tuple[EventField, ...]) -> tuple[EventField, ...]:
+    def _check_events(cls, value: tuple[EventField, ...]) -> tuple[EventField, ...]:
         problems = [
             Problem((index, field), f"{field} has no place here: it happens when and where the condition holds")
             for index, event in enumerate(value)
@@ -157,7 +157,7 @@ class Intervention(DeclaredModel):
             if isinstance(event, SkipEvent)
         ]
         if problems:
-            raise refuse(*problems)
+            raise InvalidValue(*problems)
         return value
 
     @property

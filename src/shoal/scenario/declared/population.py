@@ -1,11 +1,11 @@
-"""Who takes part: people written by hand, groups that people are sampled from, and files of people."""
+"""The population as declared: people written by hand, groups that people are sampled from, and files of people."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -31,47 +31,44 @@ from shoal.scenario.declared.distributions import (
     Stance,
     Trait,
     Weights,
-    stance_number,
+    parse_stance,
 )
 from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole
 from shoal.scenario.importers.columns import ColumnRequest
 from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, Source, make_unique, read_people
-from shoal.scenario.validation.problems import Problem, expected, refuse, show, wrong, wrong_key
-from shoal.text import hint
+from shoal.scenario.validation.problems import InvalidValue, Problem
+from shoal.text import nearest
 
-#: Words that stand for somebody in events, so nobody can be called that.
+#: Words that stand for a person in events, so that nobody can have them as a name.
 RANDOM, MOST_FOLLOWED = "random", "most_followed"
 MAX_PEOPLE = 10_000_000
 
-Name = Annotated[Text, Field(max_length=100)]
 
-
-def _usable(value: str) -> str:
+def _check_own_name(value: str) -> str:
     if value in (RANDOM, MOST_FOLLOWED):
-        raise wrong(f"{value!r} cannot be a name: in events it stands for somebody else")
+        raise InvalidValue(Problem((), f"{value!r} cannot be a name: in events it stands for somebody else"))
     if value != value.strip() or not value.isprintable():
-        raise wrong(f"expected a name without line breaks or spaces around it, found {value!r}")
+        raise InvalidValue(Problem((), expected="a name without line breaks or spaces around it", found=repr(value)))
     return value
 
 
-OwnName = Annotated[Name, AfterValidator(_usable)]
+def _check_delay(value: tuple[int, int]) -> tuple[int, int]:
+    if value[0] > value[1]:
+        raise InvalidValue(Problem((), expected="the least first", found=str(list(value))))
+    return value
 
 
+Name = Annotated[Text, Field(max_length=100)]
+OwnName = Annotated[Name, AfterValidator(_check_own_name)]
 Rate = Annotated[Number, Field(ge=0, le=1_000)]
 _Minutes = Annotated[Whole, Field(ge=0, le=100_000)]
-
-
-def _short_first(value: tuple[int, int]) -> tuple[int, int]:
-    if value[0] > value[1]:
-        raise wrong(f"expected the least first, found {list(value)}")
-    return value
-
-
-Delay = Annotated[tuple[_Minutes, _Minutes], AfterValidator(_short_first)]
+Delay = Annotated[tuple[_Minutes, _Minutes], AfterValidator(_check_delay)]
 
 
 class PersonEntry(DeclaredModel):
     """One person, written by hand."""
+
+    tag: ClassVar[str] = "<person>"
 
     name: OwnName = Field(description="The person's name; nobody else may have it.")
     username: OwnName | None = Field(default=None, description="Name of the account; default: made from the name.")
@@ -84,7 +81,7 @@ class PersonEntry(DeclaredModel):
     interests: Annotated[tuple[Text, ...], Field(max_length=MAX_INTERESTS)] | None = Field(
         default=None, description="What the person cares about; default: drawn as for a group."
     )
-    stance: Annotated[Number, Field(ge=-1, le=1), BeforeValidator(stance_number)] = Field(
+    stance: Annotated[Number, Field(ge=-1, le=1), BeforeValidator(parse_stance)] = Field(
         default=0.0, description="Opinion on the topic, -1 to 1, or supportive, opposing, neutral, observer."
     )
     activity: Annotated[Number, Field(ge=0, le=1)] = Field(default=0.5, description="Chance to act in a round.")
@@ -107,12 +104,14 @@ class PersonEntry(DeclaredModel):
 
     @field_validator("interests")
     @classmethod
-    def _distinct(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _drop_repeated(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if value is None else tuple(dict.fromkeys(value))
 
 
 class GroupEntry(DeclaredModel):
     """Many people, each drawn from the distributions given here."""
+
+    tag: ClassVar[str] = "<group>"
 
     count: Annotated[Whole, Field(ge=1, le=MAX_PEOPLE)] = Field(description="How many people.")
     group: Text | None = Field(default=None, description="What to call the group.")
@@ -141,21 +140,21 @@ class FileColumn(DeclaredModel):
     )
 
 
-def _column(value: object) -> object:
-    return {"column": value} if isinstance(value, str) else value
+ColumnChoice = Annotated[
+    FileColumn, BeforeValidator(lambda value: {"column": value} if isinstance(value, str) else value)
+]
 
 
-def located(path: str, info: ValidationInfo) -> str:
-    """A path from the folder of the scenario, or else from the current one, in full."""
+def resolve_path(path: str, info: ValidationInfo) -> str:
+    """Return the full path of a file, which starts at the folder of the scenario, or else at the current one."""
     folder = (info.context or {}).get("folder") or Path()
     return os.path.abspath(folder / Path(path).expanduser())  # noqa: PTH100  # symlinks stay as they are
 
 
-ColumnChoice = Annotated[FileColumn, BeforeValidator(_column)]
-
-
 class FileEntry(DeclaredModel):
     """Many people, each a record of a file."""
+
+    tag: ClassVar[str] = "<file>"
 
     file: Text = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
     format: PeopleFormat | None = Field(
@@ -175,21 +174,21 @@ class FileEntry(DeclaredModel):
 
     @field_validator("file")
     @classmethod
-    def _located(cls, value: str, info: ValidationInfo) -> str:
-        return located(value, info)
+    def _resolve_file(cls, value: str, info: ValidationInfo) -> str:
+        return resolve_path(value, info)
 
     @field_validator("fragments")
     @classmethod
-    def _all_located(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        return tuple(located(path, info) for path in value)
+    def _resolve_fragments(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        return tuple(resolve_path(path, info) for path in value)
 
     @model_validator(mode="after")
     def _read(self) -> FileEntry:
-        """What the file holds now is what counts, also if it changes later."""
+        """Read the file now, so that later changes to it mean nothing."""
         try:
             self._roster = read_people(self.source, PersonEntry)
         except ScenarioInvalid as error:
-            raise refuse(*(Problem(("file",), text) for text in error.problems)) from error
+            raise InvalidValue(*(Problem(("file",), text) for text in error.problems)) from error
         return self
 
     @property
@@ -206,95 +205,89 @@ class FileEntry(DeclaredModel):
         return self._roster
 
 
-PopulationEntries = tuple[PersonEntry | GroupEntry | FileEntry, ...]
-_KINDS: Mapping[str, str] = {"name": "<person>", "count": "<group>", "file": "<file>"}
-
-
-def _which(value: object) -> str | None:
-    if isinstance(value, (PersonEntry, GroupEntry, FileEntry)):
-        return f"<{type(value).__name__.removesuffix('Entry').lower()}>"
-    if not isinstance(value, Mapping):
-        return None
-    return next((tag for key, tag in _KINDS.items() if key in value), "<group>")
-
-
+PopulationEntry = PersonEntry | GroupEntry | FileEntry
+PopulationEntries = tuple[PopulationEntry, ...]
+_TAGS: Mapping[str, str] = {"name": PersonEntry.tag, "count": GroupEntry.tag, "file": FileEntry.tag}
 _ENTRY = "a person (`name`), a group (`count`) or a `file` of people"
 
 
+def _entry_tag(value: object) -> str | None:
+    if isinstance(value, PopulationEntry):
+        return value.tag
+    if not isinstance(value, Mapping):
+        return None
+    return next((tag for key, tag in _TAGS.items() if key in value), GroupEntry.tag)
+
+
 def _require_entry(value: object) -> object:
-    if _which(value) is None:
-        raise wrong(expected(_ENTRY, value))
-    if isinstance(value, Mapping):
-        _require_kind(value)
+    if isinstance(value, PopulationEntry):
+        return value
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidValue(Problem.mismatch(_ENTRY, value))
+    kinds = [key for key in _TAGS if key in value]
+    if kinds == ["name", "count"]:
+        message = "an entry is a person (`name`) or a group (`count`), not both; label a group with `group`"
+        raise InvalidValue(Problem((), message))
+    if len(kinds) > 1:
+        message = f"an entry is {_ENTRY}, not several of them; to name a person's column, write `columns`"
+        raise InvalidValue(Problem((), message))
+    if not kinds:
+        fields = {*GroupEntry.model_fields, *PersonEntry.model_fields, *FileEntry.model_fields}
+        for key in value:
+            if key not in fields and nearest(key, _TAGS):
+                raise InvalidValue(Problem.unknown("field", key, _TAGS, key, at_key=True))
+        raise InvalidValue(Problem((), expected=_ENTRY, found="none of them"))
     return value
 
 
-def _require_kind(value: Mapping[str, Any]) -> None:
-    kinds = [key for key in _KINDS if key in value]
-    if kinds == ["name", "count"]:
-        raise wrong("an entry is a person (`name`) or a group (`count`), not both; label a group with `group`")
-    if len(kinds) > 1:
-        raise wrong(f"an entry is {_ENTRY}, not several of them; to name a person's column, write `columns`")
-    if kinds:
-        return
-    fields = {*GroupEntry.model_fields, *PersonEntry.model_fields, *FileEntry.model_fields}
-    for key in value:
-        guess = hint(key, _KINDS)
-        if guess and key not in fields:
-            raise wrong_key(f"unknown field {key!r}{guess}", key)
-    raise wrong(f"expected {_ENTRY}, found none of them" if value else expected(_ENTRY, value))
-
-
-Entry = Annotated[
-    Annotated[PersonEntry, Tag("<person>")]
-    | Annotated[GroupEntry, Tag("<group>")]
-    | Annotated[FileEntry, Tag("<file>")],
-    Discriminator(_which),
-    BeforeValidator(_require_entry),
-]
-
-
-def _entries(value: object) -> object:
-    """One group or file alone may stand without a list around it."""
-    if isinstance(value, (Mapping, PersonEntry, GroupEntry, FileEntry)):
+def _list_entries(value: object) -> object:
+    """Put a single entry, which may stand without a list around it, into a list."""
+    if isinstance(value, Mapping | PopulationEntry):
         return (value,)
     if isinstance(value, (list, tuple)) and value:
         return value
-    raise wrong(f"expected a group such as {{count: 200}}, or a list of groups and people, found {show(value)}")
+    raise InvalidValue(Problem.mismatch("a group such as {count: 200}, or a list of groups and people", value))
 
 
-Entries = Annotated[tuple[Entry, ...], BeforeValidator(_entries)]
+_EntryField = Annotated[
+    Annotated[PersonEntry, Tag(PersonEntry.tag)]
+    | Annotated[GroupEntry, Tag(GroupEntry.tag)]
+    | Annotated[FileEntry, Tag(FileEntry.tag)],
+    Discriminator(_entry_tag),
+    BeforeValidator(_require_entry),
+]
+Entries = Annotated[tuple[_EntryField, ...], BeforeValidator(_list_entries)]
 
 
-def placed(entries: PopulationEntries) -> Iterator[tuple[int, PersonEntry | GroupEntry | FileEntry]]:
-    """The entries with the number of the first person of each."""
+def number_entries(entries: PopulationEntries) -> Iterator[tuple[int, PopulationEntry]]:
+    """Yield the entries, each with the number of its first person."""
     start = 0
     for entry in entries:
         yield start, entry
-        start += headcount(entry)
+        start += count_entry(entry)
 
 
-def headcount(entry: PersonEntry | GroupEntry | FileEntry) -> int:
+def count_entry(entry: PopulationEntry) -> int:
+    """Count the people of one entry."""
     if isinstance(entry, PersonEntry):
         return 1
     return entry.count if isinstance(entry, GroupEntry) else entry.roster.count
 
 
-def size(entries: PopulationEntries) -> int:
-    """How many people there are."""
-    return sum(map(headcount, entries))
+def count_people(entries: PopulationEntries) -> int:
+    return sum(map(count_entry, entries))
 
 
-def listed(entries: PopulationEntries) -> dict[str, int]:
-    """Everybody who has a name that was not drawn, with their numbers."""
-    return {name: number for number, name in reversed(own(entries, "name").items())}
+def number_own_names(entries: PopulationEntries) -> dict[str, int]:
+    """Return the number of everybody whose name is not drawn, by name."""
+    return {name: number for number, name in reversed(find_own_names(entries, "name").items())}
 
 
-def own(entries: PopulationEntries, field: Literal["name", "username"]) -> dict[int, str]:
-    """The names that people have of their own, by number. Those in files give way to those written by hand."""
-    found = {start: entry for start, entry in placed(entries) if isinstance(entry, PersonEntry)}
-    names = {start: name for start, person in found.items() if (name := getattr(person, field)) is not None}
-    for start, entry in placed(entries):
+def find_own_names(entries: PopulationEntries, field: Literal["name", "username"]) -> dict[int, str]:
+    """Return the names that are not drawn, by number. Names written by hand go before the same names in files."""
+    people = {start: entry for start, entry in number_entries(entries) if isinstance(entry, PersonEntry)}
+    names = {start: name for start, person in people.items() if (name := getattr(person, field)) is not None}
+    for start, entry in number_entries(entries):
         if isinstance(entry, FileEntry):
             values, _ = make_unique(entry.roster.column(field), field, names.values())
             names |= {start + row: value for row, value in enumerate(values) if value is not None}

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.tables import RecordTable
-from shoal.scenario.validation.problems import OURS, describe_error, expected
+from shoal.scenario.validation.problems import describe_mismatch, read_problems
 from shoal.text import hint
 
 #: Other names of columns that fill a field unasked. Only names that can hardly mean anything else.
@@ -130,9 +130,7 @@ def make_reader(name: str, field: FieldInfo, separator: str | None = None) -> Re
             value = convert(cell)
             return None if value is None else adapter.validate_python(value)
         except ValidationError as error:
-            details = error.errors(include_url=False)[0]
-            own = details["type"] == OURS
-            raise BadCell(str(details["ctx"]["problems"][0].text) if own else describe_error(details)) from error
+            raise BadCell(read_problems(error.errors(include_url=False)[0])[0].text) from error
 
     return read
 
@@ -223,7 +221,7 @@ def split_list(cell: Any, separator: str | None) -> list[Any]:
     items = [item for item in cell if item not in (None, "")]
     for item in items:
         if isinstance(item, bool) or not isinstance(item, (str, int, float)):
-            raise BadCell(expected("text", item))
+            raise BadCell(describe_mismatch("text", item))
     return items
 
 
@@ -235,7 +233,7 @@ def _parse_list(cell: str) -> list[Any]:
             continue
         if isinstance(value, list):
             return value
-    raise BadCell(expected("a list", cell))
+    raise BadCell(describe_mismatch("a list", cell))
 
 
 def parse_numbers(cells: Sequence[Any]) -> Sequence[Any]:

@@ -17,7 +17,7 @@ from shoal.formats.graphml import read_graphml
 from shoal.formats.tables import decode_json, decode_text, guess_delimiter, read_csv_rows
 from shoal.scenario.importers.fields import FieldUse, raise_problems
 from shoal.scenario.importers.people_file import read_content
-from shoal.scenario.validation.problems import expected, show
+from shoal.scenario.validation.problems import describe_mismatch, show_value
 from shoal.text import hint
 
 #: Names of the columns of the follower and of the person they follow. The first pair that a file has is taken.
@@ -99,9 +99,9 @@ def _parse_edges(loaded: _LoadedEdges) -> Edges:
         rows, uses = _read_json_rows(text, name, suffix, loaded.columns)
     else:
         rows, uses = _read_text_rows(text, name, suffix, loaded.columns)
-    problems = [f"{name}:{line}: expected two people, found {show(row[0])}" for line, row in rows if len(row) < 2]
+    problems = [f"{name}:{line}: expected two people, found {show_value(row[0])}" for line, row in rows if len(row) < 2]
     problems += [
-        f"{name}:{line}: {expected('a name or a number', end)}"
+        f"{name}:{line}: {describe_mismatch('a name or a number', end)}"
         for line, row in rows
         for end in row[:2]
         if not isinstance(end, (str, int)) or end == "" or isinstance(end, bool)
@@ -183,7 +183,7 @@ def _read_json_rows(text: str, name: str, suffix: str, columns: tuple[str, str] 
     if suffix == ".json":
         value = decode_json(text, name)
         if not isinstance(value, list):
-            raise ScenarioInvalid([f"{name}: expected a list of edges, found {show(value)}"])
+            raise ScenarioInvalid([f"{name}: expected a list of edges, found {show_value(value)}"])
         values = enumerate(value, 1)
     else:
         filled = ((line, each) for line, each in enumerate(text.split("\n"), 1) if each.strip())
@@ -197,7 +197,7 @@ def _read_json_rows(text: str, name: str, suffix: str, columns: tuple[str, str] 
         if isinstance(value, list):
             rows.append((line, value))
         elif pair is None or any(end not in value for end in pair):
-            problems.append(f"{name}:{line}: expected an object with `from` and `to`, found {show(value)}")
+            problems.append(f"{name}:{line}: expected an object with `from` and `to`, found {show_value(value)}")
         else:
             rows.append((line, (value[pair[0]], value[pair[1]])))
             others |= dict.fromkeys(key for key in value if key not in pair)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.validation.problems import expected
+from shoal.scenario.validation.problems import describe_mismatch
 from shoal.text import hint, one_of
 
 #: `used`: has its effect in the scenario; `kept`: carried along as a trait or a note; `unused`: has no counterpart.
@@ -123,7 +123,7 @@ class SourceRecord:
         if isinstance(values, Mapping):
             self._values = {str(name): value for name, value in values.items()}
         elif values is not None:
-            self.add_problem("", expected("an object", values))
+            self.add_problem("", describe_mismatch("an object", values))
         self._unread = dict(self._values)
 
     def __contains__(self, name: str) -> bool:
@@ -162,7 +162,7 @@ class SourceRecord:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.add_problem(name, expected("a number", value))
+            self.add_problem(name, describe_mismatch("a number", value))
             return default
         return value if self._check_bounds(name, value, bounds) else default
 
@@ -171,7 +171,7 @@ class SourceRecord:
         if value is None:
             return default
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-            self.add_problem(name, expected("a whole number", value))
+            self.add_problem(name, describe_mismatch("a whole number", value))
             return default
         return int(value) if self._check_bounds(name, value, bounds) else default
 
@@ -189,7 +189,7 @@ class SourceRecord:
         """Read text without surrounding spaces; a number becomes its digits."""
         value = self.take(name, use, becomes)
         if isinstance(value, (dict, list, bool)):
-            self.add_problem(name, expected("text", value))
+            self.add_problem(name, describe_mismatch("text", value))
             return None
         return str(value).strip() or None if value is not None else None
 
@@ -197,7 +197,7 @@ class SourceRecord:
         """Read one of the known words, in lower case."""
         value = self.read_text(name, becomes)
         if value is not None and value.lower() not in known:
-            self.add_problem(name, expected(one_of(known), value) + hint(value, known))
+            self.add_problem(name, describe_mismatch(one_of(known), value) + hint(value, known))
             return default
         return default if value is None else value.lower()
 
@@ -207,7 +207,7 @@ class SourceRecord:
         if value is None:
             return []
         if not isinstance(value, list) or not all(isinstance(item, (str, int, float)) for item in value):
-            self.add_problem(name, expected("a list of texts", value))
+            self.add_problem(name, describe_mismatch("a list of texts", value))
             return []
         return list(dict.fromkeys(text for item in value if (text := str(item).strip())))
 
@@ -228,7 +228,7 @@ class SourceRecord:
         """Open each object of a list."""
         values = self._unread.pop(name, None)
         if values is not None and not isinstance(values, list):
-            self.add_problem(name, expected("a list of objects", values))
+            self.add_problem(name, describe_mismatch("a list of objects", values))
             return
         if values == []:
             self._report.count_use(self.source, self.path_to(name), "unused", "nothing in it")

@@ -34,7 +34,7 @@ from shoal.scenario.importers.tables import (
     read_parquet_table,
 )
 from shoal.scenario.importers.tinytroupe import build_spec_table, is_spec
-from shoal.scenario.validation.problems import show
+from shoal.scenario.validation.problems import show_value
 from shoal.text import hint
 
 PeopleFormat = Literal["csv", "jsonl", "json", "parquet", "oasis-reddit", "oasis-twitter", "tinytroupe"]
@@ -333,7 +333,7 @@ def _list_uses(
     for name, cells in rest.items():
         filled = [cell for cell in cells if cell is not None]
         if filled:
-            uses.append(FieldUse(table.name, name, "kept", f"trait, for example {show(filled[0])}", len(filled)))
+            uses.append(FieldUse(table.name, name, "kept", f"trait, for example {show_value(filled[0])}", len(filled)))
         else:
             uses.append(FieldUse(table.name, name, "unused", "empty in every record", 0))
     return uses

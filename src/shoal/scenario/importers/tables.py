@@ -14,7 +14,7 @@ from shoal.errors import ScenarioInvalid
 from shoal.formats.parquet import read_parquet
 from shoal.formats.tables import guess_delimiter, read_csv_rows
 from shoal.scenario.importers.fields import FieldUse, raise_problems
-from shoal.scenario.validation.problems import show
+from shoal.scenario.validation.problems import show_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def read_jsonl_table(text: str, name: str, limit: int | None = None) -> RecordTa
             records.append(record)
             lines.append(line)
         else:
-            problems.append(f"{name}:{line}: not a JSON object: found {show(record)}")
+            problems.append(f"{name}:{line}: not a JSON object: found {show_value(record)}")
     raise_problems(problems)
     return RecordTable(name, collect_columns(records), lines)
 
@@ -114,10 +114,10 @@ def read_json_table(value: Any, name: str, limit: int | None = None) -> RecordTa
         beside = tuple(FieldUse(name, other, "unused", "beside the people") for other in value if other != keys[0])
         value, notes = value[keys[0]], (f"people are the list under {keys[0]!r}",)
     if not isinstance(value, list):
-        raise ScenarioInvalid([f"{name}: expected a list of objects, found {show(value)}"])
+        raise ScenarioInvalid([f"{name}: expected a list of objects, found {show_value(value)}"])
     records = value[:limit]
     raise_problems(
-        f"{name}: record {number}: expected an object, found {show(record)}"
+        f"{name}: record {number}: expected an object, found {show_value(record)}"
         for number, record in enumerate(records, 1)
         if not isinstance(record, dict)
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from shoal.scenario.importers.fields import FieldUse, Use, raise_problems
 from shoal.scenario.importers.tables import RecordTable, collect_columns
-from shoal.scenario.validation.problems import show
+from shoal.scenario.validation.problems import show_value
 
 #: One specification, and the file that it stands in.
 Spec = tuple[str, Mapping[str, Any]]
@@ -47,7 +47,7 @@ def is_spec(value: Any) -> bool:
 def build_spec_table(specs: Sequence[Spec], fragments: Sequence[Spec], name: str) -> RecordTable:
     """Make a row for each specification, with every fragment merged into it."""
     problems = [
-        f"{file}: expected an object with a `persona`, found {show(spec)}"
+        f"{file}: expected an object with a `persona`, found {show_value(spec)}"
         for file, spec in (*specs, *fragments)
         if not is_spec(spec)
     ]

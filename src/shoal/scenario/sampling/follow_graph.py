@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.scenario.declared.follows import FollowSettings
-from shoal.scenario.declared.population import PersonEntry, listed
+from shoal.scenario.declared.population import PersonEntry, number_own_names
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.sampling.people import People
 from shoal.scenario.scenario import Scenario
@@ -199,7 +199,7 @@ def _compressed(count: int, chunks: Iterator[Ints]) -> FollowGraph:
 
 def _listed_edges(scenario: Scenario, count: int) -> Ints:
     """Edges written by hand or in files, as row * count + target."""
-    numbers = listed(scenario.population)
+    numbers = number_own_names(scenario.population)
     edges = [(_number(source, numbers), _number(target, numbers)) for source, target in scenario.follows.edges]
     for entry in scenario.population:
         if isinstance(entry, PersonEntry):

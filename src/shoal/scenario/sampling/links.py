@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.scenario.declared.follows import FollowSettings
-from shoal.scenario.declared.population import FileEntry, PersonEntry, PopulationEntries, listed, own, placed, size
+from shoal.scenario.declared.population import (
+    FileEntry,
+    PersonEntry,
+    PopulationEntries,
+    count_people,
+    find_own_names,
+    number_entries,
+    number_own_names,
+)
 from shoal.scenario.importers.edges import EdgeEnd, encode_edges
 from shoal.scenario.importers.fields import MAX_PROBLEMS, limit_problems
 from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.validation.problems import Path, Problem
-from shoal.text import hint
+from shoal.text import hint, nearest
 
 _NEEDS = frozenset({"names", "numbers"})
 _SHOWN = 3
@@ -55,13 +63,15 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     for each in stated:
         by = follows.by if each.path == ("follows", "file") else None
         if by is not None and by not in (known := _traits(entries)):
-            problems.append(Problem(("follows", "by"), f"nobody has a trait {by!r}{hint(by, known)}", _NEEDS))
+            problems.append(
+                Problem(("follows", "by"), f"nobody has a trait {by!r}", suggestion=nearest(by, known), needs=_NEEDS)
+            )
             continue
         people = _Traits(entries, by) if by is not None else register
         assert people is not None
         found = _ResolvedEdges(each, people)
         ends.append((found.sources, found.targets))
-        problems += [Problem(each.path, text, _NEEDS) for text in limit_problems(found.unknown, found.strangers)]
+        problems += [Problem(each.path, text, needs=_NEEDS) for text in limit_problems(found.unknown, found.strangers)]
         notes += found.notes
     sources, targets = (np.concatenate(column) for column in zip(*ends, strict=True))
     return Links(sources, targets, problems, notes)
@@ -71,9 +81,9 @@ class _Register:
     """Finds people by name, username or number."""
 
     def __init__(self, entries: PopulationEntries) -> None:
-        self.names = listed(entries)
-        self._usernames = {name: number for number, name in reversed(own(entries, "username").items())}
-        self._size = size(entries)
+        self.names = number_own_names(entries)
+        self._usernames = {name: number for number, name in reversed(find_own_names(entries, "username").items())}
+        self._size = count_people(entries)
 
     def number(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
@@ -98,7 +108,7 @@ class _Traits:
     def __init__(self, entries: PopulationEntries, trait: str) -> None:
         self._trait = trait
         self._numbers: dict[str, int] = {}
-        for start, entry in placed(entries):
+        for start, entry in number_entries(entries):
             if isinstance(entry, FileEntry):
                 values = entry.roster.traits.get(trait, ())
                 self._numbers |= {str(value): start + row for row, value in enumerate(values) if value is not None}
@@ -170,7 +180,7 @@ def _from_follows(follows: FollowSettings) -> Iterator[_Stated]:
 
 
 def _from_columns(entries: PopulationEntries) -> Iterator[_Stated]:
-    for index, (start, entry) in enumerate(placed(entries)):
+    for index, (start, entry) in enumerate(number_entries(entries)):
         if isinstance(entry, FileEntry) and "follows" in entry.roster.fields:
             stated = list(_column_edges(start, entry))
             rows = [row for row, _ in stated]

@@ -14,10 +14,10 @@ from shoal.scenario.declared.population import (
     GroupEntry,
     PersonEntry,
     PopulationEntries,
-    headcount,
-    own,
-    placed,
-    size,
+    count_entry,
+    count_people,
+    find_own_names,
+    number_entries,
 )
 from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.sampling import people as habits
@@ -60,7 +60,7 @@ def sample(scenario: Scenario) -> People:
 class _Sampler:
     def __init__(self, scenario: Scenario) -> None:
         self._seed, self._topic, self._entries = scenario.seed, scenario.topic, scenario.population
-        self._people = People(size(self._entries), _width(self._entries, self._topic), self._topic)
+        self._people = People(count_people(self._entries), _width(self._entries, self._topic), self._topic)
         self._words = Labels(0)
 
     def fill(self) -> People:
@@ -70,8 +70,8 @@ class _Sampler:
             self._words.number(self._topic)
         listed: dict[int, PersonEntry] = {}
         rosters: dict[int, PeopleTable] = {}
-        for number, (start, entry) in enumerate(placed(self._entries)):
-            where = slice(start, start + headcount(entry))
+        for number, (start, entry) in enumerate(number_entries(self._entries)):
+            where = slice(start, start + count_entry(entry))
             if isinstance(entry, PersonEntry):
                 listed[start] = entry
                 self._fill_person(number, entry, start)
@@ -82,7 +82,7 @@ class _Sampler:
                 self._fill_file(number, entry, where)
         people.names = self._names()
         people.topics = self._words.words
-        people.enlist(listed, rosters, own(self._entries, "username"))
+        people.enlist(listed, rosters, find_own_names(self._entries, "username"))
         return people
 
     def _key(self, entry: int, *purpose: str) -> int:
@@ -187,7 +187,7 @@ class _Sampler:
 
     def _names(self) -> list[str]:
         result = names(self._seed, 0, self._people.genders)
-        given = own(self._entries, "name")
+        given = find_own_names(self._entries, "name")
         taken = set(given.values())
         if taken:
             result = [name if name not in taken else _junior(name, taken) for name in result]

@@ -1,7 +1,7 @@
-"""What only shows when parts of a scenario are held against one another: names, worlds, rounds, actions.
+"""Checks across the fields of a scenario: names, worlds, rounds, actions.
 
-Each check reports everything it finds. A problem says which other parts it needs, so that a mistake there does not
-make this one up.
+Each check yields every problem it finds. A problem names the parts of the scenario that it depends on, and is not
+reported where one of those parts is broken.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from shoal.scenario.declared.events import (
     PostEvent,
     SkipEvent,
     StimulusEvent,
-    kind_of,
 )
 from shoal.scenario.declared.follows import FollowSettings
 from shoal.scenario.declared.interventions import OPINIONS, Intervention
@@ -32,11 +31,12 @@ from shoal.scenario.declared.population import (
     FileEntry,
     PersonEntry,
     PopulationEntries,
-    listed,
-    size,
+    count_people,
+    number_own_names,
 )
+from shoal.scenario.sampling.links import read_links
 from shoal.scenario.validation.problems import Path, Problem
-from shoal.text import hint
+from shoal.text import nearest
 from shoal.types import MAX_ACTIONS_PER_TURN
 from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.clock import TimeSettings
@@ -47,9 +47,6 @@ from shoal.worlds.room.world import Room
 from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.settings import SocialSettings
 
-Entries = PopulationEntries
-Events = Sequence[DeclaredEvent]
-Interventions = Sequence[Intervention]
 _Mention = tuple[Path, str | int]
 
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
@@ -57,105 +54,112 @@ _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "n
 MAX_TOPICS = 32_000
 
 
-def people(entries: Entries, topic: str | None) -> Iterator[Problem]:
-    """Too many, twice the same, or more interests than can be told apart."""
-    total = size(entries)
+class DeclaredParts(Protocol):
+    """The parts of a scenario that are checked against one another."""
+
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def rounds(self) -> int: ...
+    @property
+    def time(self) -> TimeSettings: ...
+    @property
+    def population(self) -> PopulationEntries: ...
+    @property
+    def follows(self) -> FollowSettings: ...
+    @property
+    def worlds(self) -> Mapping[str, object]: ...
+    @property
+    def mind(self) -> object: ...
+    @property
+    def events(self) -> Sequence[DeclaredEvent]: ...
+    @property
+    def interventions(self) -> Sequence[Intervention]: ...
+    @property
+    def play(self) -> Sequence[str | int]: ...
+
+
+def find_problems(declared: DeclaredParts) -> Iterator[Problem]:
+    """Yield every problem between the fields of a scenario that are valid by themselves."""
+    yield from _check_people(declared)
+    yield from read_links(declared.population, declared.follows).problems
+    yield from _check_mentions(declared)
+    yield from _check_edges(declared)
+    yield from _check_meetings(declared)
+    yield from _check_groups(declared)
+    yield from _check_world_names(declared)
+    yield from _check_events(declared)
+    yield from _check_conditions(declared)
+    yield from _check_actions(declared)
+    yield from _check_rounds(declared)
+    yield from _check_posts_per_round(declared)
+
+
+# People
+
+
+def _check_people(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find too many people, repeated names, and more interests than can be numbered."""
+    total = count_people(declared.population)
     if total > MAX_PEOPLE:
         yield Problem(("population",), f"{total:,} people in all; at most {MAX_PEOPLE:,} are possible")
-    yield from _repeated(entries, "name")
-    yield from _repeated(entries, "username")
-    words = {topic} if topic else set()
-    for entry in entries:
+    for field in ("name", "username"):
+        seen: dict[str, int] = {}
+        for index, entry in enumerate(declared.population):
+            value = getattr(entry, field, None)
+            if value is None:
+                continue
+            first = seen.setdefault(value.casefold() if field == "username" else value, index)
+            if first != index:
+                yield Problem(("population", index, field), f"{value!r} is already the {field} of population.{first}")
+    words = {declared.topic} if declared.topic else set()
+    for entry in declared.population:
         if isinstance(entry, FileEntry):
-            words.update(*(given for given in entry.roster.column("interests") if given is not None))
+            words.update(*(stated for stated in entry.roster.column("interests") if stated is not None))
         elif entry.interests is not None:
             words |= set(entry.interests if isinstance(entry, PersonEntry) else entry.interests.among)
     if len(words) > MAX_TOPICS:
         yield Problem(("population",), f"{len(words):,} different interests; at most {MAX_TOPICS:,} are possible")
 
 
-def _repeated(entries: Entries, field: str) -> Iterator[Problem]:
-    seen: dict[str, int] = {}
-    for index, entry in enumerate(entries):
-        value = getattr(entry, field, None)
-        if value is None:
-            continue
-        first = seen.setdefault(value.casefold() if field == "username" else value, index)
-        if first != index:
-            yield Problem(("population", index, field), f"{value!r} is already the {field} of population.{first}")
+def _check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find people who are mentioned anywhere but do not exist."""
+    names, total = number_own_names(declared.population), count_people(declared.population)
+    for path, who in _list_mentions(declared):
+        if isinstance(who, str) and who not in names:
+            advice = "only people listed with a name can be called by it, others by number"
+            yield Problem.unknown("person", who, (*names, RANDOM, MOST_FOLLOWED), *path, advice=advice, needs=_NAMES)
+        elif isinstance(who, int) and not 0 <= who < total:
+            message = f"there is no person {who}: people are numbered 0 to {total - 1}"
+            yield Problem(path, message, needs=_NUMBERS)
 
 
-class DeclaredParts(Protocol):
-    """The parts of a scenario that speak of people."""
-
-    @property
-    def population(self) -> Entries: ...
-    @property
-    def follows(self) -> FollowSettings: ...
-    @property
-    def events(self) -> Events: ...
-    @property
-    def interventions(self) -> Interventions: ...
-    @property
-    def mind(self) -> object: ...
-    @property
-    def worlds(self) -> Mapping[str, object]: ...
-    @property
-    def play(self) -> Sequence[str | int]: ...
-
-
-def references(declared: DeclaredParts) -> Iterator[Problem]:
-    """People who are spoken of but do not exist, and people who would follow themselves."""
-    entries = declared.population
-    names, total = listed(entries), size(entries)
-    for path, who in _mentions(declared):
-        if text := _unknown(who, names, total):
-            yield Problem(path, text, _NUMBERS if isinstance(who, int) else _NAMES)
-    for index, entry in enumerate(entries):
-        if isinstance(entry, PersonEntry) and entry.name in entry.follows:
-            place = entry.follows.index(entry.name)
-            yield Problem(("population", index, "follows", place), f"{entry.name!r} cannot follow themselves")
-    yield from _bad_edges(declared.follows, names)
-    yield from _bad_pairs(declared.worlds, names)
-    yield from _bad_relations(declared.worlds, names)
-    yield from _bad_groups(entries, declared.mind)
-
-
-def _mentions(declared: DeclaredParts) -> Iterator[_Mention]:
+def _list_mentions(declared: DeclaredParts) -> Iterator[_Mention]:
     for index, entry in enumerate(declared.population):
         if isinstance(entry, PersonEntry):
             yield from ((("population", index, "follows", place), who) for place, who in enumerate(entry.follows))
     for index, edge in enumerate(declared.follows.edges):
         yield from ((("follows", "edges", index, end), who) for end, who in enumerate(edge))
-    for path, event in _all_events(declared.events, declared.interventions):
-        yield from _mentioned_by(path, event)
+    for path, event in _list_events(declared):
+        yield from _list_mentions_of_event(path, event)
     for index, intervention in enumerate(declared.interventions):
         asked = intervention.condition.asked
         yield from ((("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ())))
     for name, world in declared.worlds.items():
-        yield from _mentioned_in(("worlds", name), world)
-    yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _turns(declared.mind))
+        if isinstance(world, RoomSettings):
+            for index, relation in enumerate(world.relations):
+                place = ("worlds", name, "relations", index, "between")
+                yield from (((*place, end), who) for end, who in enumerate(relation.between))
+        elif isinstance(world, DialogueSettings) and not isinstance(world.pairs, str):
+            for index, pair in enumerate(world.pairs):
+                yield from ((("worlds", name, "pairs", index, end), who) for end, who in enumerate(pair))
+    yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(declared))
     yield from ((("play", index), who) for index, who in enumerate(declared.play))
     if isinstance(declared.mind, LanguageSettings):
         yield from ((("mind", "by_agent", name), name) for name in declared.mind.by_agent)
 
 
-def _bad_groups(entries: Entries, mind: object) -> Iterator[Problem]:
-    """Groups that are to have a model of their own but do not exist."""
-    known = {group for entry in entries if (group := getattr(entry, "group", None)) is not None}
-    for name in mind.by_group if isinstance(mind, LanguageSettings) else ():
-        if name not in known:
-            near = hint(name, known) or (f"; there is {', '.join(sorted(known))}" if known else "; none has a `group`")
-            yield Problem(("mind", "by_group", name), f"unknown group {name!r}{near}", _NAMES, at_key=True)
-
-
-def _all_events(events: Events, interventions: Interventions) -> Iterator[tuple[Path, DeclaredEvent]]:
-    yield from ((("events", index), event) for index, event in enumerate(events))
-    for index, intervention in enumerate(interventions):
-        yield from ((("interventions", index, "do", place), event) for place, event in enumerate(intervention.do))
-
-
-def _mentioned_by(path: Path, event: DeclaredEvent) -> Iterator[_Mention]:
+def _list_mentions_of_event(path: Path, event: DeclaredEvent) -> Iterator[_Mention]:
     if isinstance(event, PostEvent):
         if event.by not in (RANDOM, MOST_FOLLOWED):
             yield (*path, "by"), event.by
@@ -167,140 +171,127 @@ def _mentioned_by(path: Path, event: DeclaredEvent) -> Iterator[_Mention]:
         yield from (((*path, "to", place), who) for place, who in enumerate(event.to))
 
 
-def _mentioned_in(path: Path, world: object) -> Iterator[_Mention]:
-    if isinstance(world, RoomSettings):
-        for index, relation in enumerate(world.relations):
-            place = (*path, "relations", index, "between")
-            yield from (((*place, end), who) for end, who in enumerate(relation.between))
-    elif isinstance(world, DialogueSettings) and not isinstance(world.pairs, str):
-        for index, pair in enumerate(world.pairs):
-            yield from (((*path, "pairs", index, end), who) for end, who in enumerate(pair))
+def _list_events(declared: DeclaredParts) -> Iterator[tuple[Path, DeclaredEvent]]:
+    """Yield scheduled events and events of interventions."""
+    yield from ((("events", index), event) for index, event in enumerate(declared.events))
+    for index, intervention in enumerate(declared.interventions):
+        yield from ((("interventions", index, "do", place), event) for place, event in enumerate(intervention.do))
 
 
-def _bad_pairs(worlds: Mapping[str, object], names: Mapping[str, int]) -> Iterator[Problem]:
-    """Nobody can be in two conversations at once."""
-    for name, world in worlds.items():
-        if not isinstance(world, DialogueSettings) or isinstance(world.pairs, str):
-            continue
-        seen: dict[str | int, int] = {}
-        for index, pair in enumerate(world.pairs):
-            for end, who in enumerate(pair):
-                first = seen.setdefault(_number(who, names), index)
-                path = ("worlds", name, "pairs", index, end)
-                if first != index:
-                    yield Problem(path, f"{who!r} is already in pair {first}; nobody can be in two", _NAMES | _NUMBERS)
-            if _number(pair[0], names) == _number(pair[1], names):
-                yield Problem(("worlds", name, "pairs", index), f"{pair[0]!r} cannot talk to themselves", _NAMES)
+def _list_turns(declared: DeclaredParts) -> Iterable[tuple[int, ScriptedTurn]]:
+    return enumerate(declared.mind.turns) if isinstance(declared.mind, ScriptedSettings) else ()
 
 
-def _bad_relations(worlds: Mapping[str, object], names: Mapping[str, int]) -> Iterator[Problem]:
-    for name, world in worlds.items():
-        for index, relation in enumerate(world.relations if isinstance(world, RoomSettings) else ()):
-            first, second = relation.between
-            if _number(first, names) == _number(second, names):
-                path = ("worlds", name, "relations", index, "between")
-                yield Problem(path, f"{first!r} cannot be related to themselves", _NAMES | _NUMBERS)
-
-
-def _turns(mind: object) -> Iterable[tuple[int, ScriptedTurn]]:
-    return enumerate(mind.turns) if isinstance(mind, ScriptedSettings) else ()
-
-
-def _unknown(who: str | int, names: Mapping[str, int], total: int) -> str | None:
-    if isinstance(who, int):
-        return None if 0 <= who < total else f"there is no person {who}: people are numbered 0 to {total - 1}"
-    if who in names:
-        return None
-    near = hint(who, (*names, RANDOM, MOST_FOLLOWED))
-    return f"unknown person {who!r}{near or '; only people listed with a name can be called by it, others by number'}"
-
-
-def _bad_edges(follows: FollowSettings, names: Mapping[str, int]) -> Iterator[Problem]:
-    seen: dict[tuple[str | int, str | int], int] = {}
-    for index, (source, target) in enumerate(follows.edges):
-        edge = (_number(source, names), _number(target, names))
-        first = seen.setdefault(edge, index)
-        if edge[0] == edge[1]:
-            yield Problem(("follows", "edges", index), f"{source!r} cannot follow themselves", _NAMES | _NUMBERS)
-        elif first != index:
-            yield Problem(("follows", "edges", index), f"the same edge as follows.edges.{first}", _NAMES | _NUMBERS)
-
-
-def _number(who: str | int, names: Mapping[str, int]) -> str | int:
+def _number_of(who: str | int, names: Mapping[str, int]) -> str | int:
     return names.get(who, who) if isinstance(who, str) else who
 
 
-def worlds(
-    known: Mapping[str, object], events: Events, interventions: Interventions, mind: object
-) -> Iterator[Problem]:
-    """Worlds that are spoken of but do not exist."""
+def _check_edges(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find people who would follow themselves, and edges that are written twice."""
+    for index, entry in enumerate(declared.population):
+        if isinstance(entry, PersonEntry) and entry.name in entry.follows:
+            place = entry.follows.index(entry.name)
+            yield Problem(("population", index, "follows", place), f"{entry.name!r} cannot follow themselves")
+    names = number_own_names(declared.population)
+    seen: dict[tuple[str | int, str | int], int] = {}
+    for index, (source, target) in enumerate(declared.follows.edges):
+        edge = (_number_of(source, names), _number_of(target, names))
+        first = seen.setdefault(edge, index)
+        path = ("follows", "edges", index)
+        if edge[0] == edge[1]:
+            yield Problem(path, f"{source!r} cannot follow themselves", needs=_NAMES | _NUMBERS)
+        elif first != index:
+            yield Problem(path, f"the same edge as follows.edges.{first}", needs=_NAMES | _NUMBERS)
+
+
+def _check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find people in two conversations at once, and people who would talk or be related to themselves."""
+    names = number_own_names(declared.population)
+    for name, world in declared.worlds.items():
+        seen: dict[str | int, int] = {}
+        pairs = world.pairs if isinstance(world, DialogueSettings) and not isinstance(world.pairs, str) else ()
+        for index, pair in enumerate(pairs):
+            path = ("worlds", name, "pairs", index)
+            for end, who in enumerate(pair):
+                first = seen.setdefault(_number_of(who, names), index)
+                if first != index:
+                    message = f"{who!r} is already in pair {first}; nobody can be in two"
+                    yield Problem((*path, end), message, needs=_NAMES | _NUMBERS)
+            if _number_of(pair[0], names) == _number_of(pair[1], names):
+                yield Problem(path, f"{pair[0]!r} cannot talk to themselves", needs=_NAMES)
+        for index, relation in enumerate(world.relations if isinstance(world, RoomSettings) else ()):
+            one, other = relation.between
+            if _number_of(one, names) == _number_of(other, names):
+                between = ("worlds", name, "relations", index, "between")
+                yield Problem(between, f"{one!r} cannot be related to themselves", needs=_NAMES | _NUMBERS)
+
+
+def _check_groups(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find groups that have a model of their own but do not exist."""
+    known = {group for entry in declared.population if (group := getattr(entry, "group", None)) is not None}
+    advice = f"there is {', '.join(sorted(known))}" if known else "none has a `group`"
+    for name in declared.mind.by_group if isinstance(declared.mind, LanguageSettings) else ():
+        if name not in known:
+            path = ("mind", "by_group", name)
+            yield Problem.unknown("group", name, known, *path, advice=advice, needs=_NAMES, at_key=True)
+
+
+# Worlds
+
+
+def _check_world_names(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find worlds that are mentioned but do not exist."""
+    known = declared.worlds
     mentions: list[tuple[Path, str | None]] = []
-    mentions += [(("events", index, "world"), event.world) for index, event in enumerate(events)]
-    mentions += [(("interventions", index, "world"), rule.world) for index, rule in enumerate(interventions)]
-    mentions += [(("mind", "turns", index, "world"), turn.world) for index, turn in _turns(mind)]
+    mentions += [(("events", index, "world"), event.world) for index, event in enumerate(declared.events)]
+    mentions += [(("interventions", index, "world"), rule.world) for index, rule in enumerate(declared.interventions)]
+    mentions += [(("mind", "turns", index, "world"), turn.world) for index, turn in _list_turns(declared)]
     for path, world in mentions:
         if world is not None and world not in known:
-            near = hint(world, known) or f"; there is {', '.join(known)}"
-            yield Problem(path, f"unknown world {world!r}{near}", _WORLDS)
+            yield Problem.unknown("world", world, known, *path, advice=f"there is {', '.join(known)}", needs=_WORLDS)
 
 
-def knows(world: object, event: DeclaredEvent) -> bool:
-    """Whether such a thing can happen in a world of this kind. Worlds of one's own are told everything."""
-    kind = kind_of(event)
+def accepts_event(world: object, event: DeclaredEvent) -> bool:
+    """Return whether an event can happen in a world with these settings. Worlds of the user's own accept all."""
     if isinstance(world, SocialSettings):
-        return kind not in STIMULI
+        return event.kind not in STIMULI
     if isinstance(world, RoomSettings):
-        return kind != "post"
-    return not isinstance(world, DialogueSettings) or (kind != "post" and kind not in STIMULI)
+        return event.kind != "post"
+    return not isinstance(world, DialogueSettings) or (event.kind != "post" and event.kind not in STIMULI)
 
 
-def occasions(known: Mapping[str, object], events: Events, interventions: Interventions) -> Iterator[Problem]:
-    """Things that cannot happen where they are meant to."""
-    scopes = [rule.world for rule in interventions]
-    for path, event in _all_events(events, interventions):
+def _check_events(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find events that cannot happen in the worlds they are meant for."""
+    for path, event in _list_events(declared):
         if isinstance(event, SkipEvent):
             continue
-        scope = scopes[int(path[1])] if path[0] == "interventions" else event.world
-        meant = [settings for name, settings in known.items() if scope in (None, name)]
-        if meant and not any(knows(settings, event) for settings in meant):
+        scope = declared.interventions[int(path[1])].world if path[0] == "interventions" else event.world
+        meant = [settings for name, settings in declared.worlds.items() if scope in (None, name)]
+        if meant and not any(accepts_event(settings, event) for settings in meant):
             where = f"in {scope!r}" if scope else "in any of its worlds"
-            yield Problem((*path, kind_of(event)), f"{kind_of(event)!r} cannot happen {where}", _WORLDS)
-    for index, rule in enumerate(interventions):
-        meant = [settings for name, settings in known.items() if rule.world in (None, name)]
+            yield Problem((*path, event.kind), f"{event.kind!r} cannot happen {where}", needs=_WORLDS)
+
+
+def _check_conditions(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find conditions on opinions that are not known, and on actions that no world in question has."""
+    for index, rule in enumerate(declared.interventions):
         path = ("interventions", index, "when")
+        meant = [settings for name, settings in declared.worlds.items() if rule.world in (None, name)]
         if rule.condition.facts & OPINIONS and any(getattr(settings, "visibility", 1) > 1 for settings in meant):
-            yield Problem(path, "opinions are only known where visibility is 1: with more, rounds overlap", _WORLDS)
-        yield from (Problem(path, text, _WORLDS) for text in _never_done(rule, meant))
+            message = "opinions are only known where visibility is 1: with more, rounds overlap"
+            yield Problem(path, message, needs=_WORLDS)
+        known = [_list_actions(settings) for settings in meant]
+        if not meant or None in known:
+            continue
+        possible = sorted({kind for actions in known for kind in actions or ()})
+        asked = rule.condition.asked
+        for kind in (*asked.get("count", ()), *asked.get("total", ())):
+            if kind not in possible:
+                yield Problem.unknown("action", kind, possible, *path, needs=_WORLDS)
 
 
-def _never_done(rule: Intervention, meant: Sequence[object]) -> Iterator[str]:
-    """What a condition asks about that nobody can do anywhere it looks."""
-    known = [_actions_of(settings) for settings in meant]
-    possible = {kind for each in known for kind in each or ()}
-    if not meant or None in known:
-        return
-    asked = rule.condition.asked
-    for kind in (*asked.get("count", ()), *asked.get("total", ())):
-        if kind not in possible:
-            yield f"unknown action {kind!r}{hint(kind, sorted(possible))}"
-
-
-def actions(known_worlds: Mapping[str, object], mind: object) -> Iterator[Problem]:
-    """Actions that nobody can take, or that lack an argument."""
-    for name, world in known_worlds.items():
-        possible = _actions_of(world)
-        for index, action in enumerate(getattr(world, "actions", None) or ()):
-            if possible is not None and action not in possible:
-                yield Problem(("worlds", name, "actions", index), f"unknown action {action!r}{hint(action, possible)}")
-    for index, turn in _turns(mind):
-        meant = [_actions_of(world) for name, world in known_worlds.items() if turn.world in (None, name)]
-        possible = {kind: args for known in meant for kind, args in (known or {}).items()}
-        if None not in meant:
-            yield from _bad_turn(("mind", "turns", index), turn, possible)
-
-
-def _actions_of(world: object) -> Mapping[str, Iterable[str]] | None:
-    """Kind of action -> what it needs; None where that is not known."""
+def _list_actions(world: object) -> Mapping[str, Iterable[str]] | None:
+    """Return the kinds of action in a world, each with the arguments it needs; None where they are not known."""
     if isinstance(world, SocialSettings):
         return ACTIONS
     if isinstance(world, RoomSettings):
@@ -308,25 +299,43 @@ def _actions_of(world: object) -> Mapping[str, Iterable[str]] | None:
     return {**Dialogue.actions, DO_NOTHING: ()} if isinstance(world, DialogueSettings) else None
 
 
-def _bad_turn(path: Path, turn: ScriptedTurn, possible: Mapping[str, Iterable[str]]) -> Iterator[Problem]:
-    if turn.action not in possible:
-        yield Problem((*path, "action"), f"unknown action {turn.action!r}{hint(turn.action, possible)}", _WORLDS)
-        return
-    for argument in possible[turn.action]:
-        if argument not in turn.args:
-            near = hint(argument, turn.args).replace("did you mean", "is it")
-            place = (*path, "args") if turn.args else path
-            yield Problem(place, f"{turn.action} needs {argument!r} among its args{near}", _WORLDS)
+def _check_actions(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find actions that do not exist in their world, and scripted ones that lack an argument."""
+    for name, world in declared.worlds.items():
+        known = _list_actions(world)
+        for index, action in enumerate(getattr(world, "actions", None) or ()):
+            if known is not None and action not in known:
+                yield Problem.unknown("action", action, known, "worlds", name, "actions", index)
+    for index, turn in _list_turns(declared):
+        path = ("mind", "turns", index)
+        meant = [_list_actions(world) for name, world in declared.worlds.items() if turn.world in (None, name)]
+        if None in meant:
+            continue
+        possible = {kind: arguments for known in meant for kind, arguments in (known or {}).items()}
+        if turn.action not in possible:
+            yield Problem.unknown("action", turn.action, possible, *path, "action", needs=_WORLDS)
+        for argument in possible.get(turn.action, ()):
+            if argument not in turn.args:
+                near = nearest(argument, turn.args)
+                advice = None if near is None else f"is it {near!r}?"
+                place = (*path, "args") if turn.args else path
+                message = f"{turn.action} needs {argument!r} among its args"
+                yield Problem(place, message, advice=advice, needs=_WORLDS)
 
 
-def rounds(last: int, time: TimeSettings, events: Events, mind: object) -> Iterator[Problem]:
-    """Things that would happen after the end, or after the end of the calendar."""
-    due: list[tuple[Path, int]] = [(("events", index, "round"), event.round) for index, event in enumerate(events)]
-    due += [(("mind", "turns", index, "round"), turn.round) for index, turn in _turns(mind)]
+# Time
+
+
+def _check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find what would happen after the last round, or after the year 9999."""
+    last, time = declared.rounds, declared.time
+    due: list[tuple[Path, int]] = []
+    due += [(("events", index, "round"), event.round) for index, event in enumerate(declared.events)]
+    due += [(("mind", "turns", index, "round"), turn.round) for index, turn in _list_turns(declared)]
     for path, round in due:
         if round > last:
-            yield Problem(path, f"round {round} never comes: the run has {last} rounds", _ROUNDS)
-    skipped = sum(event.skip for event in events if isinstance(event, SkipEvent))
+            yield Problem(path, f"round {round} never comes: the run has {last} rounds", needs=_ROUNDS)
+    skipped = sum(event.skip for event in declared.events if isinstance(event, SkipEvent))
     try:
         time.start + timedelta(days=1, minutes=time.minutes_per_round * last + skipped)
     except OverflowError:
@@ -337,15 +346,16 @@ def rounds(last: int, time: TimeSettings, events: Events, mind: object) -> Itera
         yield Problem(("time", "agents_per_hour_min"), f"the minimum ({low}) is above agents_per_hour_max ({high})")
 
 
-def quotas(entries: Entries, known: Mapping[str, object], events: Events) -> Iterator[Problem]:
-    """More posts by one author in one round than a world can number."""
-    names = listed(entries)
+def _check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find more posts by one author in one round than a world can number."""
+    names = number_own_names(declared.population)
     counts: Counter[tuple[str, int, str | int]] = Counter()
-    for index, event in enumerate(events):
+    for index, event in enumerate(declared.events):
         if not isinstance(event, PostEvent) or event.by == RANDOM:
             continue
-        keys = [(world, event.round, _number(event.by, names)) for world in known if event.world in (None, world)]
+        author = _number_of(event.by, names)
+        keys = [(world, event.round, author) for world in declared.worlds if event.world in (None, world)]
         counts.update(keys)
         if any(counts[key] == MAX_ACTIONS_PER_TURN + 1 for key in keys):
-            text = f"more than {MAX_ACTIONS_PER_TURN} posts by {event.by!r} in round {event.round}"
-            yield Problem(("events", index), text, _NAMES | _NUMBERS | _WORLDS)
+            message = f"more than {MAX_ACTIONS_PER_TURN} posts by {event.by!r} in round {event.round}"
+            yield Problem(("events", index), message, needs=_NAMES | _NUMBERS | _WORLDS)

@@ -1,55 +1,75 @@
-"""What can be wrong with a scenario, said in one line each."""
+"""Problems of a scenario: where each one is, what was expected, and which valid word is nearest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
-from shoal.text import hint, one_of
+from shoal.text import nearest, one_of
 
 Path = tuple[str | int, ...]
-
-#: The type of the validation errors that carry problems of ours.
-OURS = "shoal"
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake: where, relative to what was validated, and in plain words."""
+    """One mistake in a scenario, with its path in what was validated."""
 
     path: Path
-    text: str
-    #: Other parts of the scenario that the verdict depends on: if one of them is broken, it cannot be trusted.
+    message: str = ""
+    _: KW_ONLY
+    expected: str | None = None
+    #: The wrong value as `show_value` writes it.
+    found: str | None = None
+    #: The nearest valid word.
+    suggestion: str | None = None
+    #: What to do; left out where there is a suggestion.
+    advice: str | None = None
+    #: The required field that is missing at the path.
+    missing: str | None = None
+    #: Other parts of the scenario that the verdict depends on. If one of them is broken, it cannot be trusted.
     needs: frozenset[str] = frozenset()
-    #: Whether the key at the end of the path is wrong, and not what stands behind it.
+    #: True where the key at the end of the path is wrong, and not the value behind it.
     at_key: bool = False
 
+    @classmethod
+    def mismatch(cls, expected: str, value: object, *path: str | int, **details: Any) -> Problem:
+        """Build the problem of a value that is not what was expected. `details` are more fields of it."""
+        return cls(path, expected=expected, found=show_value(value), **details)
 
-def refuse(*problems: Problem) -> PydanticCustomError:
-    """The error that a validator raises to report these."""
-    text = "; ".join(problem.text for problem in problems)
-    return PydanticCustomError(OURS, "{text}", {"text": text, "problems": problems})
+    @classmethod
+    def unknown(cls, noun: str, word: object, known: Iterable[str], *path: str | int, **details: Any) -> Problem:
+        """Build the problem of a word that is none of the known ones. `details` are more fields of it."""
+        shown = repr(word) if isinstance(word, str) else show_value(word)
+        return cls(path, f"unknown {noun} {shown}", suggestion=nearest(word, known), **details)
+
+    @property
+    def text(self) -> str:
+        """The whole message in one line, without the path."""
+        parts = [self.message] if self.message else []
+        parts += [] if self.expected is None else [f"expected {self.expected}"]
+        parts += [] if self.found is None else [f"found {self.found}"]
+        text = ", ".join(parts)
+        if self.suggestion is not None:
+            return f"{text}; did you mean {self.suggestion!r}?"
+        return text if self.advice is None else f"{text}; {self.advice}"
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.path))}: {self.text}" if self.path else self.text
 
 
-def wrong(text: str, *path: str | int) -> PydanticCustomError:
-    """The error that a validator raises to report one problem, here or further down the path."""
-    return refuse(Problem(path, text))
+class InvalidValue(ValueError):
+    """Raised by validators. The paths of its problems begin at the validated value."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.text for problem in problems))
+        self.problems = problems
 
 
-def wrong_key(text: str, *path: str | int) -> PydanticCustomError:
-    """The same for a key that should not be there."""
-    return refuse(Problem(path, text, at_key=True))
-
-
-def expected(what: str, value: object) -> str:
-    return f"expected {what}, found {show(value)}"
-
-
-def show(value: object) -> str:
-    """A value as the user wrote it, cut short."""
+def show_value(value: object) -> str:
+    """Write a value as a user would, cut short."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -62,6 +82,12 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def describe_mismatch(expected: str, value: object) -> str:
+    """Write `expected a number, found 'x'`."""
+    return f"expected {expected}, found {show_value(value)}"
+
+
+_DATE = "a date and time such as 2026-01-01T08:00"
 #: What was expected, by the type of pydantic's error.
 _EXPECTED: Mapping[str, str] = {
     "int_type": "a whole number",
@@ -80,10 +106,12 @@ _EXPECTED: Mapping[str, str] = {
     "mapping_type": "a mapping",
     "model_type": "a mapping of settings",
     "model_attributes_type": "a mapping of settings",
-    "datetime_type": "a date and time such as 2026-01-01T08:00",
-    "datetime_parsing": "a date and time such as 2026-01-01T08:00",
-    "datetime_from_date_parsing": "a date and time such as 2026-01-01T08:00",
-    "datetime_object_invalid": "a date and time such as 2026-01-01T08:00",
+    "datetime_type": _DATE,
+    "datetime_parsing": _DATE,
+    "datetime_from_date_parsing": _DATE,
+    "datetime_object_invalid": _DATE,
+    "shoal_world": "a mapping of settings such as {kind: room}",
+    "shoal_mind": "heuristic, scripted, or a mapping of settings",
 }
 _LIMITS: Mapping[str, tuple[str, str]] = {
     "greater_than_equal": ("at least", "ge"),
@@ -93,35 +121,27 @@ _LIMITS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def describe_error(details: ErrorDetails) -> str:
-    """One line about one mistake that pydantic found."""
+def read_problems(details: ErrorDetails) -> tuple[Problem, ...]:
+    """Return the problems of one of pydantic's errors. Their paths begin at the error's location."""
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    if isinstance(context.get("error"), InvalidValue):
+        return tuple(context["error"].problems)
     if kind in _EXPECTED:
-        return expected(_EXPECTED[kind], value)
+        return (Problem.mismatch(_EXPECTED[kind], value),)
     if kind in _LIMITS:
         word, key = _LIMITS[kind]
         limit = context[key]
-        return f"must be {word} {int(limit) if limit == int(limit) else limit:,}, found {value}"
-    speak = _SPECIAL.get(kind)
-    return speak(context, value) if speak else details["msg"]
-
-
-def _literal(context: Mapping[str, Any], value: Any) -> str:
-    words = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
-    return expected(one_of(words), value) + hint(value, words)
-
-
-def _too_long(context: Mapping[str, Any], value: Any) -> str:
-    what = " characters" if isinstance(value, str) else ""
-    return f"at most {context['max_length']}{what} are possible, found {context['actual_length']}"
-
-
-_SPECIAL: Mapping[str, Callable[[Mapping[str, Any], Any], str]] = {
-    "literal_error": _literal,
-    "too_long": _too_long,
-    "too_short": lambda context, value: "must not be empty",
-    "string_too_long": lambda context, value: f"at most {context['max_length']} characters are possible",
-    "string_too_short": lambda context, value: "must not be empty",
-    "shoal_world": lambda context, value: expected("a mapping of settings such as {kind: room}", value),
-    "shoal_mind": lambda context, value: expected("heuristic, scripted, or a mapping of settings", value),
-}
+        message = f"must be {word} {int(limit) if limit == int(limit) else limit:,}"
+        return (Problem((), message, found=str(value)),)
+    if kind == "literal_error":
+        # Pydantic gives the words only as text: "'a', 'b' or 'c'".
+        words = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
+        suggestion = nearest(value, words)
+        return (Problem((), expected=one_of(words), found=show_value(value), suggestion=suggestion),)
+    if kind in ("too_long", "string_too_long"):
+        what = " characters" if isinstance(value, str) else ""
+        message = f"at most {context['max_length']}{what} are possible"
+        return (Problem((), message, found=str(context["actual_length"]) if kind == "too_long" else None),)
+    if kind in ("too_short", "string_too_short"):
+        return (Problem((), "must not be empty"),)
+    return (Problem((), details["msg"]),)

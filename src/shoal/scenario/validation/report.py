@@ -1,24 +1,23 @@
-"""Turns what pydantic found into one readable line per mistake."""
+"""Checks a scenario, and reports every problem at its path in the value as the user wrote it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path as FilePath
-from typing import Any, get_args
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
 from shoal.scenario.declared.events import STIMULI
 from shoal.scenario.declared.population import MAX_PEOPLE
 from shoal.scenario.scenario import Scenario
-from shoal.scenario.validation.problems import OURS, Path, Problem, describe_error
-from shoal.text import hint, one_of
+from shoal.scenario.validation.problems import InvalidValue, Path, Problem, read_problems
+from shoal.text import one_of
 
-_MISSING, _EXTRA, _TOO_SHORT = "missing", "extra_forbidden", "too_short"
 _ROUNDS_OF_PRUNING = 8
-#: What takes the place of a wrong value that cannot be left out, so that what stands beside it can be looked at.
+#: Valid values for required fields. They replace wrong ones, so that the fields beside them can be checked.
 _STAND_INS: Mapping[str | int, str | int] = {
     **dict.fromkeys(("post", "broadcast", *STIMULI, "stop"), "?"),
     "skip": 1,
@@ -30,208 +29,181 @@ _STAND_INS: Mapping[str | int, str | int] = {
 
 
 def check(value: Any, folder: FilePath | None = None) -> tuple[Scenario | None, list[Problem]]:
-    """The scenario, or every problem with the value, each with its path in the value as it was given.
+    """Return the scenario, or every problem with the value.
 
-    Files that the value speaks of are looked for in the folder, or else in the current one.
+    Relative paths of files in the value start at the folder, or else at the current one.
     """
     try:
         return Scenario.model_validate(value, context={"folder": folder}), []
     except ValidationError as error:
-        found = _problems(error, value)
-        if isinstance(value, dict) and not _consistency_was_checked(error):
-            found += _inconsistencies(value, error, folder)
+        found = _list_problems(error, value)
+        if isinstance(value, dict) and not _reached_consistency(error):
+            found += _find_inconsistencies(value, error, folder)
         return None, found
 
 
-def _consistency_was_checked(error: ValidationError) -> bool:
-    return any(details["type"] == OURS and not details["loc"] for details in error.errors())
+def _reached_consistency(error: ValidationError) -> bool:
+    """Return whether all fields were valid, so that the scenario was also checked across fields."""
+    return any(not details["loc"] and _is_ours(details) for details in error.errors())
 
 
-def _problems(error: ValidationError, value: Any) -> list[Problem]:
+def _is_ours(details: ErrorDetails) -> bool:
+    return isinstance(details.get("ctx", {}).get("error"), InvalidValue)
+
+
+def _list_problems(error: ValidationError, value: Any) -> list[Problem]:
     certain: list[Problem] = []
     branches: dict[Path, list[Problem]] = {}
     for details in error.errors(include_url=False):
-        if details["type"] == _TOO_SHORT and details["input"]:
-            # There is something in it, only nothing that is right; that is said where it stands.
+        if details["type"] == "too_short" and details["input"]:
+            # The list is not empty, but every item of it is wrong; each item has a problem of its own.
             continue
-        for problem in _translated(details, value):
-            if details["type"] in (OURS, _MISSING, _EXTRA):
+        for problem in _locate_problems(details, value):
+            if _is_ours(details) or details["type"] in ("missing", "extra_forbidden"):
                 certain.append(problem)
             else:
                 branches.setdefault(problem.path, []).append(problem)
-    certain += [_one(path, several) for path, several in branches.items()]
-    return list(_without_echoes(list(dict.fromkeys(certain))))
+    for several in branches.values():
+        # The branches of a union that failed are one problem: all of what was expected instead.
+        first, *others = dict.fromkeys(several)
+        if others and all(problem.expected and problem.found for problem in (first, *others)):
+            first = replace(first, expected=one_of(str(problem.expected) for problem in (first, *others)))
+        certain.append(first)
+    # A misspelt required field is also a missing one; that is one mistake.
+    meant = {(problem.path[:-1], problem.suggestion) for problem in certain}
+    return [
+        problem
+        for problem in dict.fromkeys(certain)
+        if problem.missing is None or (problem.path, problem.missing) not in meant
+    ]
 
 
-def _one(path: Path, several: list[Problem]) -> Problem:
-    """The branches of a union that failed are one problem: all of what was expected instead."""
-    texts = list(dict.fromkeys(problem.text for problem in several))
-    if len(texts) == 1 or not all(text.startswith("expected ") and ", found " in text for text in texts):
-        return several[0]
-    wanted = [text.removeprefix("expected ").partition(", found ")[0] for text in texts]
-    return Problem(path, f"expected {one_of(wanted)}, found {texts[0].partition(', found ')[2]}")
-
-
-def _without_echoes(problems: list[Problem]) -> Iterator[Problem]:
-    """A misspelt field is also a missing one; that is one mistake."""
-    meant = {(problem.path[:-1], problem.text.partition("; did you mean ")[2]) for problem in problems}
-    for problem in problems:
-        field = problem.text.removeprefix("missing field ").partition(";")[0]
-        if not problem.text.startswith("missing field ") or (problem.path, f"{field}?") not in meant:
-            yield problem
-
-
-def _translated(details: ErrorDetails, value: Any) -> Iterator[Problem]:
-    path = _as_written(details["loc"], value)
-    if details["type"] == OURS:
-        for problem in details["ctx"]["problems"]:
-            path = _as_written((*details["loc"], *problem.path), value)
-            at_key = problem.at_key and path[-1:] == problem.path[-1:]
-            yield Problem(path, problem.text, problem.needs, at_key)
-    elif details["type"] == _MISSING:
-        yield Problem(path, _missing(details["loc"], details["input"]))
-    elif details["type"] == _EXTRA:
-        field = str(details["loc"][-1])
-        yield Problem(path, _extra(details["loc"], field), at_key=True)
+def _locate_problems(details: ErrorDetails, value: Any) -> Iterator[Problem]:
+    """Turn an error of pydantic into problems with paths in the value."""
+    loc = details["loc"]
+    path = _trim_location(loc, value)
+    if details["type"] == "missing":
+        field = loc[-1]
+        if isinstance(field, int):
+            yield Problem(path, expected="a list of two values", found=str(len(details["input"]) or "none"))
+        else:
+            example = "for example population: {count: 200}" if loc == ("population",) else None
+            yield Problem(path, f"missing field {field!r}", missing=field, advice=example)
+    elif details["type"] == "extra_forbidden":
+        yield Problem.unknown("field", str(loc[-1]), _fields_at(loc[:-1]), *path, at_key=True)
     else:
-        yield Problem(path, describe_error(details))
+        for problem in read_problems(details):
+            path = _trim_location((*loc, *problem.path), value)
+            yield replace(problem, path=path, at_key=problem.at_key and path[-1:] == problem.path[-1:])
 
 
-def _as_written(loc: Iterable[str | int], value: Any) -> Path:
-    """A location without what validation put into it: tags of unions, wrappers around short forms."""
+def _trim_location(loc: Iterable[str | int], value: Any) -> Path:
+    """Remove what validation adds to a location: tags of unions, and wrappers around short forms."""
     path: list[str | int] = []
     for part in loc:
         if isinstance(part, str) and part.endswith(".0"):
             # A number that was a key: 18 in the file, 18.0 to pydantic.
             part = part.removesuffix(".0")
-        if _leads_on(value, part):
+        if isinstance(value, list):
+            leads_on = isinstance(part, int) and part < len(value)
+        else:
+            leads_on = isinstance(value, dict) and part in value
+        if leads_on:
             path.append(part)
             value = value[part]
     return tuple(path)
 
 
-def _leads_on(value: Any, part: str | int) -> bool:
-    if isinstance(value, list):
-        return isinstance(part, int) and part < len(value)
-    return isinstance(value, dict) and part in value
-
-
-def _missing(loc: Path, value: Any) -> str:
-    field = str(loc[-1])
-    if isinstance(loc[-1], int):
-        return f"expected a list of two values, found {len(value) or 'none'}"
-    if loc[:1] == ("worlds",) and field == "kind":
-        return "missing field 'kind'; a world that is not called twitter or reddit must say which of them it is"
-    if loc == ("population",):
-        return "missing field 'population'; for example population: {count: 200}"
-    return f"missing field {field!r}"
-
-
-def _extra(loc: Path, field: str) -> str:
-    return f"unknown field {field!r}{hint(field, _fields_at(loc[:-1]))}"
-
-
 def _fields_at(loc: Path) -> list[str]:
-    """The fields of the model that validation was in at this location."""
-    models: list[type[BaseModel]] = [Scenario]
+    """Return the fields of the model that pydantic validated at this location."""
+    models: list[tuple[type[BaseModel], tuple[str, ...]]] = [(Scenario, ())]
     for part in loc:
-        models = [model for known in models for model in _models_below(known, part)] or models
-    return [field.alias or name for model in models for name, field in model.model_fields.items()]
+        if isinstance(part, str) and part.startswith("<"):
+            below = [(model, tags) for model, tags in models if part in tags]
+        else:
+            fields = [model.model_fields.get(str(part)) for model, _ in models]
+            below = [found for field in fields if field is not None for found in _models_in(field.annotation)]
+        models = below or models
+    return [field.alias or name for model, _ in models for name, field in model.model_fields.items()]
 
 
-def _models_below(model: type[BaseModel], part: str | int) -> list[type[BaseModel]]:
-    if isinstance(part, str) and part.startswith("<"):
-        return (
-            [model]
-            if f"<{model.__name__.removesuffix('Entry').lower()}>".startswith(part[:-1]) or _is_tagged(model, part)
-            else []
-        )
-    field = model.model_fields.get(str(part))
-    return list(_models_in(field.annotation)) if field is not None else []
-
-
-def _is_tagged(model: type[BaseModel], tag: str) -> bool:
-    kind = model.model_fields.get("kind")
-    return kind is not None and tag[1:-1] in get_args(kind.annotation)
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
+    """Find the models in a type, each with the tags of the unions around it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _models_in(argument)
+        yield annotation, tags
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        tags = (*tags, *(found.tag for found in arguments[1:] if isinstance(found, Tag)))
+    for argument in arguments:
+        yield from _models_in(argument, tags)
 
 
-def _inconsistencies(value: Any, error: ValidationError, folder: FilePath | None) -> list[Problem]:
-    """What else is wrong between the parts that are right by themselves: leave out the rest, and look again."""
-    pruned = _Pruned(value)
+def _find_inconsistencies(value: Any, error: ValidationError, folder: FilePath | None) -> list[Problem]:
+    """Check across fields what is left of a value when all invalid fields are removed."""
+    pruned = _PrunedValue(value)
     for _ in range(_ROUNDS_OF_PRUNING):
-        pruned.leave_out(error)
+        pruned.remove_invalid(error)
         try:
             Scenario.model_validate(pruned.value, context={"folder": folder})
             return []
         except ValidationError as again:
             error = again
-        if _consistency_was_checked(error):
-            found = _problems(error, pruned.value)
-            return [pruned.original(problem) for problem in found if not problem.needs & pruned.broken]
+        if _reached_consistency(error):
+            found = _list_problems(error, pruned.value)
+            return [pruned.restore_path(problem) for problem in found if not problem.needs & pruned.broken]
     return []
 
 
-class _Pruned:
-    """A copy of the value without what is wrong in it, which remembers the places that things had before."""
+class _PrunedValue:
+    """A copy of a value without its invalid parts, which remembers the original places of list items."""
 
     def __init__(self, value: Any) -> None:
-        self.value = _copied(value)
-        #: Parts whose entries are no longer complete, so that nothing can be called unknown there.
+        self.value = _copy(value)
+        #: Parts of the scenario that are incomplete, so that nothing can be called unknown there.
         self.broken: set[str] = set()
         self._places: dict[Path, list[int]] = {}
 
-    def leave_out(self, error: ValidationError) -> None:
-        paths = {problem.path for problem in _problems(error, self.value)}
-        for path in sorted(paths, key=_from_the_back, reverse=True):
+    def remove_invalid(self, error: ValidationError) -> None:
+        paths = {problem.path for problem in _list_problems(error, self.value)}
+        # From the back, so that the numbers of items still to be removed stay right.
+        for path in sorted(paths, key=lambda path: [(isinstance(part, int), part) for part in path], reverse=True):
             self._remove(path)
-
-    def original(self, problem: Problem) -> Problem:
-        path: Path = ()
-        current: Path = ()
-        for part in problem.path:
-            places = self._places.get(current)
-            path = (*path, places[part] if places is not None and isinstance(part, int) else part)
-            current = (*current, part)
-        return replace(problem, path=path)
 
     def _remove(self, path: Path) -> None:
         if not path:
-            # Only a population cannot be left out; a boundless one lets everything else be looked at.
+            # The only required field is the population. One with as many people as possible fits everything else.
             self.value.setdefault("population", {"count": MAX_PEOPLE})
             self.broken |= {"names", "numbers"}
             return
-        self._note_broken(path)
-        parent = self.value
-        for part in path[:-1]:
-            parent = parent[part]
-        if isinstance(parent, list):
-            self._places.setdefault(path[:-1], list(range(len(parent)))).pop(int(path[-1]))
-            parent.pop(int(path[-1]))
-        elif parent.pop(path[-1], None) != (stand_in := _STAND_INS.get(path[-1])) and stand_in is not None:
-            parent[path[-1]] = stand_in
-
-    def _note_broken(self, path: Path) -> None:
-        if path[0] in ("rounds", "worlds") and len(path) <= 2:
-            self.broken.add(str(path[0]))
-        if path[0] == "population" and (len(path) <= 2 or path[-1] in ("name", "count", "file")):
+        part, last = path[0], path[-1]
+        if part in ("rounds", "worlds") and len(path) <= 2:
+            self.broken.add(str(part))
+        if part == "population" and (len(path) <= 2 or last in ("name", "count", "file")):
             self.broken.add("numbers")
-        if path == ("population",) or (path[0] == "population" and path[-1] in ("name", "file")):
+        if part == "population" and (len(path) == 1 or last in ("name", "file")):
             self.broken.add("names")
+        parent = self.value
+        for step in path[:-1]:
+            parent = parent[step]
+        if isinstance(parent, list):
+            self._places.setdefault(path[:-1], list(range(len(parent)))).pop(int(last))
+            parent.pop(int(last))
+        else:
+            removed, stand_in = parent.pop(last, None), _STAND_INS.get(last)
+            if stand_in is not None and removed != stand_in:
+                parent[last] = stand_in
+
+    def restore_path(self, problem: Problem) -> Problem:
+        """Return the problem with its path in the original value."""
+        path: Path = ()
+        for depth, part in enumerate(problem.path):
+            places = self._places.get(problem.path[:depth])
+            path = (*path, places[part] if places is not None and isinstance(part, int) else part)
+        return replace(problem, path=path)
 
 
-def _copied(value: Any) -> Any:
-    """A copy that shares nothing, also where an alias stands for the same list twice."""
+def _copy(value: Any) -> Any:
+    """Copy a value so that it shares nothing, even where an alias stands for the same list twice."""
     if isinstance(value, dict):
-        return {key: _copied(below) for key, below in value.items()}
-    return [_copied(below) for below in value] if isinstance(value, list) else value
-
-
-def _from_the_back(path: Path) -> list[tuple[bool, str | int]]:
-    return [(isinstance(part, int), part) for part in path]
+        return {key: _copy(below) for key, below in value.items()}
+    return [_copy(below) for below in value] if isinstance(value, list) else value

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal.scenario.importers.fields import SourceRecord
 from shoal.scenario.importers.mirofish.people import Participants
-from shoal.scenario.validation.problems import show
+from shoal.scenario.validation.problems import show_value
 
 _POSTS = frozenset({"post", "create_post", "initial_post"})
 _BROADCASTS = frozenset({"broadcast", "announcement", "news", "notice", "breaking_news"})
@@ -100,7 +100,7 @@ def _read_scheduled(event: SourceRecord, participants: Participants, calendar: C
     elif kind and kind not in _POSTS | _BROADCASTS:
         reason = f"its type {kind!r} is neither a post nor a broadcast"
     elif round is None:
-        reason = f"when it happens cannot be told from {when}: {show(event.peek(when))}"
+        reason = f"when it happens cannot be told from {when}: {show_value(event.peek(when))}"
     elif round > calendar.rounds:
         reason = f"round {round} never comes: there are {calendar.rounds}"
     else:
