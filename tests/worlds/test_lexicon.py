@@ -46,6 +46,28 @@ def test_the_subject_is_recognised_by_part_of_its_words(text: str, expected: boo
     assert (READER.subject in READER.topics(text)) is expected
 
 
+@pytest.mark.parametrize(
+    ("subject", "text", "expected"),
+    [
+        ("closing the old bridge", "They want to close the old bridge!", True),
+        ("closing the old bridge", "I grew up beside the old bridge.", True),
+        ("closing the old bridge", "The bridge is old, and I like it.", True),
+        ("closing the old bridge", "A new bridge for the railway", False),
+        ("closing the old bridge", "My old bicycle needs oil.", False),
+        ("the art fair", "Party tonight", False),
+        ("关闭旧桥", "我反对关闭旧桥。", True),
+        ("关闭旧桥", "今天天气很好。", False),
+        ("of the", "Some of the people", False),
+        (None, "Anything", False),
+    ],
+)
+def test_a_text_is_on_topic_if_it_has_half_of_the_subjects_words_or_two(
+    subject: str | None, text: str, expected: bool
+) -> None:
+    assert TextReader((), subject).is_on_topic(text) is expected
+    assert TextReader(TOPICS, subject).is_on_topic(text) is expected
+
+
 def test_the_subject_comes_after_at_most_two_topics() -> None:
     text = "Football, AI and gardening matter more than the campus curfew."
     assert READER.topics(text) == (2, 4, 6)

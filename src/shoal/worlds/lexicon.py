@@ -88,6 +88,16 @@ class TextReader:
             _remember(self._topics, text, found)
         return found
 
+    def is_on_topic(self, text: str) -> bool:
+        """Return whether the text speaks of the subject. Every count of posts on the scenario's topic uses this.
+
+        A subject in a script without spaces between words is one token, so it is also looked for inside longer ones.
+        """
+        if self.subject is None:
+            return False
+        phrase = self.vocabulary[self.subject]
+        return self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold())
+
     def slant(self, text: str) -> float:
         """From -1 (doubt, denial, anger) to 1 (belief, approval, trust); 0 when nothing shows."""
         slant = self._slants.get(text)

@@ -20,10 +20,10 @@ FROM post JOIN user USING (user_id) WHERE original_post_id IS NULL OR quote_cont
 ORDER BY num_likes + num_shares + comments DESC, post_id LIMIT ?
 """
 
-#: Posts that speak of the topic or pass it on. `mentions` is a function that the summary defines.
+#: Posts that speak of the topic or pass it on. `on_topic` is a function that the summary defines.
 MAKE_ABOUT = """
 CREATE TEMP TABLE about AS SELECT post_id, user_id, created_at FROM post
-WHERE mentions(content) OR mentions(quote_content) ORDER BY post_id
+WHERE on_topic(content) OR on_topic(quote_content) ORDER BY post_id
 """
 ABOUT_BY_DATE = "SELECT created_at, count(*) FROM about GROUP BY 1"
 FIRST_PART_TAKEN = """

@@ -28,6 +28,7 @@ from shoal.scenario.scenario import Scenario
 from shoal.types import Notice, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.lexicon import TextReader
 from shoal.worlds.room.settings import RoomSettings
 
 #: How a line of the stream begins that tells of an intervention.
@@ -324,9 +325,9 @@ def _talk(
     database: sqlite3.Connection, scenario: Scenario, rounds: _RoundDater, camps: dict[str, list[int]] | None
 ) -> Talk:
     assert scenario.topic is not None
-    topic = scenario.topic.casefold()
+    reader = TextReader((), scenario.topic)
     database.create_function(
-        "mentions", 1, lambda text: text is not None and topic in text.casefold(), deterministic=True
+        "on_topic", 1, lambda text: text is not None and reader.is_on_topic(text), deterministic=True
     )
     database.execute(queries.MAKE_ABOUT)
     newcomers = rounds.spread(database.execute(queries.FIRST_PART_TAKEN).fetchall())
