@@ -91,9 +91,13 @@ class MutedAgents:
         until = round + int(happening.args.get("rounds", 1))
         self._until.update((agent, max(until, self._until.get(agent, 0))) for agent in happening.to)
 
+    def until(self, agent: int) -> int:
+        """Return the round in which the agent may act again; 0 where it was never muted."""
+        return self._until.get(agent, 0)
+
     def __contains__(self, moment: tuple[int, int]) -> bool:
         round, agent = moment
-        return self._until.get(agent, 0) > round
+        return self.until(agent) > round
 
     def without(self, round: int, agents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the agents who may act."""

@@ -25,6 +25,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.stream import is_own
 from shoal.types import Decision, Event, Mind, Notice, Observation
+from shoal.worlds.clock import MutedAgents
 from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.social.platform import Platform
 
@@ -154,7 +155,6 @@ class _Ear(TurnObserver):
     turn: tuple[Observation, Decision] | None = None
     last: int = -1
     happened: list[Event | Notice] = field(default_factory=list)
-    muted_until: int = 0
     events: tuple[Event, ...] = ()
 
     def before(self, mind: Mind, observation: Observation) -> None:
@@ -184,8 +184,6 @@ class _Ear(TurnObserver):
     def _note(self, notice: Notice) -> None:
         if not notice.to or self.agent in notice.to:
             self.happened.append(notice)
-            if notice.event_type == "mute":
-                self.muted_until = max(self.muted_until, notice.round + _rounds(notice))
 
     def explanation(self) -> Explanation | None:
         if self.turn is None:
@@ -209,12 +207,6 @@ class _Ear(TurnObserver):
     def _is_news(self, event: Event | Notice) -> bool:
         """People are told before they look; what is posted in a round is seen in the next."""
         return event.round > self.last or (event.round == self.last and isinstance(event, Event))
-
-
-def _rounds(mute: Notice) -> int:
-    """For how many rounds somebody was muted: the stream says it in words."""
-    found = re.search(r"\d+", mute.content)
-    return int(found[0]) if found else 1
 
 
 def _explained(mind: Mind, observation: Observation) -> Mapping[str, Any]:
@@ -271,9 +263,10 @@ def _absence(directory: RunDirectory, run: Rerun, world: str, ear: _Ear) -> NoTu
 def _why(run: Rerun, world: str, ear: _Ear) -> str:
     if ear.round == 0:
         return "nobody has a turn in round 0, which is what is there before anybody looks"
-    if ear.muted_until > ear.round:
-        return f"muted until round {ear.muted_until}"
     live, people = run.simulation.worlds[world], run.simulation.people
+    muted = getattr(live, "muted", None)
+    if isinstance(muted, MutedAgents) and (ear.round, ear.agent) in muted:
+        return f"muted until round {muted.until(ear.agent)}"
     if live.over:
         return "nothing happens here any more"
     if isinstance(live, Platform):

@@ -52,7 +52,7 @@ class Platform:
         self._window: tuple[tuple[int, int], ViewBuilder] | None = None
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
-        self._muted = MutedAgents()
+        self.muted = MutedAgents()
         self._news: list[tuple[int, Happening]] = []
         self._posted: Counter[int] = Counter()
         self._stamp = ""
@@ -61,7 +61,7 @@ class Platform:
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """One group of everybody who is awake."""
-        awake = self._muted.without(round, self._activity.at(round).awake(round))
+        awake = self.muted.without(round, self._activity.at(round).awake(round))
         new = awake[self._last_turn[awake] != round]
         self._previous_turn[new] = self._last_turn[new]
         self._last_turn[new] = round
@@ -126,7 +126,7 @@ class Platform:
             case "broadcast":
                 self._news.append((round, happening))
             case "mute":
-                self._muted.add(round, happening)
+                self.muted.add(round, happening)
             case "change":
                 self._change(happening)
         return [happening.notice(round, self._clock.stamp(round))]
