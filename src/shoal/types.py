@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import msgspec
@@ -186,44 +187,49 @@ class WorldProtocol(Protocol):
         ...
 
 
+class MindMode(Enum):
+    """How an agent's decisions are made, and what of them is journaled."""
+
+    #: By computation alone, at once. Nothing is journaled.
+    PURE = "pure"
+    #: By asking outside. The engine journals each decision.
+    EXTERNAL = "external"
+    #: By asking outside through a model that journals every reply. The engine journals only turns that failed.
+    SELF_JOURNALING = "self-journaling"
+
+
 class Mind:
     """Makes the decisions of the agents of one world. Subclass and fill in `decide`; see docs for an example.
 
     A mind that is a pure function of seed and past observations returns its decision at once. A mind that asks
-    something outside (a model, a person) sets `outside`, and its `decide` is a coroutine: then each decision is
+    something outside (a model, a person) sets `outside`, and its `decide` is a coroutine. Each of its decisions is
     journaled under what `request` says it depends on, and is never asked for twice.
     """
 
     outside: ClassVar[bool] = False
-    #: Whether the mind journals what it asks by itself; then only a turn that came to nothing is journaled for it.
-    keeps_journal: ClassVar[bool] = False
 
     def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         """Take the context of the world (`shoal.worlds.context.WorldContext`) and the settings of the scenario."""
         self.given = given
         self.settings = settings or {}
 
-    def asks(self, agent: int) -> bool:
-        """Whether this agent's decisions come from outside; where `outside` is not set, nobody's do."""
-        return self.outside
-
-    def journals(self, agent: int) -> bool:
-        """Whether what is asked for this agent is journaled by the mind."""
-        return self.keeps_journal
+    def mode(self, agent: int) -> MindMode:
+        """Return how this agent's decisions are made. Called only if `outside` is set."""
+        return MindMode.EXTERNAL if self.outside else MindMode.PURE
 
     def deadline(self, agent: int, seconds: float) -> float | None:
-        """How long this agent may take, given what the scenario says; None: as long as it likes."""
+        """Return how long this agent may take, given the scenario's deadline; None means any time."""
         return seconds
 
     def request(self, observation: Observation) -> object:
-        """Everything an outside decision depends on; its digest tells whether a journaled reply still answers it."""
+        """Return all that an outside decision depends on. A journaled reply answers only a request of equal digest."""
         return observation
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         raise NotImplementedError
 
-    async def settle(self, observation: Observation) -> None:
-        """Wait for what the agent should know by now. Called before a decision that the mind journals itself."""
+    async def prepare(self, observation: Observation) -> None:
+        """Wait for what the agent should know by now. Called once before each decision of a self-journaling mind."""
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember the turn. Called once per turn in order, also when the decision came from the journal."""

@@ -15,7 +15,7 @@ from shoal.agents.wrappers import DelayedMind
 from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine
 from shoal.journal import Journal
-from shoal.types import Action, Decision, Observation
+from shoal.types import Action, Decision, MindMode, Observation
 from tests.agents.heuristic.test_dialogue import NEAR, look, mind_of, people
 from tests.engine.harness import Ledger
 from tests.worlds.salon import dialogue
@@ -53,14 +53,14 @@ async def run(
 def test_only_the_played_are_asked_outside_and_may_take_their_time() -> None:
     mind = cast(Person())
     assert mind.outside
-    assert [mind.asks(0), mind.asks(1)] == [False, True]
+    assert [mind.mode(0), mind.mode(1)] == [MindMode.PURE, MindMode.EXTERNAL]
     assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
 
 
 def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
     default = DelayedMind(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
     mind = PlayedMind(default, HumanMind(Person().answer), [1])
-    assert [mind.asks(0), mind.asks(1)] == [True, True]
+    assert [mind.mode(0), mind.mode(1)] == [MindMode.EXTERNAL, MindMode.EXTERNAL]
     assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
     assert mind.request(look()) == default.request(look())
 

@@ -26,7 +26,7 @@ from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.journal import Journal
 from shoal.runs.planning.dry_run import DryRunMind, DryRunModel, IdleMind, Measurements, SampledAgents
 from shoal.runs.rerun.rerun import ObservedMind, TurnObserver
-from shoal.types import Action, Decision, Mind, Observation
+from shoal.types import Action, Decision, Mind, MindMode, Observation
 from tests.agents.people import FOR, Feed, look, mind_of, people, post
 
 QUICK = Latency(median_ms=0.01)
@@ -58,8 +58,8 @@ class RecordingMind(Mind):
         self.calls.append((name, inspect.signature(method).bind(*values).arguments))
         return method(*values)
 
-    def journals(self, agent: int) -> bool:
-        return True
+    def mode(self, agent: int) -> MindMode:
+        return MindMode.SELF_JOURNALING
 
     def deadline(self, agent: int, seconds: float) -> float | None:
         return None
@@ -101,9 +101,9 @@ class Wrapper:
 WRAPPERS = {
     "WrapperMind": Wrapper(WrapperMind),
     "PlayedMind": Wrapper(lambda inner: PlayedMind(inner, HumanMind(answer_as_person), {7})),
-    "DelayedMind": Wrapper(lambda inner: DelayedMind(inner, QUICK, 1), frozenset({"request"}), frozenset({"asks"})),
+    "DelayedMind": Wrapper(lambda inner: DelayedMind(inner, QUICK, 1), frozenset({"request"})),
     "ObservedMind": Wrapper(lambda inner: ObservedMind(inner, TurnObserver())),
-    "DryRunMind": Wrapper(wrap_for_dry_run, frozenset({"decide"}), frozenset({"asks", "settle"})),
+    "DryRunMind": Wrapper(wrap_for_dry_run, frozenset({"decide"}), frozenset({"mode"})),
 }
 
 

@@ -20,7 +20,7 @@ from shoal.errors import Diverged, Stopped
 from shoal.journal import Journal, read_journal
 from shoal.scenario.build import build
 from shoal.scenario.loading import validate
-from shoal.types import Action, Decision, Mind, Observation, Versioned
+from shoal.types import Action, Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds.social.observations import SocialObservation
 from tests.engine.harness import Ledger, crowd, play, village
 
@@ -355,6 +355,27 @@ async def test_a_sealed_journal_asks_nobody(tmp_path: Path) -> None:
     journal = Journal.sealed(tmp_path / "j.jsonl")
     assert journal.is_sealed
     assert journal.calls == 1
+
+
+async def test_a_self_journaling_mind_is_prepared_once_before_each_decision(tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    class SelfJournaling(Mind):
+        outside = True
+
+        def mode(self, agent: int) -> MindMode:
+            return MindMode.SELF_JOURNALING
+
+        async def prepare(self, observation: Observation) -> None:
+            calls.append(f"prepare {observation.round}")
+
+        async def decide(self, observation: Observation) -> Decision:
+            calls.append(f"decide {observation.round}")
+            return Decision()
+
+    await play(village(["Ada"], rounds=2), tmp_path / "j.jsonl", SelfJournaling())
+    assert calls == ["prepare 1", "decide 1", "prepare 2", "decide 2"]
+    assert read_journal(tmp_path / "j.jsonl") == ([], 0)
 
 
 @pytest.mark.parametrize("visibility", [1, 3])

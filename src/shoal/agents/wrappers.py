@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from shoal.agents.settings import Latency
 from shoal.seeds import Draws, derive
-from shoal.types import Decision, Mind, Observation
+from shoal.types import Decision, Mind, MindMode, Observation
 
 
 @runtime_checkable
@@ -22,7 +22,7 @@ class Remembering(Protocol):
 class WrapperMind(Mind):
     """Forwards every method and attribute of `Mind` to another mind. A subclass overrides only what it changes.
 
-    `outside` is set, so that `asks` is called for each agent: the mind inside decides.
+    `outside` is set, so that `mode` is called for each agent: the mind inside decides.
     """
 
     outside: ClassVar[bool] = True
@@ -36,11 +36,8 @@ class WrapperMind(Mind):
         """Return the mind that takes this agent's turns."""
         return self.inner
 
-    def asks(self, agent: int) -> bool:
-        return self.mind_of(agent).asks(agent)
-
-    def journals(self, agent: int) -> bool:
-        return self.mind_of(agent).journals(agent)
+    def mode(self, agent: int) -> MindMode:
+        return self.mind_of(agent).mode(agent)
 
     def deadline(self, agent: int, seconds: float) -> float | None:
         return self.mind_of(agent).deadline(agent, seconds)
@@ -51,8 +48,8 @@ class WrapperMind(Mind):
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         return self.mind_of(observation.agent).decide(observation)
 
-    async def settle(self, observation: Observation) -> None:
-        await self.mind_of(observation.agent).settle(observation)
+    async def prepare(self, observation: Observation) -> None:
+        await self.mind_of(observation.agent).prepare(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self.mind_of(observation.agent).absorb(observation, decision)
@@ -90,8 +87,9 @@ class DelayedMind(WrapperMind):
         self._latency = latency
         self._seed = seed
 
-    def asks(self, agent: int) -> bool:
-        return True
+    def mode(self, agent: int) -> MindMode:
+        inner = super().mode(agent)
+        return MindMode.EXTERNAL if inner is MindMode.PURE else inner
 
     def request(self, observation: Observation) -> object:
         return [super().request(observation), self.memory(observation.agent)]

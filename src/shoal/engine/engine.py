@@ -166,15 +166,15 @@ class Engine:
 
     def _decide_at_once(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:
-            return self._deliberation.at_once(observation)
+            return self._deliberation.decide_now(observation)
         past = [decision for decision in self._own_past(observation) if isinstance(decision, Decision)]
-        return self._remember(observation, self._deliberation.at_once(_knowing(observation, past)))
+        return self._remember(observation, self._deliberation.decide_now(_knowing(observation, past)))
 
     def _ask(self, observation: Observation) -> Pending:
         task = asyncio.create_task(self._ask_in_turn(observation, self._own_past(observation)))
         self._tasks.add(task)
         task.add_done_callback(self._ended_asking)
-        if self._deliberation.waits(observation.agent):
+        if self._deliberation.may_wait(observation.agent):
             self._patient.add(task)
             task.add_done_callback(self._patient.discard)
         return self._remember(observation, task)
@@ -251,7 +251,7 @@ class Engine:
         """How long it took since the round before was committed."""
         before, self._since = self._since, time.perf_counter()
         mode = "sequential" if len(groups) > 1 else "parallel" if groups else "idle"
-        return Step(mode, self._since - before, *self._deliberation.measured())
+        return Step(mode, self._since - before, *self._deliberation.take_timings())
 
 
 def _knowing(observation: Observation, own_past: Sequence[Decision]) -> Observation:

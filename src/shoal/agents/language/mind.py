@@ -18,7 +18,7 @@ from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
 from shoal.text import clip, format_age
-from shoal.types import Decision, Mind, Observation, Versioned
+from shoal.types import Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
 from shoal.worlds.names import NameIndex
@@ -39,7 +39,6 @@ class LanguageMind(Mind):
     """Asks a model in the name of each agent. Who answers journals the calls, so that none is paid for twice."""
 
     outside: ClassVar[bool] = True
-    keeps_journal: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -65,7 +64,6 @@ class LanguageMind(Mind):
 
     async def decide(self, observation: Observation) -> Decision:
         self._asked[observation.agent] = (observation.round, None)
-        await self.settle(observation)
         question = self._question(observation, self._recalled(observation))
         self._asked[observation.agent] = (observation.round, question)
         self.prefixes.add(observation.agent, *(message.content for message in question.messages))
@@ -76,11 +74,14 @@ class LanguageMind(Mind):
                 raise ProviderRefused(failed.failure.text) from failed
             return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
 
+    def mode(self, agent: int) -> MindMode:
+        return MindMode.SELF_JOURNALING
+
     def deadline(self, agent: int, seconds: float) -> float | None:
         """What asks keeps to the deadline itself, so that waiting for one's turn to ask does not count."""
         return None
 
-    async def settle(self, observation: Observation) -> None:
+    async def prepare(self, observation: Observation) -> None:
         """Wait until the agent remembers all that it should by now; whoever wants its prompt must do so before."""
         await self._memory.settle(observation.agent, observation.round, _cue(observation))
 

@@ -20,7 +20,7 @@ from shoal.models.base import Answer, Question
 from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
 from shoal.rehearsal.embeddings import PrefixCache, vector
-from shoal.types import Action, Decision, Mind, Observation
+from shoal.types import Action, Decision, Mind, MindMode, Observation
 from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.dialogue.world import LEAVE
 
@@ -189,11 +189,8 @@ class DryRunMind(WrapperMind):
         self._turns = measurements.turns
         self._understudy = ask
 
-    def asks(self, agent: int) -> bool:
-        return agent in self._whom.followed
-
-    async def settle(self, observation: Observation) -> None:
-        """Do nothing: `decide` of the language mind settles, and to do so twice would count embeddings twice."""
+    def mode(self, agent: int) -> MindMode:
+        return MindMode.SELF_JOURNALING if agent in self._whom.followed else MindMode.PURE
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         agent = observation.agent
@@ -204,7 +201,7 @@ class DryRunMind(WrapperMind):
         if isinstance(observation, DialogueObservation):
             # No conversation ends before its last turn.
             decision = Decision(tuple(action for action in decision.actions if action.kind != LEAVE))
-        return self._ask(observation, decision) if self.asks(agent) else decision
+        return self._ask(observation, decision) if agent in self._whom.followed else decision
 
     async def _ask(self, observation: Observation, decision: Decision) -> Decision:
         self._understudy.learn(observation, decision)
@@ -215,7 +212,7 @@ class DryRunMind(WrapperMind):
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self._offline.absorb(observation, decision)
-        if self.asks(observation.agent):
+        if observation.agent in self._whom.followed:
             super().absorb(observation, decision)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:

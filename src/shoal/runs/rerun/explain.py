@@ -24,7 +24,7 @@ from shoal.models.base import Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.stream import is_own
-from shoal.types import Decision, Event, Mind, Notice, Observation
+from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 from shoal.worlds.clock import MutedAgents
 from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.social.platform import Platform
@@ -161,7 +161,7 @@ class _Ear(TurnObserver):
         if self._is_it(observation):
             self.rests_on = _explained(mind, observation)
             self.memory = msgspec.to_builtins(_memory(mind, self.agent), str_keys=True)
-            self.reply = _reply(self.journal, mind, observation) if mind.asks(self.agent) else None
+            self.reply = _reply(self.journal, mind, observation) if mind.mode(self.agent) is not MindMode.PURE else None
 
     def after(self, observation: Observation, decision: Decision) -> None:
         if self._is_it(observation):

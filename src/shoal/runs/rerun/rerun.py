@@ -31,7 +31,7 @@ from shoal.runs.worker import (
     outcome_from,
 )
 from shoal.scenario.build import Sources
-from shoal.types import Decision, Event, Mind, Notice, Observation
+from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 
 
 class TurnObserver:
@@ -57,20 +57,20 @@ class ObservedMind(WrapperMind):
         super().__init__(inner)
         self._observer = observer
 
-    async def settle(self, observation: Observation) -> None:
+    async def prepare(self, observation: Observation) -> None:
         """Report the turn of an agent that journals its own calls: it decides again, from the same replies."""
-        await super().settle(observation)
+        await super().prepare(observation)
         self._observer.before(self.inner, observation)
 
     def request(self, observation: Observation) -> object:
         """Report the turn of an agent whose decision is in the journal."""
-        if not self.journals(observation.agent):
+        if self.mode(observation.agent) is not MindMode.SELF_JOURNALING:
             self._observer.before(self.inner, observation)
         return super().request(observation)
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         """Report the turn of an agent that decides without the journal."""
-        if not self.journals(observation.agent):
+        if self.mode(observation.agent) is not MindMode.SELF_JOURNALING:
             self._observer.before(self.inner, observation)
         return super().decide(observation)
 
