@@ -174,9 +174,7 @@ def _print(table: AnswerTable, csv_file: Path | None) -> None:
     for row in failed[:_MAX_REASONS]:
         complain(f"{_name(row)}: {printable(row.error or '')}")
     if len(failed) > _MAX_REASONS:
-        complain(
-            f"and {format_count(len(failed) - _MAX_REASONS, 'more')[:-1]} without an answer; --json has every reason"
-        )
+        complain(f"and {len(failed) - _MAX_REASONS:,} more without an answer; --json has every reason")
     if table.stand_in:
         models = ", ".join(dict.fromkeys(row.model for row in table.rows))
         complain(f"note: {models} answered in the name of agents who did not act by it in the run")
