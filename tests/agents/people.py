@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.agents.heuristic.base import Behaviour
-from shoal.agents.heuristic.social import HeuristicMind
+from shoal.agents.heuristic.social import SocialMind
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive
 from shoal.types import Action, Decision, Habits, Persona, Versioned
@@ -62,8 +62,8 @@ def crowd(count: int) -> People:
 READER = TextReader(TOPICS, SUBJECT)
 
 
-def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> HeuristicMind:
-    return HeuristicMind(
+def mind_of(population: People, topic: str | None = SUBJECT, seed: int = 1, **settings: Any) -> SocialMind:
+    return SocialMind(
         population,
         Versioned(Behaviour(HeuristicSettings(**settings))),
         seed,
@@ -144,7 +144,7 @@ class Feed:
         return tuple(GroupView(number, f"Group {number}", 3, draws.chance(0.5), ()) for number in (1, 2))
 
 
-def live(mind: HeuristicMind, agents: int, rounds: int, feed: Feed) -> list[tuple[SocialObservation, Decision]]:
+def live(mind: SocialMind, agents: int, rounds: int, feed: Feed) -> list[tuple[SocialObservation, Decision]]:
     """Let everybody take a turn in every round."""
     history = []
     for round in range(1, rounds + 1):

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.dialogue import DialogueMind
 from shoal.agents.heuristic.room import RoomMind
-from shoal.agents.heuristic.social import HeuristicMind
+from shoal.agents.heuristic.social import SocialMind
 from shoal.agents.human import AskPerson, HumanMind, PlayedMind
 from shoal.agents.language.mind import LanguageMind
 from shoal.agents.language.prefix_stats import PrefixMeter
@@ -215,14 +215,13 @@ class _NoModel:
 def _heuristic(name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol) -> Mind:
     """The offline mind that suits the world."""
     manners = history.map(lambda version: _manner(version, name))
-    settings = manners.map(lambda manner: manner.settings)
     match history.first.worlds[name]:
         case SocialSettings():
-            return HeuristicMind(given.population, manners, given.seed, name, given.reader)
+            return SocialMind(given.population, manners, given.seed, name, given.reader)
         case RoomSettings():
             return RoomMind(given.population, manners, given.seed, name, given.reader)
         case DialogueSettings():
-            return DialogueMind(given.population, settings, given.seed, name, given.reader)
+            return DialogueMind(given.population, manners, given.seed, name, given.reader)
         case OwnWorldSettings(mind=kind):
             return _own_worlds_mind(name, kind, given, world)
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from shoal.agents.heuristic import sayings
+from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.dialogue import DialogueMind
+from shoal.agents.heuristic.writing import load_phrases
 from shoal.agents.settings import HeuristicSettings
 from shoal.types import Action, Decision, Versioned
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
@@ -22,6 +21,7 @@ from tests.worlds.salon import Salon
 from tests.worlds.stage import SUBJECT, TOPICS, Crowd, crowd
 
 READER = TextReader(TOPICS, SUBJECT)
+PHRASES = load_phrases("dialogue")
 FAR = (-0.9, 0.9)
 NEAR = (0.5, 0.7)
 
@@ -33,7 +33,8 @@ def people(*stances: float) -> Crowd:
 
 
 def mind_of(who: Crowd, seed: int = 1, topic: str | None = SUBJECT, **settings: Any) -> DialogueMind:
-    return DialogueMind(who, Versioned(HeuristicSettings(**settings)), seed, "talk", TextReader(TOPICS, topic))
+    behaviour = Behaviour(HeuristicSettings(**settings))
+    return DialogueMind(who, Versioned(behaviour), seed, "talk", TextReader(TOPICS, topic))
 
 
 def line(speaker: int, content: str, slant: float | None = None) -> LineView:
@@ -166,8 +167,8 @@ def test_two_who_are_not_far_apart_come_closer() -> None:
 
 def test_people_greet_at_first_and_say_goodbye_at_the_end() -> None:
     _, history = talk(people(*NEAR), mind_of(people(*NEAR)), scenes=[{}, {"turns": 6}])
-    greetings = [text.replace("{name}", "").rstrip(".") for text in sayings.GREETINGS]
-    goodbyes = [text.replace("{name}", "").rstrip(".") for text in sayings.GOODBYES]
+    greetings = [text.replace("{name}", "").rstrip(".") for text in PHRASES["greetings"]]
+    goodbyes = [text.replace("{name}", "").rstrip(".") for text in PHRASES["goodbyes"]]
     for seen, decision in history:
         if seen.rating:
             continue
@@ -192,16 +193,16 @@ def test_they_agree_with_who_is_near_and_disagree_with_who_is_far() -> None:
 
     agreeing, disagreeing = first_words(0.7), first_words(-0.8)
     for tone, texts in ((1, agreeing), (-1, disagreeing)):
-        own = [re.split(r"[{.?]", text)[0] for text in sayings.OPENERS[tone]]
-        other = [re.split(r"[{.?]", text)[0] for text in sayings.OPENERS[-tone]]
+        own = [re.split(r"[{.?]", text)[0] for text in PHRASES["openers", tone]]
+        other = [re.split(r"[{.?]", text)[0] for text in PHRASES["openers", -tone]]
         assert any(text in texts for text in own)
         assert not any(text in texts for text in other)
 
 
 def test_a_question_is_answered_and_a_digression_brought_back() -> None:
     mind = mind_of(people(0.6, 0))
-    answers = [text.replace("{name}", ", Bo") for text in sayings.ANSWERS]
-    returns = [text.replace("{name}", ", Bo") for text in sayings.RETURNS]
+    answers = [text.replace("{name}", ", Bo") for text in PHRASES["answers"]]
+    returns = [text.replace("{name}", ", Bo") for text in PHRASES["returns"]]
     assert words(mind.decide(look(line(1, "How do you see it?")))).startswith(tuple(answers))
     assert words(mind.decide(look(line(1, "I love football.")))).startswith(tuple(returns))
 
@@ -253,15 +254,6 @@ def test_lines_are_clean_sentences() -> None:
         assert 20 < len(text) < 320, text
 
 
-def test_phrases_without_a_leaning_have_none() -> None:
-    neutral = [sayings.GREETINGS, sayings.SETTINGS, sayings.TURNING_POINTS, sayings.NEWS, sayings.ANSWERS,
-               sayings.RETURNS, sayings.QUESTIONS, sayings.ASIDES, sayings.CHAT, sayings.GOODBYES, sayings.WALKOUTS,
-               sayings.POINTS[0], sayings.CLOSERS[0], *sayings.OPENERS.values(),
-               *sayings.PARTINGS.values()]  # fmt: skip
-    assert [text for text in chain.from_iterable(neutral) if READER.slant(text)] == []
-    assert all(count == 1 for texts in neutral for count in Counter(texts).values())
-
-
 def test_the_taciturn_stay_silent() -> None:
     who = people(*([0.5] * 20))
     texts = said(talk(who, mind_of(who, talkativeness=0.5))[1])
@@ -290,11 +282,11 @@ def scores(*stances: float, **settings: Any) -> list[tuple[int, str]]:
 def test_they_rate_the_talk_by_how_close_they_are_and_say_why() -> None:
     far, near = scores(*FAR), scores(*NEAR)
     assert max(score for score, _ in far) < 4 < 8 <= min(score for score, _ in near)
-    assert {reason for _, reason in far} <= set(chain(*sayings.VERDICTS[:2]))
-    assert {reason for _, reason in near} <= set(chain(*sayings.VERDICTS[2:]))
+    assert {reason for _, reason in far} <= set(PHRASES["verdicts", 0] + PHRASES["verdicts", 1])
+    assert {reason for _, reason in near} <= set(PHRASES["verdicts", 2] + PHRASES["verdicts", 3])
     assert all(0 <= score <= 10 for score, _ in far + near)
 
 
 def test_silence_is_rated_low() -> None:
-    assert {reason for _, reason in scores(*NEAR, talkativeness=0)} == {sayings.SILENT_VERDICT}
+    assert {reason for _, reason in scores(*NEAR, talkativeness=0)} == set(PHRASES["silent_verdict"])
     assert max(score for score, _ in scores(*NEAR, talkativeness=0)) <= 2

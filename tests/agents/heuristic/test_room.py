@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.heuristic import phrases
-from shoal.agents.heuristic import speech as spoken
 from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.room import MAX_TIES, RoomMind
-from shoal.agents.heuristic.speech import Speech
+from shoal.agents.heuristic.writing import LEANINGS, TONES, Voice, build_room_families, load_phrases
 from shoal.agents.settings import HeuristicSettings
 from shoal.types import Action, Decision, Versioned
 from shoal.worlds.lexicon import TextReader
@@ -183,7 +181,8 @@ def test_nobody_answers_somebody_who_cannot_hear_it() -> None:
 
 def test_agreement_and_disagreement_show_in_the_answer() -> None:
     call = remark("I trust the campus curfew.", source=2, addressed=True)
-    for stance, openers in ((0.8, spoken.AGREEING), (0.0, spoken.OPEN), (-0.8, spoken.DISAGREEING)):
+    for stance, tone in ((0.8, 1), (0.0, 0), (-0.8, -1)):
+        openers = load_phrases("room")["reply_openers", tone]
         expected = tuple(opener.replace("{name}", ", Anna") for opener in openers)
         talks = [a.args for a in actions_of(mind_of(people(stance)), call) if a.kind == "TALK"]
         answers = [args["content"] for args in talks if "target" in args]
@@ -288,26 +287,19 @@ def test_people_do_only_what_the_scenario_allows() -> None:
 # Words
 
 
-@pytest.mark.parametrize("lean", phrases.LEANINGS)
+@pytest.mark.parametrize("lean", LEANINGS)
 @pytest.mark.parametrize("about", [SUBJECT, "gardening", "“parking”", "this"])
 def test_the_leaning_of_what_is_said_can_be_heard_in_it(lean: int, about: str) -> None:
-    speech = Speech(1, "room")
+    voice = Voice(1, "room", build_room_families())
     for nth in range(300):
         texts = [
-            speech.remark(nth % 7, nth, lean, about),
-            speech.reaction(nth % 7, nth, lean, about),
-            *(speech.answer(nth % 7, nth, tone, lean, ", Mira", about) for tone in (-1, 0, 1)),
+            voice.write(("remark", lean), nth % 7, nth, about),
+            voice.write(("reaction", lean), nth % 7, nth, about),
+            *(voice.write(("answer", tone, lean), nth % 7, nth, about, ", Mira") for tone in TONES),
         ]
         for text in texts:
             slant = READER.slant(text)
             assert (slant > 0) - (slant < 0) == (lean > 0) - (lean < 0), text
-
-
-def test_phrases_outside_a_leaning_are_neutral_and_listed_once() -> None:
-    lists = [value for value in vars(spoken).values() if isinstance(value, tuple) and isinstance(value[0], str)]
-    assert len(lists) > 8
-    assert [phrase for phrase in chain.from_iterable(lists) if READER.slant(phrase) != 0] == []
-    assert all(len(set(texts)) == len(texts) for texts in lists)
 
 
 def test_nobody_says_the_same_thing_twice_and_everything_is_a_clean_sentence() -> None:

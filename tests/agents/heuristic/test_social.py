@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from shoal.agents.heuristic.base import Behaviour
-from shoal.agents.heuristic.phrases import NEWS_OPENERS
-from shoal.agents.heuristic.social import HeuristicMind
+from shoal.agents.heuristic.social import SocialMind
+from shoal.agents.heuristic.writing import load_phrases
 from shoal.agents.settings import HeuristicSettings
 from shoal.types import USUAL_HABITS, Action, Decision, Versioned
 from shoal.worlds.lexicon import TextReader
@@ -194,14 +194,14 @@ def test_groups_are_joined_by_outsiders_and_addressed_by_members() -> None:
 
 def test_only_actions_that_the_platform_offers_are_taken() -> None:
     offered = {"CREATE_POST", "LIKE_POST", "REPOST", "DO_NOTHING"}
-    mind = HeuristicMind(
+    mind = SocialMind(
         crowd(40), Versioned(Behaviour(HeuristicSettings(), offered)), 1, "twitter", TextReader(TOPICS, SUBJECT)
     )
     assert {action.kind for action in actions_of(live(mind, 40, 40, Feed()))} == offered
 
 
 def test_nobody_acts_when_nothing_is_offered() -> None:
-    mind = HeuristicMind(
+    mind = SocialMind(
         crowd(10), Versioned(Behaviour(HeuristicSettings(), ())), 1, "twitter", TextReader(TOPICS, SUBJECT)
     )
     assert {action.kind for action in actions_of(live(mind, 10, 40, Feed()))} == {"DO_NOTHING"}
@@ -228,7 +228,7 @@ def test_news_is_talked_about_by_those_it_concerns() -> None:
         mind = mind_of(people(*[0.5] * 200, interests=interests))
         decisions = [mind.decide(look(agent, announcements=(announcement,))) for agent in range(200)]
         texts = [text for decision in decisions if (text := text_of(decision.actions[0]))]
-        return sum(text.startswith(NEWS_OPENERS) for text in texts) / 200
+        return sum(text.startswith(load_phrases("social")["news_openers"]) for text in texts) / 200
 
     news = "The city garden opens on Monday, says the gardening office."
     assert share(news, (0, 1)) > 0.4
@@ -243,32 +243,32 @@ def test_near_opinions_persuade_and_distant_ones_do_not() -> None:
         for round in range(1, 10):
             mind.absorb(look(agent, round, [post(1, FOR)]), Decision())
     slant = TextReader(TOPICS, SUBJECT).slant(FOR)
-    assert near + 0.2 < mind.stance(0) < slant
-    assert mind.stance(1) == pytest.approx(far)
+    assert near + 0.2 < mind.opinions()[0] < slant
+    assert mind.opinions()[1] == pytest.approx(far)
 
 
 def test_one_post_pulls_by_the_persuasion_that_was_set() -> None:
     mind = mind_of(people(0.5), persuasion=0.1)
     mind.absorb(look(posts=[post(1, FOR)]), Decision())
-    assert mind.stance(0) == pytest.approx(0.5 + 0.1 * (TextReader(TOPICS, SUBJECT).slant(FOR) - 0.5))
+    assert mind.opinions()[0] == pytest.approx(0.5 + 0.1 * (TextReader(TOPICS, SUBJECT).slant(FOR) - 0.5))
 
 
 def test_opinions_on_other_things_do_not_persuade() -> None:
     mind = mind_of(people(0.3))
     mind.absorb(look(posts=[post(1, "I love gardening, it is wonderful.")]), Decision())
-    assert mind.stance(0) == pytest.approx(0.3)
+    assert mind.opinions()[0] == pytest.approx(0.3)
 
 
 def test_nobody_persuades_themselves() -> None:
     mind = mind_of(people(0.3))
     mind.absorb(look(posts=[post(1, FOR, author_id=0)]), Decision())
-    assert mind.stance(0) == pytest.approx(0.3)
+    assert mind.opinions()[0] == pytest.approx(0.3)
 
 
 def test_a_quote_persuades_by_what_was_added() -> None:
     mind = mind_of(people(-0.3))
     mind.absorb(look(posts=[post(1, FOR, quote="I doubt it.")]), Decision())
-    assert mind.stance(0) < -0.3
+    assert mind.opinions()[0] < -0.3
 
 
 def test_stances_stay_within_bounds() -> None:
@@ -276,7 +276,7 @@ def test_stances_stay_within_bounds() -> None:
     population.stances[:3] = (-7.0, 7.0, 1.0)
     mind = mind_of(population, persuasion=1.0, confidence=2.0)
     live(mind, 30, 30, Feed())
-    assert all(-1.0 <= mind.stance(agent) <= 1.0 for agent in range(30))
+    assert all(-1.0 <= mind.opinions()[agent] <= 1.0 for agent in range(30))
 
 
 def test_disagreement_provokes_and_agreement_pleases() -> None:
@@ -317,7 +317,7 @@ def test_camps_form_with_low_confidence_and_not_with_high() -> None:
         for round in range(1, 60):
             for agent in range(60):
                 mind.absorb(look(agent, round, [post(1, FOR), post(2, AGAINST)]), Decision())
-        return sum(abs(mind.stance(agent)) > 0.5 for agent in range(60))
+        return sum(abs(mind.opinions()[agent]) > 0.5 for agent in range(60))
 
     assert extremes(0.6) > 35
     assert extremes(2.0) == 0
@@ -336,7 +336,7 @@ def test_a_scenario_without_a_subject_works_and_opinions_move() -> None:
     mind = mind_of(people(0.4), topic=None)
     seen = look(posts=[post(1, "I love gardening, it is wonderful.")])
     mind.absorb(seen, mind.decide(seen))
-    assert mind.stance(0) > 0.4
+    assert mind.opinions()[0] > 0.4
 
 
 def test_interests_beyond_the_sixty_third_topic_count_too() -> None:
@@ -356,7 +356,7 @@ def test_interests_beyond_the_sixty_third_topic_count_too() -> None:
 # Habits of some people
 
 
-def paced(**columns: float) -> HeuristicMind:
+def paced(**columns: float) -> SocialMind:
     """A mind for 40 people; the first 20 have these habits."""
     population = crowd(40)
     population.stances[:] = 0.0
@@ -367,7 +367,7 @@ def paced(**columns: float) -> HeuristicMind:
     return mind_of(population)
 
 
-def by_group(mind: HeuristicMind, rounds: int = 30) -> tuple[list[Action], list[Action]]:
+def by_group(mind: SocialMind, rounds: int = 30) -> tuple[list[Action], list[Action]]:
     """What the first 20 do, and what the others do."""
     history = live(mind, 40, rounds, Feed())
     some, others = (actions_of(pair for pair in history if (pair[0].agent < 20) is first) for first in (True, False))
@@ -428,7 +428,7 @@ def test_influence_multiplies_persuasion() -> None:
     def moved(influence: float) -> float:
         mind = paced(influence=influence)
         mind.absorb(look(30, posts=[post(1, "I welcome the campus curfew.", author_id=3)]), Decision())
-        return mind.stance(30)
+        return mind.opinions()[30]
 
     assert moved(3) == pytest.approx(3 * moved(1))
     assert moved(0) == 0
@@ -442,7 +442,7 @@ def test_influence_weighs_opinions_that_are_averaged() -> None:
         mind = mind_of(population, influence_rule="average")
         posts = [post(1, "I welcome the campus curfew.", 0), post(2, "I doubt the campus curfew.", 1)]
         mind.absorb(look(2, posts=posts), Decision())
-        return mind.stance(2)
+        return mind.opinions()[2]
 
     assert moved(1) == pytest.approx(0)
     assert moved(2) == pytest.approx(TextReader(TOPICS, SUBJECT).slant("I welcome the campus curfew.") / 4)
@@ -453,7 +453,7 @@ def test_attention_is_how_many_opinions_count_in_a_turn(attention: int, counted:
     mind = mind_of(people(0.5), attention=attention, persuasion=0.1)
     mind.absorb(look(posts=[post(number, FOR) for number in range(4)]), Decision())
     slant = TextReader(TOPICS, SUBJECT).slant(FOR)
-    assert mind.stance(0) == pytest.approx(slant + (0.5 - slant) * 0.9**counted)
+    assert mind.opinions()[0] == pytest.approx(slant + (0.5 - slant) * 0.9**counted)
 
 
 # Interventions
@@ -464,7 +464,7 @@ def test_a_changed_stance_is_the_opinion_from_then_on() -> None:
     mind.change(0, {"stance": -0.8})
     assert mind.opinions() == pytest.approx([-0.8, 0.5])
     mind.change(1, {"stance": 7})
-    assert mind.stance(1) == 1.0
+    assert mind.opinions()[1] == 1.0
 
 
 def test_a_changed_habit_is_that_of_one_agent() -> None:
@@ -494,7 +494,7 @@ def test_an_explanation_says_what_the_agent_brings_and_how_it_will_be_moved() ->
     assert told["before"]["stance"] == pytest.approx(0.4)
     assert told["before"]["voiced as"] == "mildly for"
     mind.absorb(seen, Decision())
-    assert told["after reading"]["stance"] == pytest.approx(mind.stance(0), abs=1e-4)
+    assert told["after reading"]["stance"] == pytest.approx(mind.opinions()[0], abs=1e-4)
     assert told["after reading"]["topic on its mind"] > told["before"]["topic on its mind"]
 
 

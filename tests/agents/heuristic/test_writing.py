@@ -9,9 +9,17 @@ from itertools import chain
 
 import pytest
 
-from shoal.agents.heuristic import phrases
 from shoal.agents.heuristic.perception import TextReadings
-from shoal.agents.heuristic.writing import Family, Voice, address, label
+from shoal.agents.heuristic.writing import (
+    LEANINGS,
+    TONES,
+    Family,
+    Voice,
+    address,
+    build_social_families,
+    label,
+    load_phrases,
+)
 from shoal.worlds.lexicon import TextReader
 from tests.agents.people import SUBJECT, TOPICS, Feed, crowd, live, mind_of, people, text_of
 
@@ -22,28 +30,31 @@ def sign(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
-def texts_of(voice: Voice, lean: int, count: int, about: str) -> Iterator[str]:
+def voice() -> Voice:
+    return Voice(1, "twitter", build_social_families())
+
+
+def texts_of(lean: int, count: int, about: str) -> Iterator[str]:
+    writer = voice()
     for nth in range(count):
-        yield voice.post(nth % 7, nth, lean, about)
-        yield voice.news(nth % 7, nth, lean, about)
-        yield voice.quote(nth % 7, nth, lean, about)
-        yield voice.message(nth % 7, nth, lean, about)
-        for tone in (-1, 0, 1):
-            yield voice.comment(nth % 7, nth, tone, lean, ", Mira", about)
+        for kind in ("post", "news", "quote", "message"):
+            yield writer.write((kind, lean), nth % 7, nth, about)
+        for tone in TONES:
+            yield writer.write(("comment", tone, lean), nth % 7, nth, about, ", Mira")
 
 
-@pytest.mark.parametrize("lean", phrases.LEANINGS)
+@pytest.mark.parametrize("lean", LEANINGS)
 @pytest.mark.parametrize("about", [SUBJECT, "gardening", "“parking”", "this"])
 def test_the_leaning_of_a_text_can_be_read_from_it(lean: int, about: str) -> None:
-    for text in texts_of(Voice(1, "twitter"), lean, 400, about):
+    for text in texts_of(lean, 400, about):
         assert sign(READER.slant(text)) == sign(lean), text
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_firm_texts_lean_further_than_mild_ones(sign: int) -> None:
-    voice = Voice(1, "twitter")
-    mild = [abs(READER.slant(voice.post(0, nth, sign, SUBJECT))) for nth in range(300)]
-    firm = [abs(READER.slant(voice.post(0, nth, 2 * sign, SUBJECT))) for nth in range(300)]
+    writer = voice()
+    mild = [abs(READER.slant(writer.write(("post", sign), 0, nth, SUBJECT))) for nth in range(300)]
+    firm = [abs(READER.slant(writer.write(("post", 2 * sign), 0, nth, SUBJECT))) for nth in range(300)]
     assert max(mild) < 0.7
     assert min(firm) > 0.6
     assert sum(firm) > 1.3 * sum(mild)
@@ -64,50 +75,47 @@ def test_a_loaded_subject_does_not_hide_the_leaning(subject: str, lean: int) -> 
     reader = TextReader((), subject)
     about = TextReadings(reader).subject
     assert about is not None
-    for text in texts_of(Voice(1, "twitter"), lean, 100, about):
+    for text in texts_of(lean, 100, about):
         assert sign(reader.slant(text)) == sign(lean), text
         assert reader.topics(text) == (0,)
 
 
-def test_the_phrases_outside_a_leaning_are_neutral() -> None:
-    neutral = (
-        *phrases.POST_OPENERS,
-        *phrases.POST_CLOSERS,
-        *phrases.POST_REASONS[1],
-        *phrases.POST_REASONS[0],
-        *phrases.HOBBY_MIDDLES,
-        *phrases.NEWS_OPENERS,
-        *phrases.AGREEING_OPENERS,
-        *phrases.DISAGREEING_OPENERS,
-        *phrases.OPEN_OPENERS,
-        *phrases.REPLY_CLOSERS[1],
-        *phrases.REPLY_CLOSERS[0],
-        *phrases.QUOTE_OPENERS,
-        *phrases.MESSAGE_OPENERS,
-    )
-    assert [phrase for phrase in neutral if READER.slant(phrase) != 0] == []
+#: Lists of phrases by leaning that contain cues, and the leanings in which they do.
+LEANING = {"post_middles": (1, -1), "post_reasons": (2, -2), "reply_middles": (1, -1), "reply_closers": (2, -2)}
+#: Hobbies are talked about with warmth, reports name what is wrong, and verdicts are never read back.
+COLOURED = {"hobby_reasons", "report_reasons", *(("verdicts", number) for number in range(4))}
 
 
-def test_no_phrase_is_listed_twice_where_it_could_make_two_texts_equal() -> None:
-    lists = [value for value in vars(phrases).values() if isinstance(value, tuple) and isinstance(value[0], str)]
-    tables = [value for value in vars(phrases).values() if isinstance(value, dict) and 1 in value]
-    for table in tables:
-        lists += table.values()
-    assert all(len(set(texts)) == len(texts) for texts in lists)
-    middles = [*phrases.POST_MIDDLES.values(), *phrases.REPLY_MIDDLES.values(), phrases.HOBBY_MIDDLES]
+@pytest.mark.parametrize(("table", "lists"), [("social", 26), ("room", 11), ("dialogue", 24)])
+def test_phrases_outside_a_leaning_are_neutral_and_no_list_has_one_twice(table: str, lists: int) -> None:
+    found = load_phrases(table)
+    assert len(found) >= lists
+    assert [key for key, texts in found.items() if len(set(texts)) < len(texts)] == []
+    neutral = [
+        texts
+        for key, texts in found.items()
+        if key not in COLOURED and not (isinstance(key, tuple) and key[1] in LEANING.get(key[0], ()))
+    ]
+    assert [phrase for phrase in chain.from_iterable(neutral) if READER.slant(phrase) != 0] == []
+
+
+def test_no_middle_is_listed_twice_as_it_could_make_two_texts_equal() -> None:
+    found = load_phrases("social")
+    ways = [found[name, way] for name in ("post_middles", "reply_middles") for way in TONES]
+    middles = [*ways, found["hobby_middles"]]
     assert [text for text, count in Counter(chain.from_iterable(middles)).items() if count > 1] == []
 
 
 def test_a_family_has_no_two_equal_texts_and_varies_them_when_it_begins_again() -> None:
     family = Family(("A.", "B."), ("C.", "D.", "E."), ("F.",))
     assert family.size == 6
-    texts = [family.text(index) for index in range(4 * family.size)]
+    texts = [family.write(index) for index in range(4 * family.size)]
     assert len(set(texts)) == len(texts)
 
 
 def test_nobody_writes_the_same_text_twice_even_when_a_family_is_used_up() -> None:
-    voice = Voice(1, "twitter")
-    texts = [voice.comment(3, nth, 1, 1, "", SUBJECT) for nth in range(12_000)]
+    writer = voice()
+    texts = [writer.write(("comment", 1, 1), 3, nth, SUBJECT) for nth in range(12_000)]
     assert len(set(texts)) == len(texts)
     assert any("said this once before" in text for text in texts)
 

@@ -1,58 +1,47 @@
-"""How the people of the offline mind go about it, and what all its minds have in common."""
+"""What the heuristic minds have in common: behaviour that a scenario sets, opinions, interests and draws."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
+from typing import Any, cast
 
 import numpy as np
 
-from shoal.agents.heuristic import actions as turns
-from shoal.agents.heuristic.actions import Reaction
 from shoal.agents.heuristic.perception import TextReadings
 from shoal.agents.settings import HeuristicSettings
-from shoal.seeds import derive
-from shoal.types import Mind, Population, Versioned
+from shoal.seeds import Draws, derive, extend
+from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
 from shoal.worlds.lexicon import TextReader
 
-#: Chance to write a post of one's own in a turn.
+#: Chance per turn to write a post of one's own.
 ORIGINAL_CHANCE = 0.12
-
+#: Actions after which an agent has written one more text.
+TEXTS = frozenset({"CREATE_POST", "CREATE_COMMENT", "QUOTE_POST", "SEND_TO_GROUP"})
 #: What to do about a post, by attitude towards it, with relative chances.
 REACTION_CHANCES: Mapping[int, Mapping[str, float]] = {
     1: {
-        "LIKE_POST": 56,
-        "REPOST": 17,
-        "QUOTE_POST": 5,
-        "CREATE_COMMENT": 17,
-        "FOLLOW": 9,
-        "LIKE_COMMENT": 5,
+        "LIKE_POST": 56, "REPOST": 17, "QUOTE_POST": 5, "CREATE_COMMENT": 17, "FOLLOW": 9, "LIKE_COMMENT": 5,
         "DO_NOTHING": 3,
     },
     0: {
-        "LIKE_POST": 56,
-        "REPOST": 11,
-        "QUOTE_POST": 3,
-        "CREATE_COMMENT": 18,
-        "FOLLOW": 5,
-        "LIKE_COMMENT": 5,
+        "LIKE_POST": 56, "REPOST": 11, "QUOTE_POST": 3, "CREATE_COMMENT": 18, "FOLLOW": 5, "LIKE_COMMENT": 5,
         "DO_NOTHING": 8,
     },
     -1: {
-        "CREATE_COMMENT": 42,
-        "QUOTE_POST": 18,
-        "DISLIKE_POST": 15,
-        "DISLIKE_COMMENT": 6,
-        "MUTE": 2,
-        "REPORT_POST": 2,
-        "UNFOLLOW": 3,
-        "DO_NOTHING": 12,
+        "CREATE_COMMENT": 42, "QUOTE_POST": 18, "DISLIKE_POST": 15, "DISLIKE_COMMENT": 6, "MUTE": 2, "REPORT_POST": 2,
+        "UNFOLLOW": 3, "DO_NOTHING": 12,
     },
-}
+}  # fmt: skip
+#: How much of an agent's heat, its interest in the subject, is left a turn later.
+LINGERING = 0.75
+#: What people without interests talk about where there is no subject.
+ANYTHING = "everyday life"
+NOTHING = Decision((Action("DO_NOTHING"),))
 
 
 class Behaviour:
-    """How agents go about it: what the scenario sets, and what the platform offers (None: everything)."""
+    """The parameters of agents: what the scenario sets, and what the world offers (None: everything)."""
 
     def __init__(
         self, settings: HeuristicSettings, actions: Collection[str] | None = None, minutes_per_round: int = 60
@@ -60,34 +49,37 @@ class Behaviour:
         self.settings = settings
         self._allowed = None if actions is None else frozenset(actions)
         self.tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
-        #: The same for those who comment at a rate of their own.
+        #: The same for agents that comment at a rate of their own.
         self.other_tables = {
             attitude: self._table({kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"})
             for attitude, chances in REACTION_CHANCES.items()
         }
-        #: What a rate per hour is multiplied by to get that of a turn.
+        #: Turns a rate per hour into a rate per turn.
         self.hours_per_turn = minutes_per_round / 60 * settings.talkativeness
         self.original_chance = min(ORIGINAL_CHANCE * settings.talkativeness, 0.9) if self.may("CREATE_POST") else 0.0
 
     def may(self, kind: str) -> bool:
         return self._allowed is None or kind in self._allowed
 
-    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[Reaction]]:
-        """Running sums of the chances of the reactions that the platform offers, and the reactions."""
+    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[str]]:
+        """Return running sums of the chances of all reactions that the platform offers, and the reactions."""
         kinds = [kind for kind in chances if self.may(kind)]
         talk = self.settings.talkativeness
-        weights = [chances[kind] * (talk if kind in turns.TEXTS else 1.0) for kind in kinds]
-        return list(accumulate(weights)), [turns.REACTIONS[kind] for kind in kinds]
+        return list(accumulate(chances[kind] * (talk if kind in TEXTS else 1.0) for kind in kinds)), kinds
 
 
 class OpinionMind(Mind):
-    """A mind whose agents hold opinions. What they remember changes in `absorb` and `change`, and nowhere else."""
+    """A mind whose agents have interests and one opinion: their stance on the scenario's subject.
+
+    `decide` only reads. What agents remember changes in `absorb` and `change`, and nowhere else.
+    """
 
     def __init__(
-        self, population: Population, manners: Versioned[Behaviour], seed: int, world: str, reader: TextReader
+        self, population: Population, behaviours: Versioned[Behaviour], seed: int, world: str, reader: TextReader
     ) -> None:
+        super().__init__()
         self._population = population
-        self._manners = manners
+        self._behaviours = behaviours
         self._seed = seed
         self._world = world
         self._round = -1
@@ -98,9 +90,47 @@ class OpinionMind(Mind):
     def opinions(self) -> Sequence[float]:
         return self._stances
 
+    def absorb(self, observation: Observation, decision: Decision) -> None:
+        """Remember a turn, unless it failed."""
+        if decision.failure is None:
+            self._enter(observation.round)
+            self._remember(observation, decision)
+
+    def _remember(self, observation: Observation, decision: Decision) -> None:
+        raise NotImplementedError
+
+    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
+        """Set what is a number and known to the mind: here the stance."""
+        stance = read_numbers(traits).get("stance", self._stances[agent])
+        self._stances[agent] = min(max(stance, -1.0), 1.0)
+
     def _enter(self, round: int) -> None:
-        """What everybody's decisions of a round have in common: the manner, and the first part of the draws' path."""
+        """Look up what all decisions of a round share: the behaviour, and the first part of the draws' path."""
         if round != self._round:
             self._round = round
-            self._manner = self._manners.at(round)
+            self._behaviour = self._behaviours.at(round)
             self._key = derive(self._seed, self._world, round)
+
+    def _draws(self, agent: int) -> Draws:
+        return Draws(extend(self._key, agent, "decide"))
+
+    def _may(self, kind: str) -> bool:
+        return self._behaviour.may(kind)
+
+    def _interests(self, agent: int) -> list[int]:
+        """Return the topics that the agent is interested in."""
+        return [topic for topic in cast("list[int]", self._population.interests[agent].tolist()) if topic >= 0]
+
+    def _own_topic(self, agent: int, draws: Draws) -> str | None:
+        """Draw one of the agent's interests; None if it has none."""
+        topics = self._interests(agent)
+        return self._readings.labels[draws.choice(topics)] if topics else None
+
+
+def read_numbers(traits: Mapping[str, Any]) -> dict[str, float]:
+    """Return the traits that are numbers."""
+    return {
+        name: float(value)
+        for name, value in traits.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }

@@ -1,7 +1,7 @@
 """The offline mind of conversations: a seeded classical model of two people who talk, never a language model.
 
-People have interests and one opinion, their stance on the scenario's subject. What the other says pulls the stance as
-long as it is not too far away; the nearer the two are the friendlier they talk, and the better they think of it after.
+What the other says pulls the stance as long as it is not too far away. The nearer the two are the friendlier they talk,
+and the better they think of the conversation afterwards.
 """
 
 from __future__ import annotations
@@ -10,17 +10,11 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, cast
 
-import numpy as np
-
-from shoal.agents.heuristic import sayings
-from shoal.agents.heuristic.actions import leaning
-from shoal.agents.heuristic.opinion import persuade
-from shoal.agents.heuristic.perception import TextReadings
-from shoal.agents.heuristic.phrases import HOBBY_REASONS, Phrases
-from shoal.agents.heuristic.writing import Family, address, label, shortened, walk
-from shoal.agents.settings import HeuristicSettings
-from shoal.seeds import Draws, derive, extend
-from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
+from shoal.agents.heuristic.base import ANYTHING, NOTHING, Behaviour, OpinionMind
+from shoal.agents.heuristic.opinion import classify_stance, persuade
+from shoal.agents.heuristic.writing import DialogueVoice, PhraseKey, address, label, shorten, sign
+from shoal.seeds import Draws
+from shoal.types import Action, Decision, Observation, Population, Versioned
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.pair import half
 from shoal.worlds.lexicon import TextReader
@@ -31,93 +25,82 @@ WALKOUT_CHANCE = 0.03
 QUESTION_CHANCE = 0.2
 ASIDE_CHANCE = 0.12
 THOUGHT_CHANCE = 0.05
-#: Nobody walks out or digresses before this turn.
+#: The first turn in which people may walk out or digress.
 SETTLED_TURN = 5
-#: Leaning from which on people put it strongly.
-FIRM = 2
-#: What somebody without interests talks about where there is no subject.
-ANYTHING = "everyday life"
+#: The leaning that people put strongly.
+FIRM_LEAN = 2
 MAX_SCORE = 10
+#: Verdicts in the phrase table go from 0, bad, to 3, good.
+BEST_VERDICT = 3
 
-_NOTHING = Decision((Action("DO_NOTHING"),))
 
-
-class DialogueMind(Mind):
-    """Decides for everybody in one world. `decide` only reads; what an agent remembers changes in `absorb`."""
+class DialogueMind(OpinionMind):
+    """Decides for every agent in one world of conversations."""
 
     def __init__(
-        self, population: Population, settings: Versioned[HeuristicSettings], seed: int, world: str, reader: TextReader
+        self, population: Population, behaviours: Versioned[Behaviour], seed: int, world: str, reader: TextReader
     ) -> None:
-        self._population = population
-        self._settings = settings
-        self._seed = seed
-        self._world = world
-        self._readings = TextReadings(reader)
+        super().__init__(population, behaviours, seed, world, reader)
         self._subject = self._readings.subject
-        self._phrasing = Phrasing(derive(seed, world, "talk"))
-        # The memory of the agents: their stance, and the lines they have said.
-        self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
+        self._voice = DialogueVoice(seed, world)
+        # What agents remember besides their stance: the number of lines they have said.
         self._said = [0] * len(population)
 
     def memory(self, agent: int) -> object:
-        """What the agent remembers: all that its decisions depend on besides what it sees."""
+        """Return all that the agent's decisions depend on besides what it sees."""
         return (self._stances[agent], self._said[agent])
-
-    def opinions(self) -> Sequence[float]:
-        return tuple(self._stances)
-
-    def change(self, agent: int, traits: Mapping[str, Any]) -> None:
-        if "stance" in traits:
-            self._stances[agent] = min(max(float(traits["stance"]), -1.0), 1.0)
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         seen = cast(DialogueObservation, observation)
-        settings = self._settings.at(seen.round)
+        self._enter(seen.round)
         return {
             "stance": self._stances[seen.agent],
             "lines_said": self._said[seen.agent],
             "partner_leans": self._partner_leans(seen),
             "tone": self._tone(seen),
-            "confidence": settings.confidence,
-            "persuasion": settings.persuasion,
+            "confidence": self._behaviour.settings.confidence,
+            "persuasion": self._behaviour.settings.persuasion,
         }
 
     def decide(self, observation: Observation) -> Decision:
         seen = cast(DialogueObservation, observation)
-        draws = Draws(derive(self._seed, self._world, seen.round, seen.agent, "decide"))
+        self._enter(seen.round)
+        draws = self._draws(seen.agent)
         if seen.rating:
             return Decision((self._rate(seen, draws),))
-        settings = self._settings.at(seen.round)
-        if settings.talkativeness < 1 and draws.random() >= settings.talkativeness:
-            return _NOTHING
-        return Decision(tuple(self._speak(seen, settings, draws)))
+        talkativeness = self._behaviour.settings.talkativeness
+        if talkativeness < 1 and draws.random() >= talkativeness:
+            return NOTHING
+        tone = self._tone(seen)
+        actions = []
+        if draws.chance(THOUGHT_CHANCE):
+            actions.append(Action("THINK", {"content": draws.choice(self._voice.phrases["thoughts", tone])}))
+        leans = self._partner_leans(seen)
+        is_unbearable = leans is not None and abs(leans - self._stances[seen.agent]) > UNBEARABLE
+        if is_unbearable and seen.turn >= SETTLED_TURN and draws.chance(WALKOUT_CHANCE):
+            return Decision((*actions, Action("SAY", {"content": self._phrase(seen, "walkouts")}), Action("LEAVE")))
+        words, has_opinion = self._words(seen, draws, tone)
+        says: dict[str, Any] = {"content": words}
+        if has_opinion and self._subject is not None:
+            says["opinion"] = round(self._stances[seen.agent], 3)
+        return Decision((*actions, Action("SAY", says)))
 
-    def absorb(self, observation: Observation, decision: Decision) -> None:
-        if decision.failure is not None:
-            return
+    def _remember(self, observation: Observation, decision: Decision) -> None:
         seen = cast(DialogueObservation, observation)
-        agent = seen.agent
-        settings = self._settings.at(seen.round)
-        heard = [line.slant for line in self._unanswered(seen) if self._is_opinion(line)]
+        agent, settings = seen.agent, self._behaviour.settings
+        heard = [line.slant for line in _unanswered_lines(seen) if self._is_opinion(line)]
         if heard:
             self._stances[agent] = persuade(self._stances[agent], heard[-settings.attention :], settings)
         self._said[agent] += sum(action.kind == "SAY" for action in decision.actions)
 
     # What is heard
 
-    @staticmethod
-    def _unanswered(seen: DialogueObservation) -> list[LineView]:
-        """What the other said since the agent spoke last."""
-        agent = seen.agent
-        lines = list(takewhile(lambda line: line.speaker_id != agent, reversed(seen.lines)))
-        return lines[::-1]
-
     def _is_opinion(self, line: LineView) -> bool:
-        """Whether it leans, and is about what people have their stance on."""
+        """Return whether a line leans, and is about the subject."""
         return line.slant != 0 and self._subject is not None and self._is_to_the_point(line)
 
     def _is_to_the_point(self, line: LineView) -> bool:
-        """In a conversation that is all that is not about something else."""
+        """Return whether a line is about the subject: in a conversation, any that is not about something else."""
         return not line.topics or self._readings.theme(line.topics).contested
 
     def _partner_leans(self, seen: DialogueObservation) -> float | None:
@@ -127,147 +110,93 @@ class DialogueMind(Mind):
         return None
 
     def _tone(self, seen: DialogueObservation) -> int:
-        """1 where the two lean the same way and are close, -1 where they are far apart, 0 in between."""
+        """Return 1 if the two lean the same way and are close, -1 if they are far apart, 0 in between."""
         leans = self._partner_leans(seen)
         if leans is None:
             return 0
         stance = self._stances[seen.agent]
-        if abs(leans - stance) > self._settings.at(seen.round).confidence:
+        if abs(leans - stance) > self._behaviour.settings.confidence:
             return -1
-        return 1 if leaning(stance) * leaning(leans) > 0 else 0
+        return 1 if classify_stance(stance) * classify_stance(leans) > 0 else 0
 
     # What is said
 
-    def _speak(self, seen: DialogueObservation, settings: HeuristicSettings, draws: Draws) -> list[Action]:
-        tone = self._tone(seen)
-        actions = []
-        if draws.chance(THOUGHT_CHANCE):
-            actions.append(Action("THINK", {"content": draws.choice(sayings.THOUGHTS[tone])}))
-        if self._walks_out(seen, draws):
-            return [*actions, self._say(seen, self._phrase(seen, sayings.WALKOUTS), voiced=False), Action("LEAVE")]
-        words, voiced = self._words(seen, settings, draws, tone)
-        return [*actions, self._say(seen, words, voiced)]
-
-    def _walks_out(self, seen: DialogueObservation, draws: Draws) -> bool:
-        leans = self._partner_leans(seen)
-        if leans is None or seen.turn < SETTLED_TURN:
-            return False
-        return abs(leans - self._stances[seen.agent]) > UNBEARABLE and draws.chance(WALKOUT_CHANCE)
-
-    def _say(self, seen: DialogueObservation, words: str, voiced: bool) -> Action:
-        if self._subject is None or not voiced:
-            return Action("SAY", {"content": words})
-        return Action("SAY", {"content": words, "opinion": round(self._stances[seen.agent], 3)})
-
-    def _words(
-        self, seen: DialogueObservation, settings: HeuristicSettings, draws: Draws, tone: int
-    ) -> tuple[str, bool]:
-        """What to say, and whether it says what the agent thinks of the topic."""
+    def _words(self, seen: DialogueObservation, draws: Draws, tone: int) -> tuple[str, bool]:
+        """Return what to say, and whether it says what the agent thinks of the subject."""
         opening = self._opening(seen)
         if seen.turn >= seen.turns - 1 and seen.turns > 2:
-            words = [
-                self._phrase(seen, sayings.GOODBYES),
-                self._point(seen),
-                self._phrase(seen, sayings.PARTINGS[tone]),
-            ]
-            return " ".join([*opening, *words]), True
-        unanswered = self._unanswered(seen)
+            farewell = [self._phrase(seen, "goodbyes"), self._point(seen), self._phrase(seen, ("partings", tone))]
+            return " ".join([*opening, *farewell]), True
+        unanswered = _unanswered_lines(seen)
         asked = bool(unanswered) and unanswered[-1].content.rstrip().endswith("?")
         if not opening:
-            opening = [self._reply_opener(seen, unanswered, asked, tone)]
-        aside = self._aside(seen, settings, draws, asked)
-        if aside is not None:
-            return " ".join([*opening, aside]), False
+            digressed = bool(unanswered) and not self._is_to_the_point(unanswered[-1])
+            opening = [self._phrase(seen, "answers" if asked else "returns" if digressed else ("openers", tone))]
+        may_digress = not self._behaviour.settings.outspoken and not asked and seen.turn >= SETTLED_TURN
+        if may_digress and draws.chance(ASIDE_CHANCE):
+            labels = (self._readings.labels[topic] for topic in self._interests(seen.agent))
+            interests = [topic for topic in labels if topic != self._subject]
+            if interests:
+                return " ".join([*opening, self._phrase(seen, "asides", about=draws.choice(interests))]), False
         if seen.lines and draws.chance(QUESTION_CHANCE):
-            return " ".join([*opening, self._point(seen), self._phrase(seen, sayings.QUESTIONS)]), True
+            return " ".join([*opening, self._point(seen), self._phrase(seen, "questions")]), True
         return " ".join([*opening, self._point(seen, closing=True)]), True
 
     def _opening(self, seen: DialogueObservation) -> list[str]:
-        """What must be said first: a greeting, and something about what has just happened."""
+        """Return what must be said first: a greeting, and something about what has just happened."""
         opening = []
         if seen.turn <= 2:
-            opening.append(self._phrase(seen, sayings.GREETINGS))
+            opening.append(self._phrase(seen, "greetings"))
             if seen.setting and seen.turn == 1:
-                opening.append(self._quoting(seen, sayings.SETTINGS, seen.setting))
+                opening.append(self._quote(seen, "settings", seen.setting))
         if seen.turning_point and seen.turn <= half(seen.turns) + 2:
-            opening.append(self._quoting(seen, sayings.TURNING_POINTS, seen.turning_point))
+            opening.append(self._quote(seen, "turning_points", seen.turning_point))
         if seen.announcements:
-            opening.append(self._quoting(seen, sayings.NEWS, seen.announcements[-1]))
+            opening.append(self._quote(seen, "news", seen.announcements[-1]))
         return opening
 
-    def _reply_opener(self, seen: DialogueObservation, unanswered: Sequence[LineView], asked: bool, tone: int) -> str:
-        if asked:
-            return self._phrase(seen, sayings.ANSWERS)
-        if unanswered and not self._is_to_the_point(unanswered[-1]):
-            return self._phrase(seen, sayings.RETURNS)
-        return self._phrase(seen, sayings.OPENERS[tone])
-
-    def _aside(self, seen: DialogueObservation, settings: HeuristicSettings, draws: Draws, asked: bool) -> str | None:
-        """A word about an interest of one's own, now and then."""
-        if settings.outspoken or asked or seen.turn < SETTLED_TURN or not draws.chance(ASIDE_CHANCE):
-            return None
-        topic = self._interest(seen, draws)
-        return None if topic is None else self._phrase(seen, sayings.ASIDES, about=topic)
-
-    def _interest(self, seen: DialogueObservation, draws: Draws) -> str | None:
-        labels = self._readings.labels
-        own = [labels[topic] for topic in self._population.interests[seen.agent].tolist() if topic >= 0]
-        own = [topic for topic in own if topic != self._subject]
-        return draws.choice(own) if own else None
-
     def _point(self, seen: DialogueObservation, closing: bool = False) -> str:
-        """What the agent thinks of the topic, or something about an interest where there is none."""
+        """Say what the agent thinks of the subject, or something about an interest where there is none."""
         if self._subject is None:
-            return self._phrase(seen, sayings.CHAT, *([HOBBY_REASONS] if closing else []))
-        lean = leaning(self._stances[seen.agent])
-        sign = (lean > 0) - (lean < 0)
-        lists = (
-            (sayings.POINTS[sign], sayings.CLOSERS[lean]) if closing or abs(lean) == FIRM else (sayings.POINTS[sign],)
-        )
-        return self._phrase(seen, *lists)
+            return self._phrase(seen, "chat", *(["chat_reasons"] if closing else []))
+        lean = classify_stance(self._stances[seen.agent])
+        if closing or abs(lean) == FIRM_LEAN:
+            return self._phrase(seen, ("points", sign(lean)), ("closers", lean))
+        return self._phrase(seen, ("points", sign(lean)))
 
-    def _quoting(self, seen: DialogueObservation, texts: Phrases, quote: str) -> str:
-        return self._phrase(seen, texts).replace("{quote}", shortened(" ".join(quote.split())).rstrip(" .!;,"))
+    def _quote(self, seen: DialogueObservation, phrases: str, quote: str) -> str:
+        return self._phrase(seen, phrases).replace("{quote}", shorten(" ".join(quote.split())).rstrip(" .!;,"))
 
-    def _phrase(self, seen: DialogueObservation, *lists: Phrases, about: str | None = None) -> str:
-        text = self._phrasing.text(lists, seen.agent, self._said[seen.agent])
+    def _phrase(self, seen: DialogueObservation, *lists: PhraseKey, about: str | None = None) -> str:
+        text = self._voice.choose(lists, seen.agent, self._said[seen.agent])
         if "{about}" in text:
-            text = text.replace("{about}", about or self._subject or self._some_topic(seen))
+            text = text.replace("{about}", about or self._subject or self._other_topic(seen))
         return text.replace("{name}", address(seen.partner))
 
-    def _some_topic(self, seen: DialogueObservation) -> str:
-        """Where there is no subject people stay with what the scene is about, or with an interest."""
+    def _other_topic(self, seen: DialogueObservation) -> str:
+        """Return what to talk about where there is no subject: the topic of the scene, or an interest."""
         for line in reversed(seen.lines):
             if line.topics:
                 return label(line.topics[0])
-        own = [topic for topic in self._population.interests[seen.agent].tolist() if topic >= 0]
+        own = self._interests(seen.agent)
         return self._readings.labels[own[0]] if own else ANYTHING
 
-    # What is thought of it afterwards
-
     def _rate(self, seen: DialogueObservation, draws: Draws) -> Action:
+        """Score the conversation by how close the two are and how often the other took the agent's side."""
         theirs = [line for line in seen.lines if line.speaker_id == seen.partner_id]
         if not theirs:
-            return Action("RATE", {"score": draws.below(3), "reason": sayings.SILENT_VERDICT})
+            return Action("RATE", {"score": draws.below(3), "reason": self._voice.phrases["silent_verdict"][0]})
         stance = self._stances[seen.agent]
         leans = self._partner_leans(seen)
         closeness = 0.6 if leans is None else 1 - abs(leans - stance) / 2
         side = 1.0 if self._subject is None else stance
         warmth = sum(line.slant * side >= 0 for line in theirs) / len(theirs)
         score = round(MAX_SCORE * (0.65 * closeness + 0.25 * warmth + 0.1 * draws.random()))
-        verdicts = sayings.VERDICTS[min(score // 3, len(sayings.VERDICTS) - 1)]
+        verdicts = self._voice.phrases["verdicts", min(score // 3, BEST_VERDICT)]
         return Action("RATE", {"score": score, "reason": draws.choice(verdicts)})
 
 
-class Phrasing:
-    """Chooses among phrases so that nobody says the same thing twice until everything has been said."""
-
-    def __init__(self, key: int) -> None:
-        self._key = key
-        self._families: dict[tuple[Phrases, ...], Family] = {}
-
-    def text(self, lists: tuple[Phrases, ...], agent: int, nth: int) -> str:
-        family = self._families.get(lists)
-        if family is None:
-            family = self._families[lists] = Family(*lists)
-        return family.text(walk(extend(self._key, agent), nth, family.size) % family.size)
+def _unanswered_lines(seen: DialogueObservation) -> Sequence[LineView]:
+    """Return what the other said since the agent spoke last."""
+    lines = list(takewhile(lambda line: line.speaker_id != seen.agent, reversed(seen.lines)))
+    return lines[::-1]

@@ -1,4 +1,4 @@
-"""What the heuristic mind takes from a text."""
+"""What the heuristic minds take from a text."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from shoal.worlds.lexicon import TextReader, content_words, is_cue
 from shoal.worlds.social.observations import PostView
 
 MIN_KEY_WORD_CHARS = 5
-#: What to call something that has no word one could pick up.
+#: The name of something in which there is no word to pick up.
 THIS = "this"
 
 
 class Theme(NamedTuple):
     """What a combination of topics means to agents."""
 
-    #: Bit i set: it is about topic i.
+    #: Bit i is set if it is about topic i.
     mask: int
-    #: Whether it is about what people have their stance on.
+    #: Whether it is about the subject on which people have their stance.
     contested: bool
-    #: What to call it when talking about it; None where no topic shows.
+    #: How to name it in a sentence; None where it has no topic.
     about: str | None
 
 
 class TextReading(NamedTuple):
-    """What is taken from a text."""
+    """What an agent takes from a text: its topics, how it leans, and how to name what it is about."""
 
     mask: int
     slant: float
@@ -35,15 +35,17 @@ class TextReading(NamedTuple):
 
 
 class TextReadings:
-    """Reads posts, from what the platform says they are about, and announcements, from their words."""
+    """Reads posts by the topics that the platform found, and other texts by their words."""
 
     def __init__(self, reader: TextReader) -> None:
         self._reader = reader
         self._number = {phrase: topic for topic, phrase in enumerate(reader.vocabulary)}
-        #: What topic i is called in a sentence.
-        self.labels = tuple(self._label(phrase) for phrase in reader.vocabulary)
+        #: The name of each topic in a sentence. A long subject is cut; if the rest leans, one of its words is used.
+        self.labels = tuple(
+            name if reader.slant(name := label(phrase)) == 0.0 else _key_word((phrase,)) for phrase in reader.vocabulary
+        )
         self.subject: str | None = None if reader.subject is None else self.labels[reader.subject]
-        #: Themes of posts seen so far, to be looked up without a call.
+        #: Themes of posts so far, public so that hot loops can look them up without a call.
         self.themes: dict[tuple[str, ...], Theme] = {}
 
     def theme(self, topics: tuple[str, ...]) -> Theme:
@@ -52,28 +54,27 @@ class TextReadings:
             found = self.themes[topics] = self._theme([self._number[topic] for topic in topics])
         return found
 
-    def post(self, post: PostView) -> TextReading:
+    def read_post(self, post: PostView) -> TextReading:
         mask, contested, about = self.theme(post.topics)
         texts = (post.content,) if post.quote is None else (post.quote, post.content)
         return TextReading(mask, post.slant, contested, about or _key_word(texts))
 
-    def text(self, text: str) -> TextReading:
+    def read_text(self, text: str) -> TextReading:
         mask, contested, about = self._theme(list(self._reader.topics(text)))
         return TextReading(mask, self._reader.slant(text), contested, about or _key_word((text,)))
 
     def _theme(self, topics: list[int]) -> Theme:
         subject = self._reader.subject
-        contested = subject is None or subject in topics
         first = subject if subject in topics else topics[0] if topics else None
-        return Theme(sum(1 << topic for topic in topics), contested, None if first is None else self.labels[first])
-
-    def _label(self, phrase: str) -> str:
-        """A long subject is cut short; if what is left leans, fall back on words that do not."""
-        name = label(phrase)
-        return name if self._reader.slant(name) == 0.0 else _key_word((phrase,))
+        return Theme(
+            mask=sum(1 << topic for topic in topics),
+            contested=subject is None or subject in topics,
+            about=None if first is None else self.labels[first],
+        )
 
 
 def _key_word(texts: Iterable[str]) -> str:
+    """Return the longest plain word, quoted, to name what the texts are about."""
     words = [word for text in texts for word in content_words(text) if len(word) >= MIN_KEY_WORD_CHARS]
     words = [word for word in words if word.isalpha() and word.isascii() and not is_cue(word)]
     return f"“{max(words, key=len)}”" if words else THIS
