@@ -28,7 +28,8 @@ from shoal.runs.operations import create_run
 from shoal.runs.rerun.rerun import Rerun
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
-from shoal.scenario.loading import load, override, validate
+from shoal.scenario.loading import load, validate
+from shoal.scenario.overrides import override
 
 #: Rounds at the start in which connections are opened and nobody remembers anything yet.
 _WARM_UP = 2

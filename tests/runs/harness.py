@@ -18,7 +18,8 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, fork_run
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.worker import RunOutcome, work_on_run
-from shoal.scenario.loading import override, validate
+from shoal.scenario.loading import validate
+from shoal.scenario.overrides import override
 
 
 def nobody(record: RoundRecord) -> None:

@@ -18,7 +18,8 @@ from shoal.runs.operations import create_run, extend_run
 from shoal.runs.state import Status
 from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.build import history_end
-from shoal.scenario.loading import override, validate
+from shoal.scenario.loading import validate
+from shoal.scenario.overrides import override
 from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
 from tests.runs.test_worker import ASKING, RUMOUR, stop_after
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.distributions import Beta, Normal
 from shoal.scenario.declared.population import GroupEntry, PersonEntry
-from shoal.scenario.loading import load, override, parse, validate
+from shoal.scenario.loading import load, parse, validate
+from shoal.scenario.overrides import override
 from shoal.scenario.scenario import Scenario
 
 RICH = """

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from shoal.scenario.declared.population import count_people
-from shoal.scenario.loading import STARTER, load, parse
+from shoal.scenario.loading import load, parse, read_starter
 from shoal.scenario.sampling.follow_graph import follow_graph
 from shoal.scenario.sampling.sampler import sample
 
+STARTER = read_starter()
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 

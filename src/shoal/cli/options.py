@@ -17,7 +17,8 @@ from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
 from shoal.runs.resources import RunResources
 from shoal.scenario.declared.population import count_people
-from shoal.scenario.loading import load, override
+from shoal.scenario.loading import load
+from shoal.scenario.overrides import override
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.text import format_count
 

@@ -1,19 +1,22 @@
-"""YAML and JSON text as plain values, together with where in the text each value stands.
+"""YAML and JSON texts as plain values, with the line and column of each value.
 
-Read from parser events with a stack of our own instead of through `yaml.compose`, because the composer recurses in C:
-a few hundred kilobytes of `[` would end the process. Scalars follow YAML 1.2: `no` and `on` are text, and so is 12:30.
+The text is read from parser events with our own stack instead of through `yaml.compose`, because the composer recurses
+in C: a few hundred kilobytes of `[` would end the process. Scalars follow YAML 1.2: `no`, `on` and 12:30 are text.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import dataclass, field, replace
+import shutil
+from dataclasses import dataclass, field
 from math import isinf
-from typing import Any
+from pathlib import Path as FilePath
+from typing import Any, NoReturn
 
 import yaml
 
-from shoal.errors import ScenarioInvalid
+from shoal.errors import ScenarioInvalid, StorageFailed
 from shoal.scenario.validation.problems import Path, Problem
 
 MAX_DEPTH = 40
@@ -30,25 +33,40 @@ _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _SURROGATES = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
-@dataclass(frozen=True, slots=True)
+#: What to do about an error of the YAML parser, by words of its message.
+_ADVICE = {
+    "character that cannot start any token": "indent with spaces, not tabs; put text that begins with @ or ` in quotes",
+    "mapping values are not allowed": "put text that contains ': ' in quotes",
+    "could not find expected ':'": "write 'key: value', with a space after the colon",
+    "did not find expected key": "check the indentation, and put text with special characters in quotes",
+    "did not find expected '-' indicator": "items of a list begin with '- ', all in the same column",
+    "did not find expected ',' or": "a bracket is not closed, or a comma is missing",
+    "unexpected end of stream": "a quote or a bracket is not closed",
+}
+
+
+@dataclass(slots=True)
 class Document:
     """Plain values (mappings have text keys), and the line and column, from 1, of each value and each key."""
 
-    value: Any
+    value: Any = None
     values: dict[Path, Position] = field(default_factory=dict)
     keys: dict[Path, Position] = field(default_factory=dict)
-    #: What is wrong already, before anybody asks what the values mean.
+    #: Repeated keys and infinite numbers. Everything around them can still be read.
     problems: list[tuple[Position, Problem]] = field(default_factory=list)
 
-    def find(self, path: Path) -> Position:
-        """Where the value is, or the nearest thing around it that is written down."""
+    def locate(self, problem: Problem) -> Position:
+        """Return the position of what a problem is about, or of the nearest value around it."""
+        path = problem.path
+        if problem.at_key and path in self.keys:
+            return self.keys[path]
         while path not in self.values and path:
             path = path[:-1]
         return self.values.get(path, (1, 1))
 
 
 def read_document(text: str, name: str) -> Document:
-    """The values of a text. `name` is what problems are reported under."""
+    """Read a text. Syntax errors are reported under `name`."""
     return _DocumentReader(name).read(text)
 
 
@@ -62,129 +80,121 @@ class _OpenNode:
     key: str | None = None
 
 
-@dataclass(slots=True)
 class _DocumentReader:
-    name: str
-    document: Document = field(default_factory=lambda: Document(None))
-    stack: list[_OpenNode] = field(default_factory=list)
-    anchors: dict[str, Any] = field(default_factory=dict)
-    repeated: int = 0
-    root: Any = None
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._document = Document()
+        self._stack: list[_OpenNode] = []
+        self._anchors: dict[str, Any] = {}
+        self._repeated_values = 0
 
     def read(self, text: str) -> Document:
-        try:
-            self._take_all(_SURROGATES.sub(_joined, text))
-        except yaml.MarkedYAMLError as error:
-            raise ScenarioInvalid([self._syntax(error)]) from error
-        except yaml.reader.ReaderError as error:
-            raise ScenarioInvalid([f"{self.name}: {_unreadable(error)}"]) from error
-        return replace(self.document, value=self.root)
-
-    def _take_all(self, text: str) -> None:
         documents = 0
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            documents += isinstance(event, yaml.DocumentStartEvent)
-            if documents > 1:
-                self._refuse(event, "a second document begins here ('---'); a scenario is one document")
-            self._take(event)
+        try:
+            for event in yaml.parse(_SURROGATES.sub(_join_surrogates, text), Loader=yaml.CSafeLoader):
+                documents += isinstance(event, yaml.DocumentStartEvent)
+                if documents > 1:
+                    self._refuse(event, "a second document begins here ('---'); a scenario is one document")
+                self._take(event)
+        except yaml.MarkedYAMLError as error:
+            mark: Any = error.problem_mark or error.context_mark
+            place = "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
+            problem = str(error.problem or error.context)
+            context = f" {error.context}" if error.context and error.problem else ""
+            advice = next((f"; {advice}" for words, advice in _ADVICE.items() if words in problem), "")
+            message = f"{self._name}{place}: cannot be read as YAML: {problem}{context}{advice}"
+            raise ScenarioInvalid([message]) from error
+        except yaml.reader.ReaderError as error:
+            character = f"U+{int(error.character):04X}"
+            message = f"{self._name}: not a text file: it contains the character {character}"
+            raise ScenarioInvalid([message]) from error
+        return self._document
 
     def _take(self, event: yaml.Event) -> None:
+        top = self._stack[-1] if self._stack else None
         if isinstance(event, yaml.ScalarEvent):
-            self._take_scalar(event)
-        elif isinstance(event, yaml.AliasEvent):
-            self._place(event, self._repeat(event))
+            if top is not None and isinstance(top.value, dict) and top.key is None:
+                self._take_key(event, top)
+            else:
+                self._take_scalar(event)
         elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            self._begin(event, {} if isinstance(event, yaml.MappingStartEvent) else [])
+            if len(self._stack) >= MAX_DEPTH:
+                self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+            self._refuse_tag(event)
+            value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+            self._stack.append(_OpenNode(value, self._place(event, value), event.anchor))
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            done = self.stack.pop()
+            done = self._stack.pop()
             self._remember(done.anchor, done.value)
+        elif isinstance(event, yaml.AliasEvent):
+            self._take_alias(event)
 
-    def _take_scalar(self, event: yaml.ScalarEvent) -> None:
-        top = self.stack[-1] if self.stack else None
-        if top is not None and isinstance(top.value, dict) and top.key is None:
-            self._take_key(event, top, top.value)
-            return
-        value = self._scalar(event)
-        self._remember(event.anchor, value)
-        path = self._place(event, value)
-        if event.implicit[0] and _endless(value):
-            problem = Problem(path, f"expected a finite number, found {event.value!r}")
-            self.document.problems.append((_position(event), problem))
-
-    def _take_key(self, event: yaml.ScalarEvent, top: _OpenNode, mapping: dict[str, Any]) -> None:
+    def _take_key(self, event: yaml.ScalarEvent, top: _OpenNode) -> None:
         self._remember(event.anchor, event.value)
         top.key, path = event.value, (*top.path, event.value)
-        if event.value in mapping:
-            first = self.document.keys[path][0]
+        if event.value in top.value:
+            first = self._document.keys[path][0]
             problem = Problem(path, f"the key {event.value!r} is already in line {first}", at_key=True)
-            self.document.problems.append((_position(event), problem))
+            self._document.problems.append((_find_position(event), problem))
         else:
-            self.document.keys[path] = _position(event)
+            self._document.keys[path] = _find_position(event)
 
-    def _begin(self, event: yaml.CollectionStartEvent, value: list[Any] | dict[str, Any]) -> None:
-        if len(self.stack) >= MAX_DEPTH:
-            self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
-        self._require_no_tag(event)
+    def _take_scalar(self, event: yaml.ScalarEvent) -> None:
+        self._refuse_tag(event, "tag:yaml.org,2002:str")
+        is_plain = event.implicit[0]
+        value = _parse_plain(event.value) if is_plain else event.value
+        self._remember(event.anchor, value)
         path = self._place(event, value)
-        self.stack.append(_OpenNode(value, path, event.anchor))
+        is_infinite = (
+            isinf(value) if isinstance(value, float) else isinstance(value, str) and _NOT_FINITE.fullmatch(value)
+        )
+        if is_plain and is_infinite:
+            problem = Problem(path, expected="a finite number", found=repr(event.value))
+            self._document.problems.append((_find_position(event), problem))
+
+    def _take_alias(self, event: yaml.AliasEvent) -> None:
+        name = str(event.anchor)
+        if name not in self._anchors:
+            self._refuse(event, f"'*{name}' stands for nothing: there is no '&{name}' that ends before it")
+        self._repeated_values += _count_values(self._anchors[name])
+        if self._repeated_values > MAX_REPEATED_VALUES:
+            self._refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
+        self._place(event, self._anchors[name])
 
     def _place(self, event: yaml.Event, value: Any) -> Path:
-        """Put a value where it belongs, and note where it stands."""
+        """Put a value into the list or mapping that is being read, note its position, and return its path."""
         path: Path = ()
-        if not self.stack:
-            self.root = value
+        if not self._stack:
+            self._document.value = value
         else:
-            top = self.stack[-1]
-            path = (*top.path, self._put(event, top, value))
-        self.document.values.setdefault(path, _position(event))
+            top = self._stack[-1]
+            if isinstance(top.value, list):
+                path = (*top.path, len(top.value))
+                top.value.append(value)
+            elif top.key is None:
+                self._refuse(event, "a key must be plain text")
+            else:
+                path = (*top.path, top.key)
+                top.value.setdefault(top.key, value)
+                top.key = None
+        self._document.values.setdefault(path, _find_position(event))
         return path
-
-    def _put(self, event: yaml.Event, top: _OpenNode, value: Any) -> str | int:
-        if isinstance(top.value, list):
-            top.value.append(value)
-            return len(top.value) - 1
-        if top.key is None:
-            self._refuse(event, "a key must be plain text")
-        key, top.key = str(top.key), None
-        top.value.setdefault(key, value)
-        return key
-
-    def _scalar(self, event: yaml.ScalarEvent) -> Any:
-        self._require_no_tag(event, "tag:yaml.org,2002:str")
-        if not event.implicit[0]:
-            return event.value
-        return _plain(event.value)
-
-    def _repeat(self, event: yaml.AliasEvent) -> Any:
-        name = str(event.anchor)
-        if name not in self.anchors:
-            self._refuse(event, f"'*{name}' stands for nothing: there is no '&{name}' that ends before it")
-        self.repeated += _count(self.anchors[name])
-        if self.repeated > MAX_REPEATED_VALUES:
-            self._refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
-        return self.anchors[name]
 
     def _remember(self, anchor: str | None, value: Any) -> None:
         if anchor is not None:
-            self.anchors[anchor] = value
+            self._anchors[anchor] = value
 
-    def _refuse(self, event: yaml.Event, text: str) -> None:
-        line, column = _position(event)
-        raise ScenarioInvalid([f"{self.name}:{line}:{column}: {text}"])
+    def _refuse(self, event: yaml.Event, text: str) -> NoReturn:
+        line, column = _find_position(event)
+        raise ScenarioInvalid([f"{self._name}:{line}:{column}: {text}"])
 
-    def _require_no_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, *allowed: str) -> None:
+    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, *allowed: str) -> None:
         if event.tag not in (None, "!", *allowed):
             self._refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
 
-    def _syntax(self, error: yaml.MarkedYAMLError) -> str:
-        mark: Any = error.problem_mark or error.context_mark
-        place = "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
-        problem = str(error.problem or error.context)
-        context = f" {error.context}" if error.context and error.problem else ""
-        return f"{self.name}{place}: cannot be read as YAML: {problem}{context}{_advice(problem)}"
 
-
-def _plain(text: str) -> Any:
+def _parse_plain(text: str) -> Any:
+    """Read a scalar without quotes."""
     if _NULL.fullmatch(text):
         return None
     if _BOOL.fullmatch(text):
@@ -194,49 +204,68 @@ def _plain(text: str) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-def _endless(value: Any) -> bool:
-    if isinstance(value, str):
-        return _NOT_FINITE.fullmatch(value) is not None
-    return isinstance(value, float) and isinf(value)
-
-
-def _position(event: yaml.Event) -> Position:
+def _find_position(event: yaml.Event) -> Position:
     mark: Any = event.start_mark or yaml.Mark("", 0, 0, 0, None, 0)
     return mark.line + 1, mark.column + 1
 
 
-def _count(value: Any) -> int:
-    """How many values there are in a value that was already read, itself included."""
+def _count_values(value: Any) -> int:
+    """Count the values in a value that was already read, itself included, up to the limit."""
     total, left = 0, [value]
-    while left:
+    while left and total <= MAX_REPEATED_VALUES:
         value = left.pop()
         total += 1
-        if total > MAX_REPEATED_VALUES:
-            break
         left.extend(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
     return total
 
 
-def _joined(match: re.Match[str]) -> str:
-    """JSON writes a rare character as two halves, which YAML does not know."""
+def _join_surrogates(match: re.Match[str]) -> str:
+    """Join the two halves that JSON writes for a rare character; YAML does not know them."""
     high, low = int(match[1], 16), int(match[2], 16)
     return f"\\U{0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00):08X}"
 
 
-_ADVICE = {
-    "character that cannot start any token": "indent with spaces, not tabs; put text that begins with @ or ` in quotes",
-    "mapping values are not allowed": "put text that contains ': ' in quotes",
-    "could not find expected ':'": "write 'key: value', with a space after the colon",
-    "did not find expected key": "check the indentation, and put text with special characters in quotes",
-    "did not find expected '-' indicator": "items of a list begin with '- ', all in the same column",
-    "did not find expected ',' or": "a bracket is not closed, or a comma is missing",
-    "unexpected end of stream": "a quote or a bracket is not closed",
-}
+def set_number(text: str, key: str, value: int) -> str | None:
+    """Set a whole number at the top level of a text, and leave everything else as it is written.
+
+    Returns None where that cannot be done safely: the new text is read again, and must mean the same but for the key.
+    """
+    try:
+        before = read_document(text, "")
+        line, column = before.values.get((key,), (0, 0))
+        lines = text.splitlines(keepends=True)
+        found = re.compile(r"\d+").match(lines[line - 1], column - 1) if 0 < line <= len(lines) else None
+        if found is not None:
+            start, end = found.span()
+            lines[line - 1] = f"{lines[line - 1][:start]}{value}{lines[line - 1][end:]}"
+            changed = "".join(lines)
+        else:
+            ending = "\r\n" if "\r\n" in text else "\n"
+            gap = "" if text.endswith("\n") else ending
+            changed = f"{text}{gap}{key}: {value}{ending}"
+        after = read_document(changed, "")
+    except ScenarioInvalid:
+        return None
+    return changed if isinstance(before.value, dict) and after.value == {**before.value, key: value} else None
 
 
-def _advice(problem: str) -> str:
-    return next((f"; {advice}" for known, advice in _ADVICE.items() if known in problem), "")
-
-
-def _unreadable(error: yaml.reader.ReaderError) -> str:
-    return f"not a text file: it contains the character U+{int(error.character):04X}"
+def set_number_in_file(path: FilePath, key: str, value: int) -> bool:
+    """Set a whole number in a file as `set_number` does; False where that cannot be done, and nothing was changed."""
+    try:
+        changed = set_number(path.read_bytes().decode(), key, value)
+        if changed is None:
+            return False
+        target = FilePath(os.path.realpath(path))
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            beside.write_bytes(changed.encode())
+            shutil.copymode(target, beside)
+            beside.replace(target)
+        except OSError:
+            beside.unlink(missing_ok=True)
+            raise
+    except UnicodeDecodeError:
+        return False
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+    return True

@@ -14,7 +14,7 @@ import pytest
 from shoal.cli.views.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
-from shoal.scenario.loading import override
+from shoal.scenario.overrides import override
 from tests.cli.terminal import KEYS, call, last_object, rounds_in, shoal, started, wait_until
 
 

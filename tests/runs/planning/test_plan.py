@@ -21,7 +21,8 @@ from shoal.runs.planning.plan import Plan, plan_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 from shoal.scenario.build import Sources, build
-from shoal.scenario.loading import load, override, validate
+from shoal.scenario.loading import load, validate
+from shoal.scenario.overrides import override
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.seeds import Draws, derive
 from shoal.types import Versioned

@@ -8,7 +8,8 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.population import PersonEntry, count_people, number_own_names
-from shoal.scenario.loading import load, override, validate
+from shoal.scenario.loading import load, validate
+from shoal.scenario.overrides import override
 from shoal.scenario.sampling.sampler import sample
 from tests.scenario.importers.persons import notes, people, refused, scenario, written
 

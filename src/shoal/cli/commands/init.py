@@ -9,7 +9,8 @@ import click
 from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
 from shoal.errors import RunRefused, StorageFailed
 from shoal.scenario.build import check_classes
-from shoal.scenario.loading import STARTER, load, override
+from shoal.scenario.loading import load, read_starter
+from shoal.scenario.overrides import override
 from shoal.text import quote_path
 
 
@@ -27,7 +28,7 @@ def init_(file: Path, force: bool) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w" if force else "x", encoding="utf-8") as written:
-            written.write(STARTER)
+            written.write(read_starter())
     except FileExistsError:
         raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
     except OSError as error:

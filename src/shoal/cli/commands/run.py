@@ -42,7 +42,8 @@ from shoal.runs.resources import RunResources, check_models
 from shoal.runs.state import Status
 from shoal.scenario.build import history_end
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
-from shoal.scenario.loading import load_events, override
+from shoal.scenario.loading import load_events
+from shoal.scenario.overrides import override
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.text import format_count, quote_path

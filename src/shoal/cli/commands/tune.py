@@ -39,7 +39,7 @@ from shoal.runs.tuning import simulations
 from shoal.runs.tuning.calls import STOPPED, Gauge, TuneBounds, TuneTarget, measure_calls, most_calls
 from shoal.runs.tuning.probes import FEWEST_PROMPT_TOKENS, PROMPT_TOKENS, REPLY_TOKENS, of_scenario, synthetic
 from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
-from shoal.scenario.loading import amend_file
+from shoal.scenario.document import set_number_in_file
 from shoal.scenario.scenario import Scenario
 from shoal.slots.location import BrokerLocation
 from shoal.text import quote_path
@@ -283,7 +283,7 @@ def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
         return "for a scenario"
     if not write or found.knee is None:
         return f"for {quote_path(scenario)}; --write puts it there"
-    if scenario.is_file() and amend_file(scenario, "max_workers", found.knee.at_once):
+    if scenario.is_file() and set_number_in_file(scenario, "max_workers", found.knee.at_once):
         return f"written into {quote_path(scenario)}"
     return f"could not be put safely into {quote_path(scenario)}; please write it there"
 

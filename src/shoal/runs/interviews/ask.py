@@ -28,7 +28,7 @@ from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents,
 from shoal.runs.reports.summary import committed_rounds
 from shoal.runs.resources import RunResources, language_models
 from shoal.scenario import document
-from shoal.scenario.loading import text_of
+from shoal.scenario.loading import read_text
 from shoal.scenario.scenario import BudgetSettings, Scenario
 
 #: More than this is asked only by those who say what it may cost.
@@ -273,7 +273,7 @@ class _Place:
 
 def read_survey(path: Path) -> Survey:
     """The survey in a YAML or JSON file: a list of questions, each with or without fields."""
-    found = document.read_document(text_of(path), str(path))
+    found = document.read_document(read_text(path), str(path))
     if found.problems:
         (line, column), problem = found.problems[0]
         raise QueryFailed(f"{path}:{line}:{column}: {problem.text}")

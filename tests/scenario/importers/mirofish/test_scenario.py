@@ -14,7 +14,8 @@ from shoal.scenario.declared.events import BroadcastEvent, PostEvent
 from shoal.scenario.declared.population import PersonEntry
 from shoal.scenario.importers.fields import Use
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
-from shoal.scenario.loading import load, override
+from shoal.scenario.loading import load
+from shoal.scenario.overrides import override
 from shoal.types import Decision
 from shoal.worlds.social.settings import SocialSettings
 from tests.scenario.importers.prepared import (

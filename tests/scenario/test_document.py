@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from shoal.errors import StorageFailed
-from shoal.scenario.loading import amend_file, amend_text
+from shoal.scenario.document import set_number, set_number_in_file
 
 COMMENTED = """\
 # A study.
@@ -20,7 +20,7 @@ max_workers: 64  # as many as we dare
 
 
 def test_a_value_is_replaced_and_every_comment_stays() -> None:
-    assert amend_text(COMMENTED, "max_workers", 12) == COMMENTED.replace("64", "12")
+    assert set_number(COMMENTED, "max_workers", 12) == COMMENTED.replace("64", "12")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_value_is_replaced_and_every_comment_stays() -> None:
     ],
 )
 def test_a_value_that_is_missing_is_added_at_the_end(text: str) -> None:
-    changed = amend_text(text, "max_workers", 12)
+    changed = set_number(text, "max_workers", 12)
     assert changed is not None
     assert changed.startswith(text)
     assert yaml.safe_load(changed) == {**yaml.safe_load(text), "max_workers": 12}
@@ -43,8 +43,8 @@ def test_a_value_that_is_missing_is_added_at_the_end(text: str) -> None:
 
 
 def test_json_is_changed_only_where_the_value_stands_already() -> None:
-    assert amend_text('{"rounds": 3, "max_workers": 64}', "max_workers", 8) == '{"rounds": 3, "max_workers": 8}'
-    assert amend_text('{"rounds": 3}', "max_workers", 8) is None
+    assert set_number('{"rounds": 3, "max_workers": 64}', "max_workers", 8) == '{"rounds": 3, "max_workers": 8}'
+    assert set_number('{"rounds": 3}', "max_workers", 8) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_json_is_changed_only_where_the_value_stands_already() -> None:
     ],
 )
 def test_what_cannot_be_changed_safely_is_not_changed(text: str) -> None:
-    assert amend_text(text, "max_workers", 8) is None
+    assert set_number(text, "max_workers", 8) is None
 
 
 def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
     file.write_text(COMMENTED)
     file.chmod(0o640)
     link.symlink_to(file)
-    assert amend_file(link, "max_workers", 12)
+    assert set_number_in_file(link, "max_workers", 12)
     assert link.is_symlink()
     assert "max_workers: 12  # as many" in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
@@ -79,10 +79,10 @@ def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
 def test_a_file_that_is_not_changed_is_not_touched(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_bytes(b"topic: \xff\n")
-    assert not amend_file(file, "max_workers", 12)
+    assert not set_number_in_file(file, "max_workers", 12)
     assert file.read_bytes() == b"topic: \xff\n"
 
 
 def test_a_file_that_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="cannot write"):
-        amend_file(tmp_path / "missing.yaml", "max_workers", 12)
+        set_number_in_file(tmp_path / "missing.yaml", "max_workers", 12)
