@@ -43,7 +43,7 @@ def test_what_is_said_about_a_person_can_be_read_again() -> None:
 def test_a_definition_sets_a_field_or_else_a_trait() -> None:
     ada = Person("Ada").define("age", 36).define("humour", "dry")
     ada["country"] = "Portugal"
-    assert ada.declared() == {"name": "Ada", "age": 36, "traits": {"humour": "dry"}, "country": "Portugal"}
+    assert ada.to_scenario() == {"name": "Ada", "age": 36, "traits": {"humour": "dry"}, "country": "Portugal"}
 
 
 def test_nothing_is_said_about_what_was_never_defined() -> None:

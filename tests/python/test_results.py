@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import QueryFailed, RunMissing, ShoalError
-from shoal.python.frames import action_columns, frame_of, row_columns
+from shoal.python.frames import build_action_columns, build_frame, build_row_columns
 from shoal.python.person import Person
 from shoal.python.results import Figures, Results, open_run
 from shoal.python.run import run
@@ -88,18 +88,18 @@ def test_columns_are_of_one_type_each() -> None:
         _event(0, {"content": "hi", "score": 1, "tags": ["a"], "result": "x"}),
         _event(1, {"content": 3, "score": 0.5}),
     ]
-    columns = action_columns(("room", event) for event in events)
+    columns = build_action_columns(("room", event) for event in events)
     assert columns["content"] == ["hi", "3"]
     assert columns["score"] == [1, 0.5]
     assert columns["tags"] == ['["a"]', None]
     assert (columns["result"], columns["args.result"]) == ([None, None], ["x", None])
-    assert frame_of(columns, "polars").shape == frame_of(columns, "pandas").shape
+    assert build_frame(columns, "polars").shape == build_frame(columns, "pandas").shape
 
 
 def test_nothing_is_a_frame_as_well() -> None:
-    assert len(frame_of(action_columns([]), "pandas")) == 0
-    assert frame_of(row_columns(["a"], []), "polars").columns == ["a"]
-    assert row_columns(["a"], [(b"\x01",), (None,)]) == {"a": ["01", None]}
+    assert len(build_frame(build_action_columns([]), "pandas")) == 0
+    assert build_frame(build_row_columns(["a"], []), "polars").columns == ["a"]
+    assert build_row_columns(["a"], [(b"\x01",), (None,)]) == {"a": ["01", None]}
 
 
 def _event(agent: int, args: dict[str, Any]) -> Event:

@@ -1,4 +1,4 @@
-"""How things look in a notebook. Everything that comes from a scenario or a run is escaped."""
+"""HTML for notebooks. Every value from a scenario or a run is escaped."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def preformatted(text: object) -> str:
 
 
 def table(rows: Iterable[Sequence[object]], head: Sequence[str] = ()) -> str:
-    """A table, or nothing where there are no rows."""
-    body = "".join(_row(row, "td") for row in rows)
-    return f"<table>{_row(head, 'th') if head else ''}{body}</table>" if body else ""
-
-
-def _row(cells: Sequence[object], tag: str) -> str:
+    """Return a table, or an empty text if there are no rows."""
     style = ' style="text-align: left"'
-    return f"<tr>{''.join(f'<{tag}{style}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+    def line(cells: Sequence[object], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}{style}>{escape(str(cell))}</{tag}>' for cell in cells)}</tr>"
+
+    body = "".join(line(row, "td") for row in rows)
+    return f"<table>{line(head, 'th') if head else ''}{body}</table>" if body else ""

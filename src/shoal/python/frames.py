@@ -1,4 +1,4 @@
-"""Tables as pandas or polars frames. Both are optional, and imported when a frame is asked for."""
+"""Data frames of pandas or polars. Both are optional, and imported when a frame is asked for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from shoal.text import hint, one_of
 from shoal.types import Event
 
 KINDS = ("pandas", "polars")
-#: What every action has; its arguments follow as columns of their own.
+#: Columns of every action; its arguments follow, one column each.
 ACTION_COLUMNS = ("world", "round", "agent_id", "agent_name", "action_type", "success", "result", "timestamp", "id")
 
 Columns = Mapping[str, Sequence[Any]]
 
 
-def frame_of(columns: Columns, kind: str) -> Any:
-    """A pandas.DataFrame or a polars.DataFrame."""
+def build_frame(columns: Columns, kind: str) -> Any:
+    """Return a pandas.DataFrame or a polars.DataFrame."""
     if kind not in KINDS:
         raise ShoalError(f"there are no {kind!r} frames, only {one_of(KINDS)}{hint(kind, KINDS)}")
     try:
@@ -32,33 +32,33 @@ def frame_of(columns: Columns, kind: str) -> Any:
     return library.DataFrame(columns)
 
 
-def action_columns(actions: Iterable[tuple[str, Event]]) -> Columns:
-    """One row for each action, with its arguments side by side; what an action does not have is None."""
+def build_action_columns(actions: Iterable[tuple[str, Event]]) -> Columns:
+    """Return a row for each action, with a column for each argument; a missing argument is None."""
     rows = list(actions)
     names = dict.fromkeys(name for _, event in rows for name in event.action_args)
-    columns = {name: [_of(world, event, name) for world, event in rows] for name in ACTION_COLUMNS}
+    columns = {
+        name: [world if name == "world" else getattr(event, name) for world, event in rows] for name in ACTION_COLUMNS
+    }
     for name in names:
         column = f"args.{name}" if name in columns else name
-        columns[column] = _alike([event.action_args.get(name) for _, event in rows])
+        columns[column] = _unify([event.action_args.get(name) for _, event in rows])
     return columns
 
 
-def _of(world: str, event: Event, column: str) -> Any:
-    return world if column == "world" else getattr(event, column)
+def build_row_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
+    """Turn the rows of a database into columns."""
+    return {name: _unify([row[place] for row in rows]) for place, name in enumerate(names)}
 
 
-def row_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
-    """What a database answered, column by column."""
-    return {name: _alike([row[place] for row in rows]) for place, name in enumerate(names)}
-
-
-def _alike(values: list[Any]) -> list[Any]:
-    """One type for the whole column: what is of several, or nested, becomes text."""
+def _unify(values: list[Any]) -> list[Any]:
+    """Give a column one type: mixed and nested values become text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float} or kinds in ({str}, {bool}):
         return values
-    return [value if value is None or isinstance(value, str) else _text(value) for value in values]
 
+    def text(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        return value.hex() if isinstance(value, bytes) else msgspec.json.encode(value).decode()
 
-def _text(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else msgspec.json.encode(value).decode()
+    return [text(value) for value in values]

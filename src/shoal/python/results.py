@@ -10,7 +10,7 @@ from typing import Any
 from shoal.engine.metrics import Metrics
 from shoal.errors import QueryFailed
 from shoal.python import display
-from shoal.python.frames import action_columns, frame_of, row_columns
+from shoal.python.frames import build_action_columns, build_frame, build_row_columns
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.summary import Summary, query_database, summarize
 from shoal.runs.state import RunState, Status
@@ -198,14 +198,14 @@ class Results:
     def frame(self, table: str = ACTIONS, *, world: str | None = None, kind: str = "pandas") -> Any:
         """A table as a pandas or polars frame: `actions`, of all worlds, or a table of one world's database."""
         if table == ACTIONS:
-            return frame_of(action_columns(self._actions(world)), kind)
+            return build_frame(build_action_columns(self._actions(world)), kind)
         if table not in (known := self.tables(world)):
             raise QueryFailed(f"there is no table {table!r}{hint(table, known) or '; there is ' + one_of(known)}")
         return self.query(f'SELECT * FROM "{table}"', world=world, kind=kind)
 
     def query(self, sql: str, *, world: str | None = None, kind: str = "pandas") -> Any:
         """What a world's database answers to a question in SQL, as a frame."""
-        return frame_of(row_columns(*query_database(self._directory, self._one(world), sql)), kind)
+        return build_frame(build_row_columns(*query_database(self._directory, self._one(world), sql)), kind)
 
     def to_pandas(self) -> Any:
         """All actions as a pandas frame."""

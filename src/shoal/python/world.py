@@ -47,7 +47,7 @@ class Cast:
         who.world = self._world
 
     def declared(self) -> list[dict[str, Any]]:
-        return [entry.declared() if isinstance(entry, Person) else entry for entry in self.entries]
+        return [entry.to_scenario() if isinstance(entry, Person) else entry for entry in self.entries]
 
     def described(self) -> str:
         groups = len(self.entries) - len(self._people)
