@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from shoal.errors import QueryFailed
-from shoal.runs.rerun.explain import agent_number
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.sampling.people import People
 from shoal.seeds import derive
 from shoal.text import hint, one_of
 from shoal.types import Persona
+from shoal.worlds.names import NameIndex
 
 _Facts = Mapping[str, Any]
 
@@ -50,7 +50,8 @@ EVERYBODY = AgentSelection()
 
 
 def _named(who: str, people: People) -> list[int]:
-    return [agent_number(part.strip(), people.names) for part in who.split(",") if part.strip()]
+    index = NameIndex(people.names)
+    return [index.resolve(part.strip()) for part in who.split(",") if part.strip()]
 
 
 def _select_like(where: str, people: People, among: Iterable[int]) -> list[int]:

@@ -1,7 +1,7 @@
-"""Where two runs part, and how the difference spreads.
+"""Compares two runs: what was declared differently, where the histories part, and how the difference spreads.
 
-Both are run again from their journals, in step, and listened in on: of each round only what is needed to compare it is
-kept, and only until it is compared. Nothing is written, nobody is asked anything.
+Both runs are run again from their journals, in step. A round is kept only until it is compared. Nothing is written, and
+no model is asked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from shoal.engine.record import RoundRecord
-from shoal.journal import read_journal
+from shoal.journal import read_events
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.rerun.spread import Deviation, Reached, Spread
@@ -25,95 +25,35 @@ from shoal.runs.stream import is_own
 from shoal.runs.worker import manual_gc
 from shoal.types import Decision, Event, Notice, Observation
 
-#: Where a difference is not in the scenario.
+#: The path of a difference that is an injected event, and no field of the scenario.
 INJECTED = "injected"
-#: Fields that a history does not depend on, as far as it goes.
-_IDLE = ("name", "rounds", "max_workers", "metrics", "mind.latency")
+#: Fields that do not change what happens in the rounds that both runs have.
+_IDLE_FIELDS = ("name", "rounds", "max_workers", "metrics", "mind.latency")
+#: Differences of the first round that are listed; the rest is counted.
+_MAX_LISTED = 50
+
+Turns = Mapping[int, tuple[Observation, Decision]]
 
 
 @dataclass(frozen=True, slots=True)
 class DeclaredDifference:
-    """A field of the scenario, from the round on from which the two differ in it; or something that was injected."""
+    """A field of the scenario in which two runs differ from a round on, or an event injected into one of them."""
 
     path: str
     since: int
     one: Any
     other: Any
 
-
-def differences(one: RunDirectory, other: RunDirectory) -> Iterator[DeclaredDifference]:
-    """Every field in which the scenarios differ, and every injected event that only one of the runs has."""
-    left, right = _Told.of(one), _Told.of(other)
-    known: dict[str, tuple[Any, Any]] = {}
-    for since in sorted({*left.scenarios, *right.scenarios}):
-        for path, values in _unequal(left.at(since), right.at(since)).items():
-            if known.get(path) != values:
-                known[path] = values
-                yield DeclaredDifference(path, since, *values)
-    for event in left.events:
-        if event not in right.events:
-            yield DeclaredDifference(INJECTED, event.get("round", 0), event, None)
-    for event in right.events:
-        if event not in left.events:
-            yield DeclaredDifference(INJECTED, event.get("round", 0), None, event)
-
-
-def bears(field: DeclaredDifference) -> bool:
-    """Whether a history may depend on this field of the scenario."""
-    return field.path != INJECTED and not any(f"{field.path}.".startswith(f"{idle}.") for idle in _IDLE)
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a run was told: its scenarios by the round from which on they are in force, and what was injected."""
-
-    scenarios: Mapping[int, Mapping[str, Any]]
-    events: Sequence[Mapping[str, Any]]
-
-    @classmethod
-    def of(cls, directory: RunDirectory) -> _Told:
-        config = directory.config()
-        lines, _ = read_journal(directory.journal)
-        scenarios = {0: config.scenario} | {change.at: change.scenario for change in config.changes}
-        scenarios |= {line.round: line.event["scenario"] for line in lines if line.event and line.is_continuation}
-        return cls(scenarios, [line.event for line in lines if line.event and not line.is_continuation])
-
-    def at(self, round: int) -> Mapping[str, Any]:
-        return self.scenarios[max(since for since in self.scenarios if since <= round)]
-
-
-def _unequal(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
-    left, right = dict(_flat(one)), dict(_flat(other))
-    return {path: (left.get(path), right.get(path)) for path in {**left, **right} if left.get(path) != right.get(path)}
-
-
-def _flat(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """`{"a": {"b": 1}}` as `a.b`, 1; items of lists by number."""
-    if isinstance(value, Mapping) and value:
-        for name, below in value.items():
-            yield from _flat(below, f"{path}.{name}" if path else str(name))
-    elif isinstance(value, list) and value and not _is_plain(value):
-        for number, below in enumerate(value):
-            yield from _flat(below, f"{path}.{number}")
-    else:
-        yield path, msgspec.to_builtins(value)
-
-
-def _is_plain(values: list[Any]) -> bool:
-    return not any(isinstance(value, Mapping | list) for value in values)
-
-
-#: What is told of the first round in which something differs; the rest is counted.
-_TOLD = 50
-
-Sides = tuple[Any, Any]
+    @property
+    def may_change_history(self) -> bool:
+        return self.path != INJECTED and not any(f"{self.path}.".startswith(f"{idle}.") for idle in _IDLE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Something that is not the same in both runs; None where it is missing in one."""
 
-    #: `happening`, `turn` (had in one run only), `picture`, `decision` or `event`.
+    #: `happening`, `turn` (only one run has it), `picture`, `decision` or `event`.
     what: str
     agent: int | None
     name: str | None
@@ -128,7 +68,7 @@ class Divergence:
     round: int
     time: str
     differences: tuple[Difference, ...]
-    #: How many there are, told or not.
+    #: How many there are, listed or not.
     count: int
 
 
@@ -155,9 +95,9 @@ class WorldDiff:
     first: Divergence | None
     by_round: tuple[RoundDiff, ...]
     reached: tuple[Reached, ...]
-    #: From where it began to the one who is furthest from there, by name.
+    #: The longest chain, from the start of the difference, by name.
     deepest: tuple[str, ...]
-    #: How many people ever saw something different, and acted differently.
+    #: How many agents ever saw something different, and acted differently.
     saw_differently: int
     acted_differently: int
 
@@ -178,16 +118,17 @@ class Diff:
 
 
 async def diff_runs(one: RunDirectory, other: RunDirectory, rounds: int | None = None) -> Diff:
-    """Compare two runs up to a round, or as far as both go; changes nothing."""
+    """Compare two runs up to a round, or as far as both go."""
     left, right = open_rerun(one), open_rerun(other)
-    declared = tuple(differences(one, other))
-    # People are compared by number, and one run may have more of them.
+    declared = tuple(compare_declared(one, other))
+    redeclared = any(difference.may_change_history for difference in declared)
+    # Agents are compared by number, and one run may have more of them.
     names = max((run.simulation.people.names for run in (left, right)), key=len)
-    common = [name for name in left.rounds if name in right.rounds]
-    worlds = [
-        await _compare(name, (left, right), rounds, _Comparison(names, Spread(names, any(map(bears, declared)))))
-        for name in common
-    ]
+    worlds = []
+    for world in left.rounds:
+        if world in right.rounds:
+            comparison = _Comparison(names, Spread(names, redeclared))
+            worlds.append(await _compare_world(world, (left, right), rounds, comparison))
     only = [tuple(name for name in a.rounds if name not in b.rounds) for a, b in ((left, right), (right, left))]
     return Diff(
         one=str(one.path),
@@ -200,12 +141,109 @@ async def diff_runs(one: RunDirectory, other: RunDirectory, rounds: int | None =
     )
 
 
-async def _compare(world: str, runs: tuple[Rerun, Rerun], limit: int | None, comparison: _Comparison) -> WorldDiff:
+# Declared differences
+
+
+def compare_declared(one: RunDirectory, other: RunDirectory) -> Iterator[DeclaredDifference]:
+    """Yield every field in which the scenarios differ, and every injected event that only one of the runs has."""
+    (left, left_events), (right, right_events) = _read_declared(one), _read_declared(other)
+    known: dict[str, tuple[Any, Any]] = {}
+    for since in sorted({*left, *right}):
+        fields, others = (
+            dict(_flatten(versions[max(start for start in versions if start <= since)])) for versions in (left, right)
+        )
+        for path in {**fields, **others}:
+            values = fields.get(path), others.get(path)
+            if values[0] != values[1] and known.get(path) != values:
+                known[path] = values
+                yield DeclaredDifference(path, since, *values)
+    for event in left_events:
+        if event not in right_events:
+            yield DeclaredDifference(INJECTED, event.get("round", 0), event, None)
+    for event in right_events:
+        if event not in left_events:
+            yield DeclaredDifference(INJECTED, event.get("round", 0), None, event)
+
+
+def _read_declared(directory: RunDirectory) -> tuple[dict[int, Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Read the run's scenarios by the round from which on they are in force, and its injected events."""
+    config = directory.config()
+    scenarios: dict[int, Mapping[str, Any]] = {0: config.scenario} | {
+        change.at: change.scenario for change in config.changes
+    }
+    events: list[Mapping[str, Any]] = []
+    for line in read_events(directory.journal):
+        assert line.event is not None
+        if line.is_continuation:
+            scenarios[line.round] = line.event["scenario"]
+        else:
+            events.append(line.event)
+    return scenarios, events
+
+
+def _flatten(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield `a.b`, 1 for `{"a": {"b": 1}}`; items of a list of objects go by number."""
+    if isinstance(value, Mapping) and value:
+        for name, below in value.items():
+            yield from _flatten(below, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
+        for number, below in enumerate(value):
+            yield from _flatten(below, f"{path}.{number}")
+    else:
+        yield path, msgspec.to_builtins(value)
+
+
+# Rounds, compared in step
+
+
+@dataclass(slots=True)
+class _ObservedRound:
+    """A committed round of one run."""
+
+    record: RoundRecord
+    turns: Turns
+    #: Lines that no agent decided on, and the agents' own actions. Read only where the two runs differ.
+    made: list[Event | Notice] = field(default_factory=list)
+    own: dict[int, list[Event]] = field(default_factory=dict)
+
+    def read_lines(self) -> None:
+        for line in parse_round(self.record):
+            if isinstance(line, Event) and is_own(line):
+                self.own.setdefault(line.agent_id, []).append(line)
+            else:
+                self.made.append(line)
+
+    @property
+    def in_turn(self) -> bool:
+        return self.record.step is not None and self.record.step.mode == "sequential"
+
+    def times(self) -> Iterator[str]:
+        yield from (line.timestamp for line in self.made)
+        yield from (event.timestamp for events in self.own.values() for event in events)
+
+
+@dataclass(slots=True)
+class _RoundCollector(TurnObserver):
+    """Collects the rounds of one run that are not yet compared."""
+
+    turns: dict[int, dict[int, tuple[Observation, Decision]]] = field(default_factory=dict)
+    rounds: deque[_ObservedRound] = field(default_factory=deque)
+
+    def after(self, observation: Observation, decision: Decision) -> None:
+        self.turns.setdefault(observation.round, {})[observation.agent] = observation, decision
+
+    def commit(self, record: RoundRecord) -> None:
+        self.rounds.append(_ObservedRound(record, self.turns.pop(record.round, {})))
+
+
+async def _compare_world(
+    world: str, runs: tuple[Rerun, Rerun], limit: int | None, comparison: _Comparison
+) -> WorldDiff:
     has = (runs[0].rounds[world], runs[1].rounds[world])
     last = min(has) if limit is None else min(*has, limit)
-    sides = _Side(), _Side()
+    sides = _RoundCollector(), _RoundCollector()
     for run in runs:
-        # A timed round also says whether people acted one after another.
+        # A timed round also says whether agents acted one after another.
         run.simulation.limits.timed = True
     with manual_gc() as collect:
         engines = [run.engine(world, collect, observer=side) for run, side in zip(runs, sides, strict=True)]
@@ -215,57 +253,9 @@ async def _compare(world: str, runs: tuple[Rerun, Rerun], limit: int | None, com
             while under_way:
                 begun = [await anext(steps, None) for steps in (one, other)]
                 under_way = any(round is not None for round in begun)
-                while sides[0].done and sides[1].done:
-                    comparison.take_in(sides[0].done.popleft(), sides[1].done.popleft())
+                while sides[0].rounds and sides[1].rounds:
+                    comparison.add_round(sides[0].rounds.popleft(), sides[1].rounds.popleft())
     return comparison.result(world, last, has)
-
-
-@dataclass(slots=True)
-class _Moment:
-    """A round of one run."""
-
-    record: RoundRecord
-    turns: Mapping[int, tuple[Observation, Decision]]
-
-    @property
-    def round(self) -> int:
-        return self.record.round
-
-    @property
-    def in_turn(self) -> bool:
-        return self.record.step is not None and self.record.step.mode == "sequential"
-
-
-@dataclass(slots=True)
-class _Side(TurnObserver):
-    """Listens in on one of the two runs."""
-
-    open: dict[int, dict[int, tuple[Observation, Decision]]] = field(default_factory=dict)
-    done: deque[_Moment] = field(default_factory=deque)
-
-    def after(self, observation: Observation, decision: Decision) -> None:
-        self.open.setdefault(observation.round, {})[observation.agent] = observation, decision
-
-    def commit(self, record: RoundRecord) -> None:
-        self.done.append(_Moment(record, self.open.pop(record.round, {})))
-
-
-@dataclass(slots=True)
-class _Acts:
-    """What happened in a round: what was made to happen, and what everybody did."""
-
-    made: list[Event | Notice] = field(default_factory=list)
-    own: dict[int, list[Event]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, record: RoundRecord) -> _Acts:
-        acts = cls()
-        for event in parse_round(record):
-            if isinstance(event, Event) and is_own(event):
-                acts.own.setdefault(event.agent_id, []).append(event)
-            else:
-                acts.made.append(event)
-        return acts
 
 
 class _Comparison:
@@ -280,51 +270,50 @@ class _Comparison:
         self._acted: set[int] = set()
         self._digests = ("", "")
 
-    def take_in(self, one: _Moment, other: _Moment) -> None:
+    def add_round(self, one: _ObservedRound, other: _ObservedRound) -> None:
+        round = one.record.round
         self._digests = (one.record.digest, other.record.digest)
-        same_lines = one.record.lines == other.record.lines
-        acts = (_Acts(), _Acts()) if same_lines else (_Acts.of(one.record), _Acts.of(other.record))
-        made = _only(acts[0].made, acts[1].made)
-        turns = list(_turns(one, other, acts))
-        found = self._spread.take_in(one.round, made[0] + made[1], turns, {**one.turns, **other.turns})
-        self._spread.touch(
-            event for agent in acts[0].own.keys() | acts[1].own.keys() for event in _differing(agent, acts)
-        )
-        if self._first is None and (turns or made[0] or made[1]):
-            self._first = self._divergence(one, other, acts)
-        self._count(one, other, turns, found)
+        if one.record.lines != other.record.lines:
+            one.read_lines()
+            other.read_lines()
+        made = _list_unshared(one.made, other.made)
+        turns = list(_find_deviations(one, other))
+        reached = self._spread.add_round(round, made, turns, {**one.turns, **other.turns})
+        for agent in one.own.keys() | other.own.keys():
+            self._spread.add_reactions(_list_unshared(one.own.get(agent, []), other.own.get(agent, [])))
+        if self._first is None and (turns or made):
+            found = [*_compare_happenings(one, other), *self._compare_turns(one, other, turns)]
+            seen = (saw.time for side in (one, other) for saw, _ in side.turns.values())
+            time = next((time for times in (seen, one.times(), other.times()) for time in times), "")
+            self._first = Divergence(round, time, tuple(found[:_MAX_LISTED]), len(found))
+        if self._first is not None:
+            pictures = tuple(turn.agent for turn in turns if turn.changed)
+            acted = tuple(turn.agent for turn in turns if turn.acted)
+            self._saw.update(pictures)
+            self._acted.update(acted)
+            acting = (len(one.turns), len(other.turns))
+            self._rounds.append(RoundDiff(round, acting, pictures, acted, tuple(who.agent for who in reached)))
 
-    def _count(self, one: _Moment, other: _Moment, turns: list[Deviation], found: list[Reached]) -> None:
-        if self._first is None:
-            return
-        pictures = tuple(turn.agent for turn in turns if turn.changed)
-        acted = tuple(turn.agent for turn in turns if turn.acted)
-        self._saw.update(pictures)
-        self._acted.update(acted)
-        acting = (len(one.turns), len(other.turns))
-        self._rounds.append(RoundDiff(one.round, acting, pictures, acted, tuple(who.agent for who in found)))
-
-    def _divergence(self, one: _Moment, other: _Moment, acts: tuple[_Acts, _Acts]) -> Divergence:
-        found = [*_happenings(acts), *self._of_turns(one, other, acts)]
-        time = next((event.timestamp for side in acts for event in _all(side)), "")
-        seen = next((saw.time for moment in (one, other) for saw, _ in moment.turns.values()), time)
-        return Divergence(one.round, seen, tuple(found[:_TOLD]), len(found))
-
-    def _of_turns(self, one: _Moment, other: _Moment, acts: tuple[_Acts, _Acts]) -> Iterator[Difference]:
-        for turn in _turns(one, other, acts):
+    def _compare_turns(
+        self, one: _ObservedRound, other: _ObservedRound, turns: Sequence[Deviation]
+    ) -> Iterator[Difference]:
+        for turn in turns:
             agent, name = turn.agent, self._names[turn.agent]
-            sides = one.turns.get(agent), other.turns.get(agent)
-            if sides[0] is None or sides[1] is None:
-                yield Difference("turn", agent, name, sides[0] is not None, sides[1] is not None)
+            left, right = one.turns.get(agent), other.turns.get(agent)
+            if left is None or right is None:
+                yield Difference("turn", agent, name, left is not None, right is not None)
                 continue
             if turn.changed:
-                yield Difference("picture", agent, name, *_fields(sides[0][0], sides[1][0]))
-            done = [side.own.get(agent, []) for side in acts]
-            if sides[0][1] != sides[1][1] and done[0] == done[1]:
-                yield Difference("decision", agent, name, sides[0][1], sides[1][1])
-            for left, right in zip_longest(*done):
-                if left != right:
-                    yield Difference("event", agent, name, left, right)
+                saw, saw_other = msgspec.structs.asdict(left[0]), msgspec.structs.asdict(right[0])
+                changed = [field for field in {**saw, **saw_other} if saw.get(field) != saw_other.get(field)]
+                pictures = ({field: side.get(field) for field in changed} for side in (saw, saw_other))
+                yield Difference("picture", agent, name, *pictures)
+            done, done_other = one.own.get(agent, []), other.own.get(agent, [])
+            if left[1] != right[1] and done == done_other:
+                yield Difference("decision", agent, name, left[1], right[1])
+            for event, event_other in zip_longest(done, done_other):
+                if event != event_other:
+                    yield Difference("event", agent, name, event, event_other)
 
     def result(self, world: str, rounds: int, has: tuple[int, int]) -> WorldDiff:
         reached = tuple(self._spread.reached.values())
@@ -343,49 +332,25 @@ class _Comparison:
         )
 
 
-def _turns(one: _Moment, other: _Moment, acts: tuple[_Acts, _Acts]) -> Iterator[Deviation]:
-    """Turns that differ in any way, in the order in which they were taken."""
+def _find_deviations(one: _ObservedRound, other: _ObservedRound) -> Iterator[Deviation]:
+    """Yield the turns that differ in any way, in the order in which they were taken."""
     for agent in {**one.turns, **other.turns}:
         left, right = one.turns.get(agent), other.turns.get(agent)
         if left is None or right is None:
             yield Deviation(agent, (left and left[0], right and right[0]), acted=True)
             continue
-        acted = left[1] != right[1] or acts[0].own.get(agent) != acts[1].own.get(agent)
+        acted = left[1] != right[1] or one.own.get(agent) != other.own.get(agent)
         turn = Deviation(agent, (left[0], right[0]), acted, one.in_turn or other.in_turn)
         if acted or turn.changed:
             yield turn
 
 
-def _differing(agent: int, acts: tuple[_Acts, _Acts]) -> list[Event]:
-    one, other = _only(acts[0].own.get(agent, []), acts[1].own.get(agent, []))
-    return one + other
+def _compare_happenings(one: _ObservedRound, other: _ObservedRound) -> Iterator[Difference]:
+    for line in _list_unshared(one.made, other.made):
+        agent, name = (line.agent_id, line.agent_name) if isinstance(line, Event) else (None, None)
+        yield Difference("happening", agent, name, *((line, None) if line in one.made else (None, line)))
 
 
-def _only(one: Sequence[Any], other: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """What only one of them has, in order."""
-    return [item for item in one if item not in other], [item for item in other if item not in one]
-
-
-def _all(acts: _Acts) -> Iterator[Event | Notice]:
-    yield from acts.made
-    for events in acts.own.values():
-        yield from events
-
-
-def _happenings(acts: tuple[_Acts, _Acts]) -> Iterator[Difference]:
-    one, other = _only(acts[0].made, acts[1].made)
-    for event in one:
-        yield Difference("happening", *_whose(event), event, None)
-    for event in other:
-        yield Difference("happening", *_whose(event), None, event)
-
-
-def _whose(event: Event | Notice) -> tuple[int | None, str | None]:
-    return (event.agent_id, event.agent_name) if isinstance(event, Event) else (None, None)
-
-
-def _fields(one: Observation, other: Observation) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Those parts of two pictures that differ."""
-    left, right = msgspec.structs.asdict(one), msgspec.structs.asdict(other)
-    changed = [name for name in {**left, **right} if left.get(name) != right.get(name)]
-    return {name: left.get(name) for name in changed}, {name: right.get(name) for name in changed}
+def _list_unshared(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    """Return the items that only one of two lists has, those of the first list first."""
+    return [item for item in one if item not in other] + [item for item in other if item not in one]

@@ -1,7 +1,7 @@
-"""How a difference spreads from agent to agent: who was reached when, and through whom.
+"""Follows how a difference between two runs spreads: which agents it reached when, and through which others.
 
-Somebody is reached in the first round in which they act differently. What led there is, of all that was different in
-what they saw, that which is nearest to where it began: the shortest chain.
+An agent is reached in the first round in which it acts differently. The cause is whatever differed in its observations
+and lies nearest to the start of the difference, so chains are as short as possible.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from shoal.types import Event, Notice, Observation
 
 How = Literal["happening", "saw", "reaction", "totals", "scenario"]
 
-#: Arguments of actions that name something others see too -> what it is called in what they see.
+#: Arguments of actions that name something others see too -> its name in their observations.
 _THINGS = {"post_id": "post_id", "quoted_id": "post_id", "comment_id": "comment_id", "group_id": "group_id"}
-#: Arguments that repeat the words of what was reacted to: passed on, it is seen under other numbers.
-_WORDS = ("post_content", "original_content")
+#: Arguments that repeat the text of what was reacted to. A repost shows the same text under another number.
+_TEXTS = ("post_content", "original_content")
 #: Arguments that name a person.
 _PEOPLE = ("followee_id", "mutee_id", "to_agent_id")
-#: Notices that concern nobody by themselves.
+#: Notices that concern no agent by themselves.
 _REMARKS = ("intervention", "stop")
 
 Thing = tuple[str, object]
@@ -31,22 +31,22 @@ Thing = tuple[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Somebody who acted differently for the first time, and what led there."""
+    """An agent that acted differently for the first time, and what led to it."""
 
     agent: int
     name: str
     round: int
-    #: `happening`: it was made to happen in their name or to them; `saw`: something that `via` did differently;
-    #: `reaction`: something that `via` reacted to differently; `totals`: counts or rankings that are nobody's in
-    #: particular; `scenario`: nothing in the world, so what was declared differently.
+    #: `happening`: an event acted in its name or on it; `saw`: it saw something that `via` did differently;
+    #: `reaction`: it saw something to which `via` reacted differently; `totals`: counts or rankings differed, which
+    #: belong to no single agent; `scenario`: nothing in the world differed, so the declared differences led to it.
     how: How
     via: int | None
-    #: Steps from where it began.
+    #: Steps from the start of the difference.
     depth: int
 
 
 class _Contact(NamedTuple):
-    """Something different that somebody came across."""
+    """Something different that an agent met."""
 
     how: How
     via: int | None
@@ -54,14 +54,14 @@ class _Contact(NamedTuple):
 
 
 class Deviation(NamedTuple):
-    """One agent's part in a round in which something was different about it."""
+    """One agent's turn that was not the same in both runs."""
 
     agent: int
-    #: What was seen in each run; None where there was no turn.
+    #: The observation in each run; None where the agent had no turn.
     pictures: tuple[Observation | None, Observation | None]
-    #: Whether something else was done.
+    #: Whether the agent acted differently.
     acted: bool
-    #: Whether people act one after another, and see what was done before in the same round.
+    #: Whether agents act one after another, and see what was done earlier in the same round.
     in_turn: bool = False
 
     @property
@@ -71,151 +71,118 @@ class Deviation(NamedTuple):
 
 
 class Spread:
-    """Follows a difference round by round. What it keeps grows with the people it has reached."""
+    """Follows a difference round by round. Its size grows with the number of agents reached."""
 
     def __init__(self, names: Sequence[str], redeclared: bool = False) -> None:
         self._names = names
-        #: Whether the scenarios differ, and not only what was injected.
+        #: Whether the scenarios differ, and not only the injected events.
         self._redeclared = redeclared
         self.reached: dict[int, Reached] = {}
+        #: Agent -> the first different thing it met.
         self._contacts: dict[int, _Contact] = {}
+        #: Thing -> agents that reacted to it differently.
         self._touched: dict[Thing, set[int]] = {}
-        #: When people were told something different: one by one, and all of them.
-        self._told: dict[int, int] = {}
-        self._all_told = -1
+        #: The last round in which an agent, or every agent, got a different notice.
+        self._noticed: dict[int, int] = {}
+        self._all_noticed = -1
         self._last_turn: dict[int, int] = {}
 
-    def take_in(
+    def add_round(
         self, round: int, made: Iterable[Event | Notice], turns: Iterable[Deviation], acting: Iterable[int]
     ) -> list[Reached]:
-        """A round: what was made to happen differently, and the turns, in order. Returns who is reached in it."""
-        for event in made:
-            self._tell(round, event)
-        new = [found for turn in turns if (found := self._meet(round, turn)) is not None]
+        """Add the lines of events and the turns that differ, in order. Return the agents reached in this round."""
+        for line in made:
+            if isinstance(line, Notice) and line.event_type not in _REMARKS:
+                self._noticed.update(dict.fromkeys(line.to, round))
+                if not line.to:
+                    self._all_noticed = round
+        known = len(self.reached)
+        for turn in turns:
+            if turn.agent not in self.reached:
+                contact = self._find_contact(round, turn)
+                if contact is not None:
+                    self._contacts.setdefault(turn.agent, contact)
+                if turn.acted:
+                    cause = contact or self._contacts.get(turn.agent) or self._blame(round, turn)
+                    self._reach(round, turn.agent, cause)
         self._last_turn.update(dict.fromkeys(acting, round))
-        posted = [self._begin(round, event) for event in made if isinstance(event, Event)]
-        return new + [found for found in posted if found is not None]
+        for line in made:
+            if isinstance(line, Event) and line.agent_id not in self.reached:
+                self._reach(round, line.agent_id, _Contact("happening", None, 0))
+        return list(self.reached.values())[known:]
 
-    def touch(self, events: Iterable[Event]) -> None:
-        """Actions that differ: what they concern will look different too."""
+    def add_reactions(self, events: Iterable[Event]) -> None:
+        """Add actions that differ: what they refer to will look different to others."""
         for event in events:
-            for thing in _concerned(event):
+            args = event.action_args
+            things: list[Thing] = [(thing, args[name]) for name, thing in _THINGS.items() if name in args]
+            things += [("content", args[name]) for name in _TEXTS if name in args]
+            things += [("agent", args[name]) for name in _PEOPLE if name in args]
+            for thing in things:
                 self._touched.setdefault(thing, set()).add(event.agent_id)
 
     def chain(self, agent: int) -> list[int]:
-        """From where it began to this agent."""
+        """Return the agents from the start of the difference to this one."""
         links = [agent]
         while (via := self.reached[links[-1]].via) is not None:
             links.append(via)
         return links[::-1]
 
-    def _tell(self, round: int, event: Event | Notice) -> None:
-        if isinstance(event, Notice) and event.event_type not in _REMARKS:
-            self._told.update(dict.fromkeys(event.to, round))
-            if not event.to:
-                self._all_told = round
+    def _reach(self, round: int, agent: int, contact: _Contact) -> None:
+        self.reached[agent] = Reached(agent, self._names[agent], round, *contact)
 
-    def _begin(self, round: int, event: Event) -> Reached | None:
-        """Something was done in somebody's name. Others see it as theirs."""
-        if event.agent_id in self.reached:
-            return None
-        return self._reach(round, event.agent_id, _Contact("happening", None, 0))
+    def _blame(self, round: int, turn: Deviation) -> _Contact:
+        """Return the cause where no single agent led to it."""
+        has_begun = any(who.round < round for who in self.reached.values())
+        return _Contact("totals" if has_begun and (turn.changed or not self._redeclared) else "scenario", None, 0)
 
-    def _meet(self, round: int, deviation: Deviation) -> Reached | None:
-        agent = deviation.agent
-        if agent in self.reached:
-            return None
-        contact = self._contact(round, deviation)
-        if contact is not None:
-            self._contacts.setdefault(agent, contact)
-        if not deviation.acted:
-            return None
-        return self._reach(round, agent, contact or self._contacts.get(agent) or self._unclear(round, deviation))
-
-    def _unclear(self, round: int, deviation: Deviation) -> _Contact:
-        """Nobody in particular led there."""
-        began = any(who.round < round for who in self.reached.values())
-        return _Contact("totals" if began and (deviation.changed or not self._redeclared) else "scenario", None, 0)
-
-    def _reach(self, round: int, agent: int, contact: _Contact) -> Reached:
-        found = Reached(agent, self._names[agent], round, contact.how, contact.via, contact.depth)
-        self.reached[agent] = found
-        return found
-
-    def _contact(self, round: int, deviation: Deviation) -> _Contact | None:
-        """What is different about the picture, nearest to where it began; or what somebody was told."""
-        if max(self._told.get(deviation.agent, -1), self._all_told) > self._last_turn.get(deviation.agent, -1):
+    def _find_contact(self, round: int, turn: Deviation) -> _Contact | None:
+        """Find what differed for the agent, nearest to the start: a notice, or something in its observation."""
+        agent = turn.agent
+        if max(self._noticed.get(agent, -1), self._all_noticed) > self._last_turn.get(agent, -1):
             return _Contact("happening", None, 0)
-        one, other = deviation.pictures
+        one, other = turn.pictures
         if one is None or other is None:
-            return self._kept_from(round, one or other)
-        if not deviation.changed:
+            # Only one run has this turn, though the same was declared: an agent in sight ended or began something.
+            seen = one or other
+            if seen is None or self._redeclared:
+                return None
+            return self._nearest("saw", (who for who, _ in seen.sources()), before=round)
+        if not turn.changed:
             return None
-        authors = _differing(one.sources(), other.sources()) - {deviation.agent}
-        return (
-            self._nearest("saw", (who for who in authors if self._before(who, round)))
-            or self._nearest(
-                "reaction", (who for who in self._reactors(deviation.agent, one, other) if who != deviation.agent)
-            )
-            or self._nearest("saw", authors if deviation.in_turn else ())
-        )
+        left, right = Counter(one.sources()), Counter(other.sources())
+        authors = {who for who, _ in (left - right) + (right - left)} - {agent}
+        if (contact := self._nearest("saw", authors, before=round)) is not None:
+            return contact
+        things = {("agent", agent), *_find_changed_things(one, other)}
+        reactors = {who for thing in things for who in self._touched.get(thing, ())} - {agent}
+        return self._nearest("reaction", reactors) or self._nearest("saw", authors if turn.in_turn else ())
 
-    def _kept_from(self, round: int, picture: Observation | None) -> _Contact | None:
-        """A turn that only one run has, though the same was declared: somebody in sight ended or began something."""
-        if picture is None or self._redeclared:
-            return None
-        return self._nearest("saw", (who for who, _ in picture.sources() if self._before(who, round)))
-
-    def _before(self, agent: int, round: int) -> bool:
-        return agent in self.reached and self.reached[agent].round < round
-
-    def _reactors(self, agent: int, one: Observation, other: Observation) -> Iterator[int]:
-        things = {("agent", agent), *_changed_things(one, other)}
-        for thing in things:
-            yield from self._touched.get(thing, ())
-
-    def _nearest(self, how: How, candidates: Iterable[int]) -> _Contact | None:
+    def _nearest(self, how: How, candidates: Iterable[int], before: int | None = None) -> _Contact | None:
+        """Find the candidate nearest to the start, of those that are reached, before a round where one is given."""
         known = [self.reached[who] for who in candidates if who in self.reached]
+        known = [one for one in known if before is None or one.round < before]
         if not known:
             return None
         best = min(known, key=lambda one: (one.depth, one.round, one.agent))
         return _Contact(how, best.agent, best.depth + 1)
 
 
-def _differing(one: Iterable[tuple[int, object]], other: Iterable[tuple[int, object]]) -> set[int]:
-    """Whose items are not the same in both."""
-    left, right = Counter(one), Counter(other)
-    return {who for who, _ in (left - right) + (right - left)}
-
-
-def _concerned(event: Event) -> Iterator[Thing]:
-    args = event.action_args
-    for name, thing in _THINGS.items():
-        if name in args:
-            yield thing, args[name]
-    for name in _WORDS:
-        if name in args:
-            yield "content", args[name]
-    for name in _PEOPLE:
-        if name in args:
-            yield "agent", args[name]
-
-
-def _changed_things(one: Observation, other: Observation) -> set[Thing]:
-    left, right = (dict(_things(msgspec.to_builtins(picture))) for picture in (one, other))
+def _find_changed_things(one: Observation, other: Observation) -> set[Thing]:
+    left, right = (dict(_list_things(msgspec.to_builtins(seen))) for seen in (one, other))
     changed = [thing for thing in left.keys() | right.keys() if left.get(thing) != right.get(thing)]
     shown = [side[thing] for thing in changed for side in (left, right) if thing in side]
     return {*changed, *(("content", item["content"]) for item in shown if "content" in item)}
 
 
-def _things(value: Any) -> Iterator[tuple[Thing, Mapping[str, Any]]]:
-    """Everything in a picture that has a number of its own."""
+def _list_things(value: Any) -> Iterator[tuple[Thing, Mapping[str, Any]]]:
+    """Yield everything in an observation that has an id."""
     if isinstance(value, Mapping):
         for name in _THINGS:
             if name in value:
                 yield (name, value[name]), value
         for below in value.values():
-            yield from _things(below)
+            yield from _list_things(below)
     elif isinstance(value, list | tuple):
         for below in value:
-            yield from _things(below)
+            yield from _list_things(below)
