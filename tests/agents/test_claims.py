@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from shoal.agents.claims import MAX_LINE_CHARS, Proposition, Score, TranscriptExcerpt
-from shoal.agents.interview import Approach, Unanswered, Unfit
+from shoal.agents.interview import Approach, Unanswered
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
 from shoal.models.base import Answer
@@ -19,7 +19,7 @@ CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
 
 
 def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
-    question = CLAIM.question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
+    question = CLAIM.build_question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
     text = question.messages[-1].content
     places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
     assert places == sorted(places)
@@ -32,17 +32,17 @@ def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_befo
 def test_claims_about_the_same_record_begin_alike() -> None:
     record = TranscriptExcerpt.bounded(f"Round {round}: something" for round in range(20))
     one, other = (
-        Proposition(claim, "world", "twitter").question(record, APPROACH, KEY) for claim in ("One.", "Other.")
+        Proposition(claim, "world", "twitter").build_question(record, APPROACH, KEY) for claim in ("One.", "Other.")
     )
     text, start = one.messages[-1].content, one.messages[-1].content.index("One.")
     assert other.messages[-1].content.startswith(text[:start])
-    assert start > len(record.text())
+    assert start > len(record.render())
 
 
 def test_a_world_is_called_one() -> None:
     text = (
         Proposition("It was calm.", "world", "twitter")
-        .question(TranscriptExcerpt(()), APPROACH, KEY)
+        .build_question(TranscriptExcerpt(()), APPROACH, KEY)
         .messages[-1]
         .content
     )
@@ -64,25 +64,29 @@ def test_a_short_record_is_kept_whole() -> None:
 
 def test_no_record_is_longer_than_its_bounds() -> None:
     record = TranscriptExcerpt.bounded(["x" * 10_000] * 1_000, first=10, last=10)
-    assert len(record.text()) < 20 * (MAX_LINE_CHARS + 1) + 100
+    assert len(record.render()) < 20 * (MAX_LINE_CHARS + 1) + 100
+
+
+def score(*answers: Answer) -> Score:
+    return asyncio.run(CLAIM.score(Scripted(*answers), CLAIM.build_question(TranscriptExcerpt(("a",)), APPROACH, KEY)))
 
 
 def test_a_score_comes_with_its_reason() -> None:
-    assert Proposition.read(Answer('{"reason": "round 2 says so", "score": 8}')) == Score(8, "round 2 says so")
+    assert score(Answer('{"reason": "round 2 says so", "score": 8}')) == Score(8, "round 2 says so")
 
 
-@pytest.mark.parametrize("score", ["10", "-1", "4.5", '"high"', "null"])
-def test_what_is_no_score_from_0_to_9_is_none(score: str) -> None:
-    with pytest.raises(Unfit):
-        Proposition.read(Answer(f'{{"reason": "x", "score": {score}}}'))
+@pytest.mark.parametrize("value", ["10", "-1", "4.5", '"high"', "null"])
+def test_what_is_no_score_from_0_to_9_is_none(value: str) -> None:
+    answer = Answer(f'{{"reason": "x", "score": {value}}}')
+    with pytest.raises(Unanswered):
+        score(answer, answer)
 
 
 def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
     good, bad = Answer('{"reason": "x", "score": 3}'), Answer("three")
-    question = CLAIM.question(TranscriptExcerpt(("a",)), APPROACH, KEY)
-    assert asyncio.run(CLAIM.scored(Scripted(bad, good), question)) == Score(3, "x")
+    assert score(bad, good) == Score(3, "x")
     with pytest.raises(Unanswered):
-        asyncio.run(CLAIM.scored(Scripted(bad, bad), question))
+        score(bad, bad)
 
 
 @pytest.mark.parametrize("claim", ["", "  ", "x" * 3_000])

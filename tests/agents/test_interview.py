@@ -16,10 +16,10 @@ from shoal.agents.interview import (
     Respondent,
     Survey,
     Unanswered,
-    Unfit,
-    fields_of,
-    parse_answer,
-    question_for,
+    UnusableAnswer,
+    ask_survey,
+    build_question,
+    parse_fields,
 )
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
@@ -30,17 +30,17 @@ ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain»."
 APPROACH = Approach("openai/gpt-4.1-mini", 0.5, 400)
 KEY = JournalKey("ask", 5, 3, "0")
 FREE = Survey.of([Item("Do you like rain?")])
-FORMED = Survey.of([Item("Do you like rain?", fields_of(["like:yes/no,why"]))])
+FORMED = Survey.of([Item("Do you like rain?", parse_fields(["like:yes/no,why"]))])
 
 
 def test_fields_are_declared_in_a_line_or_one_by_one() -> None:
-    assert fields_of(["go:yes/no, why:text", "anger: integer 0-10"]) == (
+    assert parse_fields(["go:yes/no, why:text", "anger: integer 0-10"]) == (
         Field("go", "choice", ("yes", "no")),
         Field("why"),
         Field("anger", "integer", (), 0, 10),
     )
-    assert fields_of(["why"]) == (Field("why"),)
-    assert fields_of(["side:one of pro|contra"]) == fields_of(["side:pro | contra"])
+    assert parse_fields(["why"]) == (Field("why"),)
+    assert parse_fields(["side:one of pro|contra"]) == parse_fields(["side:pro | contra"])
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_fields_are_declared_in_a_line_or_one_by_one() -> None:
 )
 def test_a_field_that_makes_no_sense_is_refused_in_words(declared: str, complaint: str) -> None:
     with pytest.raises(QueryFailed, match=complaint):
-        fields_of([declared])
+        parse_fields([declared])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_field_that_makes_no_sense_is_refused_in_words(declared: str, complain
     ],
 )
 def test_each_kind_of_field_has_its_schema(kind: str, schema: dict[str, Any]) -> None:
-    assert Field.declared("x", kind).schema() == schema
+    assert Field.parse("x", kind).to_schema() == schema
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_each_kind_of_field_has_its_schema(kind: str, schema: dict[str, Any]) ->
     ],
 )
 def test_a_value_is_read_as_what_it_must_mean(kind: str, value: object, read: object) -> None:
-    found = Field.declared("x", kind).read(value)
+    found = Field.parse("x", kind).read(value)
     assert (type(found), found) == (type(read), read)
 
 
@@ -110,22 +110,22 @@ def test_a_value_is_read_as_what_it_must_mean(kind: str, value: object, read: ob
     ],
 )
 def test_a_value_that_does_not_fit_is_not_guessed_at(kind: str, value: object) -> None:
-    with pytest.raises(Unfit, match='"x" must be'):
-        Field.declared("x", kind).read(value)
+    with pytest.raises(UnusableAnswer, match='"x" must be'):
+        Field.parse("x", kind).read(value)
 
 
 def test_the_questions_of_a_survey_each_get_a_column() -> None:
-    survey = Survey.of([Item("Who?"), Item("Will you go?", fields_of(["go:yes/no"])), Item("Why?")])
+    survey = Survey.of([Item("Who?"), Item("Will you go?", parse_fields(["go:yes/no"])), Item("Why?")])
     assert survey.columns == ("answer_1", "go", "answer_3")
-    schema = survey.schema()
+    schema = survey.to_schema()
     assert schema is not None
     assert schema["required"] == ["answer_1", "go", "answer_3"]
-    assert "2. Will you go?" in survey.text()
-    assert '"go": "yes" or "no"' in survey.text()
+    assert "2. Will you go?" in survey.render()
+    assert '"go": "yes" or "no"' in survey.render()
 
 
 def test_one_question_without_a_form_is_answered_in_free_words() -> None:
-    assert FREE.schema() is None
+    assert FREE.to_schema() is None
     assert FREE.columns == ("answer",)
     assert FREE.read(Answer("<think>hm</think> I do. ")) == {"answer": "I do."}
 
@@ -136,7 +136,7 @@ def test_one_question_without_a_form_is_answered_in_free_words() -> None:
         ([], "no question"),
         ([Item(" ")], "no question"),
         ([Item("a" * 9000)], "too long"),
-        ([Item("a", fields_of(["x"])), Item("b", fields_of(["x"]))], "two fields are called 'x'"),
+        ([Item("a", parse_fields(["x"])), Item("b", parse_fields(["x"]))], "two fields are called 'x'"),
     ],
 )
 def test_a_survey_that_cannot_be_asked_is_refused(items: list[Item], complaint: str) -> None:
@@ -145,7 +145,7 @@ def test_a_survey_that_cannot_be_asked_is_refused(items: list[Item], complaint: 
 
 
 def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
-    question = question_for(ADA, FORMED, APPROACH, KEY)
+    question = build_question(ADA, FORMED, APPROACH, KEY)
     system, user = (message.content for message in question.messages)
     assert system == CARD
     places = [user.index(part) for part in ("You are Ada.", "«rain»", "It was Monday.", "Do you like rain?")]
@@ -159,9 +159,9 @@ def test_a_prompt_goes_from_what_all_share_to_the_question() -> None:
 
 
 def test_iterations_are_different_questions_to_a_cache() -> None:
-    first, second = (question_for(ADA, FREE, APPROACH, JournalKey("ask", 5, 3, str(n)), n) for n in (0, 1))
+    first, second = (build_question(ADA, FREE, APPROACH, JournalKey("ask", 5, 3, str(n)), n) for n in (0, 1))
     assert first.digest != second.digest
-    assert first.digest == question_for(ADA, FREE, APPROACH, JournalKey("other", 1, 2, "0"), 0).digest
+    assert first.digest == build_question(ADA, FREE, APPROACH, JournalKey("other", 1, 2, "0"), 0).digest
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,15 @@ def test_iterations_are_different_questions_to_a_cache() -> None:
 )
 def test_a_reply_is_read_whatever_is_around_it(reply: str) -> None:
     model = Scripted(Answer(reply))
-    found = asyncio.run(parse_answer(model, question_for(ADA, FORMED, APPROACH, KEY), FORMED))
+    found = asyncio.run(ask_survey(model, build_question(ADA, FORMED, APPROACH, KEY), FORMED))
     assert found == {"like": "yes", "why": "it is wet"}
     assert len(model.asked) == 1
 
 
 def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() -> None:
     model = Scripted(Answer('{"like": "perhaps", "why": "x"}'), Answer(json.dumps({"like": "no", "why": "x"})))
-    first = question_for(ADA, FORMED, APPROACH, KEY, iteration=4)
-    assert asyncio.run(parse_answer(model, first, FORMED)) == {"like": "no", "why": "x"}
+    first = build_question(ADA, FORMED, APPROACH, KEY, iteration=4)
+    assert asyncio.run(ask_survey(model, first, FORMED)) == {"like": "no", "why": "x"}
     again = model.asked[1]
     assert '"like" must be "yes" or "no"' in again.messages[-1].content
     assert (again.key, again.iteration, again.messages[:2]) == ("ask/5/3/0/1", 4, first.messages)
@@ -200,16 +200,16 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() ->
 )
 def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
     with pytest.raises(Unanswered, match=reason):
-        asyncio.run(parse_answer(Scripted(answer), question_for(ADA, FORMED, APPROACH, KEY), FORMED))
+        asyncio.run(ask_survey(Scripted(answer), build_question(ADA, FORMED, APPROACH, KEY), FORMED))
 
 
 def test_a_refusal_is_not_asked_about_again() -> None:
     model = Scripted(Answer("No.", finish="refused"))
     with pytest.raises(Unanswered):
-        asyncio.run(parse_answer(model, question_for(ADA, FREE, APPROACH, KEY), FREE))
+        asyncio.run(ask_survey(model, build_question(ADA, FREE, APPROACH, KEY), FREE))
     assert len(model.asked) == 1
 
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ModelFailed):
-        asyncio.run(parse_answer(Scripted(failed(FailureKind.AUTH)), question_for(ADA, FREE, APPROACH, KEY), FREE))
+        asyncio.run(ask_survey(Scripted(failed(FailureKind.AUTH)), build_question(ADA, FREE, APPROACH, KEY), FREE))

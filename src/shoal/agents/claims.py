@@ -1,15 +1,15 @@
-"""Propositions: a claim about an agent or a world, scored 0 to 9 by a model that reads what happened, with reasons."""
+"""Claims about an agent or a world, which a model scores from 0 to 9 by the record of what happened, with reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from shoal.agents.interview import Approach, Field, Item, Survey, parse_answer
+from shoal.agents.interview import Approach, Field, Item, Survey, ask_survey
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
-from shoal.models.base import Answer, Model, Question
+from shoal.models.base import Model, Question
 from shoal.text import clip
 
 CARD = """\
@@ -44,28 +44,22 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptExcerpt:
-    """What happened, line by line; only the beginning and the end where it is long."""
+    """What happened, line by line; of a long record only the beginning and the end."""
 
     lines: tuple[str, ...]
     left_out: int = 0
 
     @classmethod
     def bounded(cls, lines: Iterable[str], first: int = 40, last: int = 80) -> TranscriptExcerpt:
-        """The first and the last lines, and in between how many were left out."""
-        everything = list(lines)
-        left_out = max(len(everything) - first - last, 0)
-        if not left_out:
-            return cls(_clipped(everything))
-        end = everything[len(everything) - last :]
-        gap = f"(… {left_out:,} lines left out …)"
-        return cls((*_clipped(everything[:first]), gap, *_clipped(end)), left_out)
+        """Keep the first and the last lines, and say in between how many were left out."""
+        kept = [*lines]
+        left_out = max(len(kept) - first - last, 0)
+        if left_out:
+            kept[first : first + left_out] = [f"(… {left_out:,} lines left out …)"]
+        return cls(tuple(clip(line, MAX_LINE_CHARS) for line in kept), left_out)
 
-    def text(self) -> str:
+    def render(self) -> str:
         return "\n".join(self.lines) or "(nothing happened)"
-
-
-def _clipped(lines: Sequence[str]) -> tuple[str, ...]:
-    return tuple(clip(line, MAX_LINE_CHARS) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class Proposition:
     about: Literal["agent", "world"]
     #: Of the agent or the world.
     name: str
-    #: Who the agent is, where that is to be known.
+    #: Who the agent is; empty where the judge need not know.
     persona: str = ""
 
     def __post_init__(self) -> None:
@@ -85,26 +79,18 @@ class Proposition:
         if len(self.claim) > _MAX_CLAIM_CHARS:
             raise QueryFailed(f"the claim is too long: at most {_MAX_CLAIM_CHARS:,} characters")
 
-    def question(
+    def build_question(
         self, transcript: TranscriptExcerpt, approach: Approach, key: JournalKey, iteration: int = 0
     ) -> Question:
-        """What a model is asked. The record comes before the claim: several claims about one record begin alike."""
+        """Build the prompt. The record comes before the claim, so that several claims about one record begin alike."""
+        subject = self.name if self.about == "agent" else f"the world {self.name}"
         who = f"# What {self.name} was told to be\n{self.persona[:_MAX_PERSONA_CHARS]}\n\n" if self.persona else ""
-        record = f"# The record of {self._subject()}\n{transcript.text()}"
-        claim = f"# The claim, about {self._subject()}\n{self.claim.strip()}"
+        record = f"# The record of {subject}\n{transcript.render()}"
+        claim = f"# The claim, about {subject}\n{self.claim.strip()}"
         form = 'Reply with one JSON object with the keys "reason" and "score" and nothing else.'
-        return approach.question(key, CARD, f"{who}{record}\n\n{claim}\n\n{form}", _FORM.schema(), iteration)
+        return approach.build_question(key, CARD, f"{who}{record}\n\n{claim}\n\n{form}", _FORM.to_schema(), iteration)
 
-    def _subject(self) -> str:
-        return self.name if self.about == "agent" else f"the world {self.name}"
-
-    @staticmethod
-    def read(answer: Answer) -> Score:
-        """The score in an answer; interview.Unfit where there is none."""
-        found = _FORM.read(answer)
-        return Score(found["score"], found["reason"])
-
-    async def scored(self, ask: Model, question: Question) -> Score:
-        """The score, after one more try where a reply cannot be used; interview.Unanswered where there is none."""
-        found = await parse_answer(ask, question, _FORM)
+    async def score(self, ask: Model, question: Question) -> Score:
+        """Ask for the score, and once more where a reply cannot be used; Unanswered where there is none."""
+        found = await ask_survey(ask, question, _FORM)
         return Score(found["score"], found["reason"])

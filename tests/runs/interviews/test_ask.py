@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from shoal.agents.human import AskPerson
-from shoal.agents.interview import Item, Survey, fields_of
+from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.agents.memory.budget import LEARNED
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import BudgetReached, QueryFailed, RunRefused, ScenarioInvalid
@@ -54,7 +54,7 @@ TURNS = [
 SCRIPTED = village(PEOPLE, EDGES, rounds=5, mind={"kind": "scripted", "turns": TURNS})
 MIND: dict[str, Any] = {"kind": "language", "model": MODEL}
 FREE = Survey.of([Item("Will it rain?")])
-FORMED = Survey.of([Item("Will it rain?", fields_of(["rain:yes/no", "sure:integer 0-10", "why"]))])
+FORMED = Survey.of([Item("Will it rain?", parse_fields(["rain:yes/no", "sure:integer 0-10", "why"]))])
 
 Asked = Callable[[Rehearsal, RunResources], Awaitable[Any]]
 
@@ -143,7 +143,7 @@ def test_asking_leaves_every_byte_of_the_run_as_it_is(make: Callable[[Path], Run
 
 def test_a_copy_knows_what_was_seen_and_done_up_to_its_round_and_no_more(tmp_path: Path) -> None:
     directory = scripted_run(tmp_path)
-    early, late = (copies_of(directory, round=round).respondents[0].text() for round in (2, None))
+    early, late = (copies_of(directory, round=round).respondents[0].render() for round in (2, None))
     assert "it will rain" in early
     assert "it will snow" not in early
     assert "it will snow" in late
@@ -269,7 +269,7 @@ def test_each_is_asked_as_often_as_wanted_with_the_iteration_in_the_question(tmp
 
 
 def test_all_questions_of_a_survey_are_one_call(tmp_path: Path) -> None:
-    survey = Survey.of([Item("Will it rain?"), Item("And snow?", fields_of(["snow:yes/no"]))])
+    survey = Survey.of([Item("Will it rain?"), Item("And snow?", parse_fields(["snow:yes/no"]))])
     model = Rule(lambda question: '{"answer_1": "maybe", "snow": "no"}')
     copies = copies_of(scripted_run(tmp_path), "Ada")
     (row,) = asyncio.run(answers(interviews(survey, copies, LanguageSettings(model=MODEL)), model))

@@ -14,7 +14,7 @@ import click
 from rich.table import Table as Grid
 from rich.text import Text
 
-from shoal.agents.interview import Item, Survey, fields_of
+from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, outside_options, run_argument
 from shoal.cli.views.output import Output, echo_json
@@ -53,7 +53,7 @@ class AskRequest:
     def read(self) -> Survey:
         if self.survey is not None:
             return read_survey(self.survey)
-        return Survey.of([Item(self.question or "", fields_of(self.fields))])
+        return Survey.of([Item(self.question or "", parse_fields(self.fields))])
 
 
 def _asking_options(command: F) -> F:

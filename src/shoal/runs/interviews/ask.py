@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from shoal.agents.claims import Proposition, TranscriptExcerpt
-from shoal.agents.interview import Approach, Field, Item, Survey, Unanswered, fields_of, parse_answer, question_for
+from shoal.agents.interview import Approach, Field, Item, Survey, Unanswered, ask_survey, build_question, parse_fields
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import BudgetReached, QueryFailed
@@ -151,10 +151,10 @@ def interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iteration
         approach = _approach(mind, mind.model_of(somebody.name, somebody.group), survey.columns)
         for iteration in range(iterations):
             key = JournalKey("ask", copies.round, somebody.agent, str(iteration))
-            question = question_for(somebody, survey, approach, key, iteration)
+            question = build_question(somebody, survey, approach, key, iteration)
 
             async def interview(model: Model, question: Any = question) -> Mapping[str, Any]:
-                return await parse_answer(model, question, survey)
+                return await ask_survey(model, question, survey)
 
             jobs.append(InterviewJob(somebody.agent, somebody.name, iteration, approach.model, interview))
     return jobs
@@ -166,10 +166,10 @@ def _scoring(
     round, agent, iteration = place
     whose = proposition.name if agent is None else agent
     key = JournalKey("claim", round, whose, str(iteration))
-    question = proposition.question(transcript, approach, key, iteration)
+    question = proposition.build_question(transcript, approach, key, iteration)
 
     async def judge(model: Model) -> Mapping[str, Any]:
-        found = await proposition.scored(model, question)
+        found = await proposition.score(model, question)
         return {"score": found.value, "reason": found.reason}
 
     return InterviewJob(agent, proposition.name, iteration, approach.model, judge)
@@ -300,11 +300,11 @@ def _fields(declared: object, place: _Place) -> tuple[Field, ...]:
             case None:
                 return ()
             case str():
-                return fields_of([declared])
+                return parse_fields([declared])
             case dict():
-                return tuple(Field.declared(str(name), str(kind)) for name, kind in declared.items())
+                return tuple(Field.parse(str(name), str(kind)) for name, kind in declared.items())
             case list() if all(isinstance(one, str) for one in declared):
-                return fields_of(declared)
+                return parse_fields(declared)
     except QueryFailed as error:
         raise place.wrong(str(error)) from None
     raise place.wrong("fields are a mapping, such as {vote: yes/no, why: text}")
