@@ -40,6 +40,13 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert f"  shoal {name}" in result.stdout
 
 
+def test_help_and_the_documentation_describe_commands_in_the_same_words() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    lines = page.partition("```text\n")[2].partition("```")[0].splitlines()
+    described = {line.split()[1]: line[30:].strip() for line in lines}
+    assert described == {name: line[0].lower() + line[1:-1] for name, (_, line) in COMMANDS.items()}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_line_about_a_command_begins_its_help(name: str) -> None:
     _, line = COMMANDS[name]

@@ -1,4 +1,4 @@
-"""How a command ends: the exit codes, and errors as the user reads them."""
+"""The errors of commands, with their exit codes and how they are printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class Failed(click.ClickException):
-    """An error that the user can understand and act upon: the run failed."""
+    """A run failed, for a reason that the user can act upon."""
 
     exit_code = 1
 
@@ -28,19 +28,19 @@ class Failed(click.ClickException):
 
 
 class Invalid(Failed):
-    """What the user wrote is wrong: the scenario, or the question."""
+    """The user's scenario or question is wrong."""
 
     exit_code = 2
 
 
 class Refused(Failed):
-    """The directory cannot be worked on."""
+    """The directory cannot be used."""
 
     exit_code = 3
 
 
 class BudgetSpent(click.ClickException):
-    """The run stopped because it was told how much it may spend; nothing is wrong with it."""
+    """The run stopped because its budget is reached."""
 
     exit_code = 4
 
@@ -49,7 +49,7 @@ class BudgetSpent(click.ClickException):
 
 
 class InternalError(click.ClickException):
-    """A mistake of ours."""
+    """A bug in Shoal."""
 
     exit_code = 70
 
@@ -65,29 +65,28 @@ class InternalError(click.ClickException):
         complain(f"{click.style('internal error:', fg='red', bold=True)} {self.message}")
 
 
-def failure(error: ShoalError) -> click.ClickException:
-    """The error as a command ends with it."""
-    if isinstance(error, BudgetReached):
-        return BudgetSpent(str(error))
-    if isinstance(error, ScenarioInvalid):
-        return Invalid(_worded(error))
-    if isinstance(error, QueryFailed):
-        return Invalid(str(error))
-    return Refused(str(error)) if isinstance(error, RunRefused) else Failed(str(error))
-
-
-def _worded(error: ScenarioInvalid) -> str:
-    if len(error.problems) == 1:
-        return error.problems[0]
-    return "\n".join([f"{len(error.problems)} problems:", *(f"  {problem}" for problem in error.problems)])
+def map_error(error: ShoalError) -> click.ClickException:
+    """Map an error of the package to the one that ends the command."""
+    match error:
+        case BudgetReached():
+            return BudgetSpent(str(error))
+        case ScenarioInvalid(problems=[problem]):
+            return Invalid(problem)
+        case ScenarioInvalid(problems=problems):
+            return Invalid("\n".join([f"{len(problems)} problems:", *(f"  {problem}" for problem in problems)]))
+        case QueryFailed():
+            return Invalid(str(error))
+        case RunRefused():
+            return Refused(str(error))
+    return Failed(str(error))
 
 
 def complain(text: str) -> None:
-    """To standard error, in colour where a person reads it and has not asked for none."""
+    """Print to standard error, in colour on a terminal unless NO_COLOR is set."""
     click.echo(text, err=True, color=False if os.environ.get("NO_COLOR") else None)
 
 
 def leave_broken_pipe() -> NoReturn:
-    """Nobody reads what we write any more, as in `shoal list | head -n 1`: leave quietly, as other commands do."""
+    """Exit quietly, as other commands do, when the reader of our output is gone, as in `shoal list | head -n 1`."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise click.exceptions.Exit(128 + signal.SIGPIPE)

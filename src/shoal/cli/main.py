@@ -1,10 +1,8 @@
-"""The command `shoal`. Sub-commands are loaded when they are called, so that `shoal --help` answers at once."""
+"""The command `shoal`. Subcommands are loaded when they are called, so that `shoal --help` answers at once."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 
 import click
@@ -14,30 +12,28 @@ from shoal.cli import errors
 from shoal.errors import ShoalError
 from shoal.text import nearest
 
-#: Name -> module, what it does. A command is the attribute of that name, with an underscore at its end.
+_ROOM = "shoal.cli.commands"
+#: Name -> module and description. The command is the module's attribute of that name, with an underscore at its end.
 COMMANDS = {
-    "init": ("shoal.cli.commands.init", "Write a commented scenario to start from."),
-    "validate": ("shoal.cli.commands.init", "Check a scenario and say everything that is wrong with it."),
-    "import": ("shoal.cli.commands.import_", "Make a scenario of the people, graphs and directories you have."),
-    "plan": ("shoal.cli.commands.plan", "Say what a run with language models will take, before it is paid for."),
-    "doctor": ("shoal.cli.commands.doctor", "Say how many at once suit this machine and this server, and why."),
-    "tune": ("shoal.cli.commands.tune", "Find out how many calls or simulations at once are best."),
-    "limits": ("shoal.cli.commands.limits", "Show what providers allow, who holds how many calls, and who waits."),
-    "run": ("shoal.cli.commands.run", "Run a scenario to its end."),
-    "resume": ("shoal.cli.commands.run", "Continue a run that was stopped, killed or failed, or let it go on."),
-    "replay": ("shoal.cli.commands.run", "Run a run again from its journal and compare; changes nothing."),
-    "fork": ("shoal.cli.commands.run", "Branch a run at a round, with something changed."),
-    "show": ("shoal.cli.commands.show", "Say what happened in a run."),
-    "query": ("shoal.cli.commands.show", "Ask a run's database something in SQL."),
-    "list": ("shoal.cli.commands.show", "List the runs in a folder."),
-    "explain": ("shoal.cli.commands.explain", "Rebuild what somebody saw in a round, and why they did what they did."),
-    "diff": ("shoal.cli.commands.explain", "Show where two runs part, and how the difference spreads."),
-    "ask": ("shoal.cli.commands.ask", "Ask agents of a run something, or score a claim; changes nothing."),
-    "export": ("shoal.cli.commands.export", "Write a run's tables and graphs for other tools."),
-    "rehearse": (
-        "shoal.cli.commands.rehearse",
-        "Serve a rehearsal of a model provider, with limits and faults of your choice.",
-    ),
+    "init": (f"{_ROOM}.init", "Write a commented scenario to start from."),
+    "validate": (f"{_ROOM}.init", "Check a scenario and report every mistake."),
+    "import": (f"{_ROOM}.import_", "Make a scenario from files of people, graphs and directories."),
+    "plan": (f"{_ROOM}.plan", "Predict calls, tokens, cost and time of a run with language models."),
+    "doctor": (f"{_ROOM}.doctor", "Recommend how many simulations and calls at once, with reasons."),
+    "tune": (f"{_ROOM}.tune", "Measure how many calls or simulations at once are best."),
+    "limits": (f"{_ROOM}.limits", "Show what providers allow, which run holds how many calls, what waits."),
+    "run": (f"{_ROOM}.run", "Run a scenario to its end."),
+    "resume": (f"{_ROOM}.run", "Continue a run that was stopped, killed or failed, or add rounds."),
+    "replay": (f"{_ROOM}.run", "Run a run again from its journal and compare; changes nothing."),
+    "fork": (f"{_ROOM}.run", "Branch a run at a round, with something changed."),
+    "show": (f"{_ROOM}.show", "Summarise a run."),
+    "query": (f"{_ROOM}.show", "Query a run's database in SQL."),
+    "list": (f"{_ROOM}.show", "List the runs in a folder."),
+    "explain": (f"{_ROOM}.explain", "Show what an agent saw in a round, and why it decided so."),
+    "diff": (f"{_ROOM}.explain", "Show where two runs part, and how the difference spread."),
+    "ask": (f"{_ROOM}.ask", "Interview agents of a run, or score a claim; changes nothing."),
+    "export": (f"{_ROOM}.export", "Write a run's tables and graphs for other tools."),
+    "rehearse": (f"{_ROOM}.rehearse", "Serve a free stand-in for a model provider, with chosen limits and faults."),
 }
 
 EPILOG = """\b
@@ -59,7 +55,7 @@ Exit codes:
 
 
 class Shoal(click.Group):
-    """Knows its sub-commands by name and by one line; the code of each is loaded when it is called."""
+    """The group of subcommands, known by name and description until they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -86,37 +82,25 @@ class Shoal(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        with _errors_in_words(bool(ctx.params["traceback"])):
+        """Run a subcommand. Every error ends as one readable message and an exit code."""
+        try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
             return result
-
-
-@contextmanager
-def _errors_in_words(traceback: bool) -> Iterator[None]:
-    """Whatever goes wrong ends as one readable message and an exit code."""
-    try:
-        yield
-    except ShoalError as error:
-        raise errors.failure(error) from error
-    except errors.InternalError as error:
-        _trace(error.error, traceback)
-        raise
-    except (click.ClickException, click.exceptions.Exit):
-        raise
-    except (KeyboardInterrupt, click.Abort):
-        raise click.exceptions.Exit(errors.INTERRUPTED) from None
-    except BrokenPipeError:
-        errors.leave_broken_pipe()
-    except Exception as error:
-        _trace(error, traceback)
-        raise errors.InternalError(error) from error
-
-
-def _trace(error: Exception, wanted: bool) -> None:
-    if wanted:
-        sys.excepthook(type(error), error, error.__traceback__)
+        except ShoalError as error:
+            raise errors.map_error(error) from error
+        except (KeyboardInterrupt, click.Abort):
+            raise click.exceptions.Exit(errors.INTERRUPTED) from None
+        except BrokenPipeError:
+            errors.leave_broken_pipe()
+        except Exception as error:
+            internal = error if isinstance(error, errors.InternalError) else errors.InternalError(error)
+            if internal is not error and isinstance(error, click.ClickException | click.exceptions.Exit):
+                raise
+            if ctx.params["traceback"]:
+                sys.excepthook(type(internal.error), internal.error, internal.error.__traceback__)
+            raise internal from internal.error
 
 
 @click.group(
@@ -133,10 +117,10 @@ def cli(traceback: bool) -> None:
 
 
 def main() -> None:
-    """The entry point. Worlds and minds of one's own are found in the current folder too."""
+    """Run the command. Users' own worlds and minds are also looked for in the current folder."""
     sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
-        # What a terminal cannot show is better shown as a question mark than as an error.
+        # A terminal shows a question mark for characters it does not know.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     cli(prog_name="shoal")

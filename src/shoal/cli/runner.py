@@ -113,6 +113,6 @@ def end(ended: CommandResult, speech: OutputMode, *, logged: bool = True) -> Non
     if ended.signal is not None:
         raise click.exceptions.Exit(128 + ended.signal)
     if isinstance(ended.error, ShoalError):
-        raise errors.failure(ended.error) from ended.error
+        raise errors.map_error(ended.error) from ended.error
     if ended.error is not None:
         raise errors.InternalError(ended.error, Path(ended.outcome.run) if logged else None) from ended.error

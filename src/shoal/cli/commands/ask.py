@@ -105,7 +105,7 @@ def _subject_options(command: F) -> F:
 def ask_(
     run: Path, subject: AskRequest, asking: Asking, csv_file: Path | None, outside: RunResources, as_json: bool
 ) -> None:
-    """Ask agents of a run something, without changing it.
+    """Interview agents of a run, or score a claim; changes nothing.
 
     Copies of the agents are asked: one call for each, with who the agent is, what it remembers in view of the question,
     what it last saw, and the question. Agents without a language model need --model, which then answers in their name.

@@ -29,10 +29,10 @@ from shoal.types import Event, Notice
 @click.option("--world", metavar="NAME", help="In which world; default: in all in which the agent had a turn.")
 @json_option
 def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool) -> None:
-    """Rebuild what somebody saw in a round, and how the decision came about.
+    """Show what an agent saw in a round, and why it decided so.
 
     AGENT is a name or a number. The run is run again from its journal up to ROUND and compared with what was committed;
-    nothing is changed and nobody is asked. Works for runs that failed or are under way, up to what is committed.
+    nothing is changed, and no model is asked. Works for runs that failed or are under way, up to what is committed.
 
     \b
     Examples:
@@ -53,7 +53,7 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
 @click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Compare up to this round only.")
 @json_option
 def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
-    """Show where two runs part, and how the difference spreads from agent to agent and round to round.
+    """Show where two runs part, and how the difference spread from agent to agent and round to round.
 
     Both are run again from their journals, in step. People are compared by number, worlds by name.
 

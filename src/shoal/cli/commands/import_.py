@@ -53,7 +53,7 @@ def _wishes(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--dry-run", is_flag=True, help="Only show what is understood.")
 @json_option
 def import_(path: Path, out: Path, wishes: ImportOptions, force: bool, dry_run: bool, as_json: bool) -> None:
-    """Make a scenario of what you have, and show what was understood of it and what was not.
+    """Make a scenario from files of people, graphs and directories, and report how every field is used.
 
     PATH is a CSV, TSV, JSONL, JSON or Parquet file of people, profiles of OASIS, a person of TinyTroupe or a folder of
     them, or a directory that MiroFish prepared.

@@ -40,7 +40,7 @@ def init_(file: Path, force: bool) -> None:
 @scenario_argument
 @set_option
 def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
-    """Check a scenario and say everything that is wrong with it.
+    """Check a scenario and report every mistake.
 
     \b
     Examples:

@@ -53,7 +53,7 @@ _MODES = {
 @click.option("--forget", "pool", metavar="NAME", help="Forget what was learned about NAME; `all`: about everything.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -> None:
-    """Show what providers allow, who holds how many calls, and who waits for what until when.
+    """Show what providers allow, which run holds how many calls, and what waits until when.
 
     Runs share their limits: calls in flight, requests and tokens per minute of each model on each server, learned while
     they run and remembered for the next ones. On a terminal this is live; Ctrl-C ends it.

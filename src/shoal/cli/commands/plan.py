@@ -42,7 +42,7 @@ UNKNOWN = "unknown"
 )
 @json_option
 def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | None, as_json: bool) -> None:
-    """Say what a run will take before it is paid for: calls, tokens, cost and time.
+    """Predict calls, tokens, cost and time of a run with language models.
 
     The scenario is played through in memory, with the prompts that its agents would send. Nobody is asked, no key is
     needed, and nothing is written.

@@ -148,7 +148,7 @@ _COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option("--without", "unsupported", type=click.Choice(REFUSABLE), multiple=True, help="What to answer with 400.")
 @click.option("--reply-tokens", type=_COUNT, default=24, metavar="N", help="About how long texts are.")
 def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> None:
-    """Serve a rehearsal of a model provider, with limits and faults of your choice.
+    """Serve a free stand-in for a model provider, with chosen limits and faults.
 
     An OpenAI-compatible server that invents valid answers to any JSON schema and any tools, and costs nothing: to try
     how long an experiment takes and how it stands a bad day, before it is paid for. The same request has the same

@@ -107,7 +107,7 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
 @yes_option
 @speech_options
 def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, speech: OutputMode) -> None:
-    """Continue a run that was stopped, killed or failed, or let one that is complete go on.
+    """Continue a run that was stopped, killed or failed, or add rounds to one that is complete.
 
     Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
     never been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that

@@ -23,7 +23,7 @@ from shoal.runs.reports.summary import query_database, summarize
 @run_argument
 @json_option
 def show_(run: Path, as_json: bool) -> None:
-    """Say what happened in a run. Works at any time: while it runs, after it, after a crash.
+    """Summarise a run, at any time: while it runs, after it, after a crash.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def show_(run: Path, as_json: bool) -> None:
 @click.option("--world", metavar="NAME", help="Which world's database; default: the first of the run.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
 def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
-    """Ask a run's database something in SQL. It is only read, also while the run goes on.
+    """Query a run's database in SQL. The database is only read, also while the run goes on.
 
     \b
     Examples:

@@ -130,7 +130,7 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
     wishes: _Wishes,
     speech: OutputMode,
 ) -> None:
-    """Find out how many calls at once a model's server takes, or how many simulations this machine takes.
+    """Measure how many calls at once a model's server takes, or how many simulations this machine takes.
 
     More and more calls are made at once, until that brings no more or too many are refused. What is found is shown as
     a table, and kept in tune-NAME-N with a picture and the line for a scenario. With a SCENARIO its agents' own
