@@ -29,7 +29,7 @@ class _Counting:
     def resume(self, now: float, tokens: int) -> Any:
         return self.begin(now, tokens)
 
-    def look(self, now: float) -> dict[str, Any]:
+    def describe(self, now: float) -> dict[str, Any]:
         return {"size": int(self.limit), "held": self.held}
 
 
@@ -95,7 +95,7 @@ class Batches:
     def resume(self, now: float, tokens: int) -> Any:
         return self.begin(now, tokens)
 
-    def look(self, now: float) -> dict[str, Any]:
+    def describe(self, now: float) -> dict[str, Any]:
         return {"size": self._size, "held": self._held}
 
 

@@ -17,11 +17,11 @@ from typing import Any
 import uvloop
 
 from bench.bars import Bar
-from shoal.slots.admin import look_at
+from shoal.slots.admin import fetch_snapshot
 from shoal.slots.client import Slots, open_slots
 from shoal.slots.leases import CallEnd, CallOutcome
 from shoal.slots.location import BrokerLocation
-from shoal.slots.start import start
+from shoal.slots.server import start_broker
 
 _PROCESSES = 16
 _SLOTS = 4
@@ -50,7 +50,7 @@ def _stop(place: BrokerLocation) -> None:
 def slots_rate(folder: Path) -> list[Bar]:
     """Acquire and release in 16 processes that want 4 slots: with nothing to do, and holding each for 10 ms."""
     place = _place(folder)
-    start(place)
+    start_broker(place)
     with _fork.Manager() as manager:
         semaphore = manager.Semaphore(_SLOTS)
         theirs, ours, asked, shares = [], [], [], []
@@ -117,7 +117,7 @@ async def _loop(place: BrokerLocation, pools: Sequence[tuple[str, ...]], hold: f
     sizes = {name: _SLOTS // len(pools) for (name,) in pools}
     async with open_slots(f"racer {os.getpid()}", place, sizes=sizes) as slots:
         slots.release(await slots.acquire(pools[0]), _OK)
-        await slots.look()  # it is back: what is released in a turn of the loop is said at its end
+        await slots.request_snapshot()  # it is back: what is released in a turn of the loop is said at its end
         barrier.wait()
         count, end = 0, time.monotonic() + _SECONDS
         while time.monotonic() < end:
@@ -159,7 +159,7 @@ def slots_kills(folder: Path) -> list[Bar]:
             holder.kill()
             holder.join()
         runner.run(_take_and_release(slots, everything))
-        found = runner.run(slots.look()).pools[0]
+        found = runner.run(slots.request_snapshot()).pools[0]
         runner.run(opened.__aexit__(None, None, None))
     _stop(place)
     told = f"median {statistics.median(seconds) * 1e3:.1f} ms, until the one who waits has both slots; load {_load()}"
@@ -191,7 +191,7 @@ def _hold(place: BrokerLocation, pipe: Connection) -> None:
 
 async def _killed(slots: Slots, holder: Any) -> float:
     waiting = asyncio.gather(*(slots.acquire(_POOL) for _ in range(_EACH)))
-    while (await slots.look()).pools[0].waiting < _EACH:
+    while (await slots.request_snapshot()).pools[0].waiting < _EACH:
         pass
     began = time.monotonic()
     holder.kill()
@@ -200,7 +200,7 @@ async def _killed(slots: Slots, holder: Any) -> float:
     holder.join()
     for lease in leases:
         slots.release(lease, _OK)
-    await slots.look()
+    await slots.request_snapshot()
     return seconds
 
 
@@ -210,7 +210,7 @@ async def _take_and_release(slots: Slots, count: int) -> None:
         leases = await asyncio.gather(*(slots.acquire(_POOL) for _ in range(count)))
     for lease in leases:
         slots.release(lease, _OK)
-    while (await slots.look()).pools[0].held:
+    while (await slots.request_snapshot()).pools[0].held:
         pass
 
 
@@ -251,7 +251,7 @@ class Witness:
 def slots_broker(folder: Path) -> list[Bar]:
     """The broker is killed ten times while eight runs with four agents each want four slots."""
     place, witness = _place(folder), Witness()
-    start(place)
+    start_broker(place)
     runs = [_fork.Process(target=_run, args=(place, witness)) for _ in range(_RUNS)]
     for run in runs:
         run.start()
@@ -270,7 +270,7 @@ def slots_broker(folder: Path) -> list[Bar]:
     for run in runs:
         run.join(30)
     failed = sum(run.exitcode != 0 for run in runs)
-    seen = look_at(place)
+    seen = fetch_snapshot(place)
     assert seen is not None
     left = seen.pools[0].held
     _stop(place)
@@ -302,7 +302,7 @@ def _run(place: BrokerLocation, witness: Witness) -> None:
 
 def _wait_for_another(place: BrokerLocation) -> None:
     """Until a broker is there that all runs have found."""
-    while (seen := look_at(place)) is None or not seen.pools or len(seen.pools[0].holders) < _RUNS:
+    while (seen := fetch_snapshot(place)) is None or not seen.pools or len(seen.pools[0].holders) < _RUNS:
         time.sleep(0.005)
 
 

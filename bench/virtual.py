@@ -167,8 +167,8 @@ class Together:
     def begin(self, now: float) -> Begun | float:
         self._now = now
         if not self._granted:
-            self._granted.extend((self._calls[claim.ticket], claim) for claim in self._broker.grants(now))
-        return self._granted.popleft() if self._granted else self._broker.wake - now
+            self._granted.extend((self._calls[claim.ticket], claim) for claim in self._broker.grant_claims(now))
+        return self._granted.popleft() if self._granted else self._broker.wake_at - now
 
     def end(self, now: float, call: Call, sent: Any, outcome: CallOutcome) -> bool:
         self._now = now

@@ -13,7 +13,7 @@ import pytest
 
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.slots.admin import look_at
+from shoal.slots.admin import fetch_snapshot
 from shoal.slots.leases import AGENTS
 from shoal.slots.location import BrokerLocation
 from tests.cli.terminal import call, last_object, shoal, started, wait_until
@@ -77,7 +77,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 def held(place: BrokerLocation) -> dict[int, int]:
     """How many agents act, by the process of their run."""
-    seen = look_at(place)
+    seen = fetch_snapshot(place)
     pools = () if seen is None else [pool for pool in seen.pools if pool.name == AGENTS]
     return {holder.pid: holder.held for pool in pools for holder in pool.holders}
 

@@ -39,7 +39,7 @@ async def limits(
 
 
 async def pool(found: RunLimits, name: str = POOL) -> PoolView:
-    seen = await found._slots.look()
+    seen = await found._slots.request_snapshot()
     return next(pool for pool in seen.pools if pool.name == name)
 
 
@@ -108,11 +108,11 @@ async def test_a_backoff_is_seen_until_the_question_is_asked_again() -> None:
         slot = await found.limit.enter(question())
         found.limit.leave(slot, question(), failure, 0.1)
         found.limit.back_off(question(), failure, 1, 3600.0)
-        (seen,) = (await found._slots.look()).backoffs
+        (seen,) = (await found._slots.request_snapshot()).backoffs
         assert (seen.label, seen.kind, seen.attempt, seen.pool) == (question().key, "limited", 1, POOL)
         assert 3000 < seen.seconds_left <= 3600
         await found.limit.enter(question())
-        assert (await found._slots.look()).backoffs_total == 0
+        assert (await found._slots.request_snapshot()).backoffs_total == 0
 
 
 async def test_no_more_agents_act_than_parallel_says_over_all_runs(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def is_locked(path: Path) -> bool:
 
 async def pool_of(slots: Slots, name: str) -> PoolView:
     """A look at one pool, which also makes sure that the broker has heard everything said before."""
-    return next(pool for pool in (await slots.look()).pools if pool.name == name)
+    return next(pool for pool in (await slots.request_snapshot()).pools if pool.name == name)
 
 
 async def until(slots: Slots, name: str, condition: Callable[[PoolView], bool]) -> PoolView:

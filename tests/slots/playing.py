@@ -48,8 +48,8 @@ class Watched:
     def resume(self, now: float, tokens: int) -> Any:
         return self.control.resume(now, tokens)
 
-    def look(self, now: float) -> dict[str, Any]:
-        return self.control.look(now)
+    def describe(self, now: float) -> dict[str, Any]:
+        return self.control.describe(now)
 
     @property
     def in_flight(self) -> int:

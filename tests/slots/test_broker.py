@@ -36,7 +36,7 @@ class Paced:
     def resume(self, now: float, tokens: int) -> Any:
         return now
 
-    def look(self, now: float) -> dict[str, Any]:
+    def describe(self, now: float) -> dict[str, Any]:
         return {"kind": "paced"}
 
 
@@ -65,7 +65,7 @@ class Table:
         return tickets
 
     def grants(self) -> list[SlotClaim]:
-        return self.broker.grants(self.now)
+        return self.broker.grant_claims(self.now)
 
     def names(self) -> list[str]:
         return [claim.holder.name for claim in self.grants()]
@@ -157,10 +157,10 @@ def test_the_broker_says_when_to_ask_again() -> None:
     table.ask(table.holder("a"), times=2)
     table.now = 5.0
     assert len(table.grants()) == 1
-    assert table.broker.wake == 6.0
+    assert table.broker.wake_at == 6.0
     table.now = 6.0
     assert len(table.grants()) == 1
-    assert table.broker.wake == math.inf
+    assert table.broker.wake_at == math.inf
 
 
 # who
@@ -394,7 +394,7 @@ def test_a_look_tells_who_holds_and_who_waits_for_how_long() -> None:
     table.grants()
     table.now = 3.0
     table.ask(b)
-    seen = table.broker.look(5.0, pid=7, since=1.0)
+    seen = table.broker.take_snapshot(5.0, pid=7, since=1.0)
     assert (seen.pid, seen.up_seconds) == (7, 4.0)
     one, other = seen.pools
     assert (one.name, one.held, one.waiting, one.control["size"]) == ("one", 2, 2, 2)
@@ -410,7 +410,7 @@ def test_the_oldest_claim_is_told_of_also_where_another_was_let_to_the_front() -
     a = table.holder("a")
     table.ask(a)
     table.broker.ask(a, 99, ONE, 0, 4.0, first=True)
-    assert table.broker.look(5.0, pid=7, since=1.0).pools[0].holders[0].oldest_wait_seconds == 5.0
+    assert table.broker.take_snapshot(5.0, pid=7, since=1.0).pools[0].holders[0].oldest_wait_seconds == 5.0
 
 
 def test_a_look_shows_the_backoffs_that_are_due_first_and_how_many_there_are() -> None:
@@ -420,7 +420,7 @@ def test_a_look_shows_the_backoffs_that_are_due_first_and_how_many_there_are() -
         backoff = Backoff(pool="one", kind="rate limit", attempt=2, until=1_000.0 - number)
         table.broker.back_off(a, f"q{number}", backoff)
     table.broker.back_off(a, "q0", None)
-    seen = table.broker.look(600.0, pid=1, since=0.0)
+    seen = table.broker.take_snapshot(600.0, pid=1, since=0.0)
     assert seen.backoffs_total == SHOWN_BACKOFFS + 49
     assert len(seen.backoffs) == SHOWN_BACKOFFS
     first = seen.backoffs[0]

@@ -63,7 +63,7 @@ class Days(RuleBasedStateMachine):
     @rule()
     def grant(self) -> None:
         before = Counter(pool for claim in self.held for pool in claim.pools)
-        claims = self.broker.grants(self.now)
+        claims = self.broker.grant_claims(self.now)
         self.held += claims
         after = Counter(pool for claim in self.held for pool in claim.pools)
         for pool in POOLS:
@@ -109,7 +109,7 @@ class Days(RuleBasedStateMachine):
             assert isinstance(pool.control, Fixed)
             assert pool.held == pool.control.held == held[name]
             assert pool.waiting == waiting[name]
-        assert self.broker.wake == math.inf
+        assert self.broker.wake_at == math.inf
 
     def size(self, pool: str) -> int:
         return self.broker.sizes()[pool]
@@ -121,7 +121,7 @@ class Days(RuleBasedStateMachine):
         for pool in POOLS:
             self.broker.resize(pool, max(1, self.size(pool)))
         while self.held or any(holder.claims for holder in self.holders):
-            self.held += self.broker.grants(self.now)
+            self.held += self.broker.grant_claims(self.now)
             assert self.held, "somebody waits, and nobody holds anything"
             claim = self.held.pop(0)
             self.broker.end(claim.holder, claim.ticket, OK, self.now)

@@ -223,7 +223,7 @@ async def test_a_look_shows_all_runs_and_what_they_will_try_again(opening: Open)
         b.back_off("q2", Backoff("one", "overload", 1, time.monotonic() + 1))
         b.back_off("q2", None)
         await until(b, "one", lambda pool: pool.waiting == 1)
-        seen = await a.look()
+        seen = await a.request_snapshot()
         (pool,) = seen.pools
         assert [(view.name, view.weight, view.held, view.waiting) for view in pool.holders] == [
             ("a", 1.0, 1, 0),
@@ -255,6 +255,6 @@ def test_slots_of_one_run_need_no_broker_process() -> None:
     async def main() -> Any:
         async with open_slots("alone", sizes={"one": 1}) as slots:
             await take(slots, 1)
-            return slots.is_shared, (await slots.look()).pools[0].held
+            return slots.is_shared, (await slots.request_snapshot()).pools[0].held
 
     assert asyncio.run(main()) == (False, 1)

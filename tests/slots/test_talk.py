@@ -14,15 +14,15 @@ from shoal.slots.protocol import (
     Ask,
     ClientMessage,
     FrameDecoder,
-    Garbled,
-    Granted,
+    Grants,
     Hello,
+    InvalidFrame,
     OtherVersion,
+    PoolSizes,
     Resize,
     Resume,
     Return,
-    Sized,
-    frame,
+    encode_frame,
 )
 
 OK = CallOutcome(CallEnd.OK)
@@ -35,7 +35,7 @@ class Ledger:
     def __init__(self) -> None:
         self.said: list[Sequence[ClientMessage]] = []
 
-    def say(self, messages: Sequence[ClientMessage]) -> None:
+    def send(self, messages: Sequence[ClientMessage]) -> None:
         self.said.append(messages)
 
     def messages(self) -> list[ClientMessage]:
@@ -60,7 +60,7 @@ async def settle() -> None:
 async def granted(slots: Slots, pools: tuple[str, ...] = ONE) -> Lease:
     claim = asyncio.create_task(slots.acquire(pools))
     await settle()
-    slots.hear([Granted(list(range(100)))])
+    slots.receive([Grants(list(range(100)))])
     return await claim
 
 
@@ -69,7 +69,7 @@ async def test_everything_of_one_turn_of_the_loop_is_said_at_once() -> None:
     claims = [asyncio.create_task(slots.acquire(ONE)) for _ in range(3_000)]
     await settle()
     assert [len(messages) for messages in ledger.said] == [3_000]
-    slots.hear([Granted(list(range(1, 3_001)))])
+    slots.receive([Grants(list(range(1, 3_001)))])
     await asyncio.gather(*claims)
 
 
@@ -83,7 +83,7 @@ async def test_a_slot_is_handed_on_within_a_run_without_a_word() -> None:
     assert ledger.said == []
     slots.release(again, OK)
     await settle()
-    assert ledger.said == [[Return(lease.granted, OK)]]
+    assert ledger.said == [[Return(lease.granted_ticket, OK)]]
 
 
 async def test_a_slot_that_was_held_for_long_goes_back_to_the_broker() -> None:
@@ -94,7 +94,7 @@ async def test_a_slot_that_was_held_for_long_goes_back_to_the_broker() -> None:
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.messages() == [Return(lease.granted, OK), Ask(2, ONE, 0)]
+    assert ledger.messages() == [Return(lease.granted_ticket, OK), Ask(2, ONE, 0)]
     claim.cancel()
 
 
@@ -127,7 +127,7 @@ async def test_a_new_broker_is_told_everything_that_counts() -> None:
     over = await granted(slots, ("two",))
     waiting = asyncio.create_task(slots.acquire(ONE, 7))
     await settle()
-    slots.hear([Sized({"one": 2, "other": 5})])
+    slots.receive([PoolSizes({"one": 2, "other": 5})])
     slots.detach()
     slots.release(over, OK)
     slots.resize("one", 3)
@@ -136,8 +136,8 @@ async def test_a_new_broker_is_told_everything_that_counts() -> None:
     ((hello, *rest),) = new.said
     assert isinstance(hello, Hello)
     assert hello.sizes == {"one": 3, "other": 5}
-    assert rest == [Resume(held.granted, ONE, 0), Resize("one", 3), Ask(3, ONE, 7)]
-    slots.hear([Sized({"one": 3, "other": 5})])
+    assert rest == [Resume(held.granted_ticket, ONE, 0), Resize("one", 3), Ask(3, ONE, 7)]
+    slots.receive([PoolSizes({"one": 3, "other": 5})])
     slots.attach(third := Ledger())
     assert not any(isinstance(message, Resize) for message in third.said[0])
     waiting.cancel()
@@ -149,7 +149,7 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
     await settle()
     claim.cancel()
     await settle()
-    slots.hear([Granted([1])])
+    slots.receive([Grants([1])])
     assert slots.held == 0
     assert ledger.said[-1] == [Return(1, CallOutcome(CallEnd.CANCELLED))]
 
@@ -160,7 +160,7 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
 @pytest.mark.parametrize("size", [1, 3, 7, 1_000])
 def test_messages_come_out_as_they_went_in_however_they_are_cut(size: int) -> None:
     messages: list[ClientMessage] = [Hello("run", 7, 1.5, {"one": 3}), *(Ask(n, ("a", "b"), 10 * n) for n in range(50))]
-    data = GREETING + frame(messages[:20]) + frame(messages[20:])
+    data = GREETING + encode_frame(messages[:20]) + encode_frame(messages[20:])
     ears = FrameDecoder.of_broker()
     heard = [message for at in range(0, len(data), size) for message in ears.feed(data[at : at + size])]
     assert heard == messages
@@ -178,14 +178,14 @@ def test_another_version_is_recognised(greeting: bytes, told: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        frame([Resize("one", 1)])[:4] + b"\xc1" * 7,
+        encode_frame([Resize("one", 1)])[:4] + b"\xc1" * 7,
         b"\xff\xff\xff\xff",
-        frame([Hello("run", 1, 0.0, {})]),
-        frame([Resize("one", -1)]),
-        frame([Granted([1])]),
+        encode_frame([Hello("run", 1, 0.0, {})]),
+        encode_frame([Resize("one", -1)]),
+        encode_frame([Grants([1])]),
     ],
     ids=["no message", "too long", "no weight", "a negative size", "an answer"],
 )
 def test_what_makes_no_sense_is_refused(data: bytes) -> None:
-    with pytest.raises(Garbled):
+    with pytest.raises(InvalidFrame):
         FrameDecoder.of_broker().feed(GREETING + data + b" " * 8)

@@ -139,11 +139,11 @@ class RunLimits:
         """See how it ended, unless that takes long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_LOOK_SECONDS):
-                self._seen = await self._slots.look()
+                self._seen = await self._slots.request_snapshot()
 
     async def _look(self) -> None:
         while True:
-            self._seen = await self._slots.look()
+            self._seen = await self._slots.request_snapshot()
             await asyncio.sleep(LOOK_SECONDS)
 
     def _heed(self, verdict: Throttle) -> None:

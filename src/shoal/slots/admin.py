@@ -1,4 +1,4 @@
-"""A look at the broker from outside, without taking part, and without starting one."""
+"""Looks at a running broker and resizes its pools, without taking part and without starting one."""
 
 from __future__ import annotations
 
@@ -16,46 +16,41 @@ from shoal.slots.protocol import (
     OtherVersion,
     ProtocolRefusal,
     Resize,
-    Seen,
+    SnapshotReply,
     SnapshotRequest,
-    frame,
-    other_version,
+    encode_frame,
 )
 
 _ANSWER_SECONDS = 10.0
 
 
-def look_at(place: BrokerLocation) -> Snapshot | None:
-    """How the slots are doing; None: no broker is there, so nobody uses any."""
-    return _ask(place, [SnapshotRequest()])
+def fetch_snapshot(place: BrokerLocation) -> Snapshot | None:
+    """Return the state of the broker; None if no broker is running, so that no slots are in use."""
+    return _exchange(place, [SnapshotRequest()])
 
 
-def resize_at(place: BrokerLocation, pool: str, size: int) -> Snapshot | None:
-    """Give a pool a fixed size, and see what came of it; None: no broker is there."""
-    return _ask(place, [Resize(pool, size), SnapshotRequest()])
+def resize_pool(place: BrokerLocation, pool: str, size: int) -> Snapshot | None:
+    """Give a pool a fixed size and return the state after it; None if no broker is running."""
+    return _exchange(place, [Resize(pool, size), SnapshotRequest()])
 
 
-def _ask(place: BrokerLocation, requests: Sequence[ClientMessage]) -> Snapshot | None:
+def _exchange(place: BrokerLocation, requests: Sequence[ClientMessage]) -> Snapshot | None:
+    decoder: FrameDecoder[BrokerMessage] = FrameDecoder.of_run()
     try:
-        with socket.socket(socket.AF_UNIX) as caller:
-            caller.settimeout(_ANSWER_SECONDS)
-            caller.connect(str(place.socket))
-            caller.sendall(GREETING + frame(requests))
-            return _snapshot(caller)
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_ANSWER_SECONDS)
+            connection.connect(str(place.socket))
+            connection.sendall(GREETING + encode_frame(requests))
+            while data := connection.recv(1 << 16):
+                for reply in decoder.feed(data):
+                    if isinstance(reply, SnapshotReply):
+                        return reply.snapshot
+                    if isinstance(reply, ProtocolRefusal):
+                        raise SlotsRefused(f"The broker does not understand: {reply.why}")
+            return None
     except TimeoutError as error:
         raise SlotsRefused(f"The broker at {place.socket} does not answer.") from error
     except OSError:
         return None
     except OtherVersion as error:
-        raise SlotsRefused(other_version(place.socket, error)) from error
-
-
-def _snapshot(caller: socket.socket) -> Snapshot | None:
-    ears: FrameDecoder[BrokerMessage] = FrameDecoder.of_run()
-    while data := caller.recv(1 << 16):
-        for reply in ears.feed(data):
-            if isinstance(reply, Seen):
-                return reply.snapshot
-            if isinstance(reply, ProtocolRefusal):
-                raise SlotsRefused(f"The broker does not understand: {reply.why}")
-    return None
+        raise SlotsRefused(error.explain(place.socket)) from error

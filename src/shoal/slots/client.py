@@ -1,4 +1,4 @@
-"""What a run claims slots with. Where the broker is makes no difference to it, nor that a broker dies."""
+"""The slots of one run. Works the same with a broker in this process or in another one, and survives its death."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
-import msgspec
-
 from shoal.errors import SlotsRefused
 from shoal.slots.adaptive.limiter import Adaptive
 from shoal.slots.broker import Broker
-from shoal.slots.connection import Link, LocalLink, dial
-from shoal.slots.dispatcher import Dispatcher
+from shoal.slots.connection import Link, connect
+from shoal.slots.dispatcher import BrokerSession, Dispatcher
 from shoal.slots.leases import CANCELLED, Backoff, CallOutcome, Control, Lease, Snapshot
 from shoal.slots.location import BrokerLocation
 from shoal.slots.protocol import (
@@ -25,116 +23,112 @@ from shoal.slots.protocol import (
     BackOff,
     BrokerMessage,
     ClientMessage,
-    Garbled,
-    Granted,
+    Grants,
     Hello,
+    InvalidFrame,
+    PoolSizes,
     Resize,
     Resume,
     Return,
-    Seen,
-    Sized,
+    SnapshotReply,
     SnapshotRequest,
 )
-from shoal.slots.start import NoBroker
+from shoal.slots.server import NoBroker
 
 _log = logging.getLogger(__name__)
-#: For so long may a run hand a slot on among its own claims before it must give it back to whoever else waits. Calls
-#: to a model take longer; without it, what takes microseconds would mostly wait for the broker.
+#: How long a run may hand a slot on among its own claims before it must go back to the broker. Calls to a model take
+#: longer; without it, things that take microseconds would mostly wait for the broker.
 _SLICE_SECONDS = 0.001
-#: Makes the control of a pool that nobody has given a size.
+#: Makes the control of a pool that was given no size.
 Learn = Callable[[str], Control]
-
-
-def _adaptive(pool: str) -> Control:
-    return Adaptive()
-
-
-class _PendingClaim(msgspec.Struct, frozen=True, eq=False):
-    lease: Lease
-    granted: asyncio.Future[None]
 
 
 class Slots:
     """The slots of one run.
 
-    Everything a broker needs to know is kept here as well, so that a new one can be told all of it: `attach` is the
-    same for the first broker and for one that takes the place of another.
+    Everything a broker needs to know is kept here as well, so that `attach` is the same for the first broker and for
+    one that replaces another.
     """
 
     def __init__(self, name: str, *, weight: float, ceiling: int | None, sizes: Mapping[str, int]) -> None:
         self.name = name
         self.weight = weight
-        #: Pools of a fixed size, as far as the broker said.
+        #: Sizes of fixed pools, as the broker announced them.
         self.sizes = dict(sizes)
         self._ceiling = ceiling
         self._tickets = count(1)
         #: Claims above the ceiling, claims that wait at the broker, and leases.
-        self._unsaid: OrderedDict[int, _PendingClaim] = OrderedDict()
-        self._asked: dict[int, _PendingClaim] = {}
+        self._queued: OrderedDict[int, Lease] = OrderedDict()
+        self._asked: dict[int, Lease] = {}
         self._held: dict[int, Lease] = {}
         #: Slots given back in this turn of the loop, which the run's next claim may have.
         self._spare: dict[tuple[str, ...], tuple[Lease, CallOutcome]] = {}
         self._backoffs: dict[str, Backoff] = {}
         self._resized: dict[str, int] = {}
-        self._looking: list[asyncio.Future[Snapshot]] = []
+        self._snapshots: list[asyncio.Future[Snapshot]] = []
         self._link: Link | None = None
         self._outbox: list[ClientMessage] = []
-        self._flushing = False
+        self._is_flushing = False
 
-    # what a run does
+    # for the run
 
     async def acquire(self, pools: tuple[str, ...], tokens: int = 0, *, first: bool = False) -> Lease:
         """Wait for a slot of each of these pools, before this run's other claims if `first`.
 
-        Who stops waiting holds nothing.
+        If it is cancelled, nothing is held.
         """
-        lease = Lease(next(self._tickets), pools, tokens, first=first)
-        wish = _PendingClaim(lease, asyncio.get_running_loop().create_future())
-        if self._unsaid or not self._has_room():
-            self._unsaid[lease.ticket] = wish
+        lease = Lease(next(self._tickets), pools, tokens, first, asyncio.get_running_loop().create_future())
+        if self._queued or not self._has_room():
+            self._queued[lease.ticket] = lease
             if first:
-                self._unsaid.move_to_end(lease.ticket, last=False)
+                self._queued.move_to_end(lease.ticket, last=False)
         else:
-            self._ask(wish)
+            self._ask(lease)
         try:
-            await wish.granted
+            await lease.granted
         except BaseException:
-            self._give_up(lease)
+            self._cancel(lease)
             raise
         return lease
 
     def release(self, lease: Lease, outcome: CallOutcome) -> None:
-        """Give a lease back, and say how it went. Doing so twice does no harm."""
+        """Give a lease back with its outcome. Doing so twice does no harm."""
         if self._held.pop(lease.ticket, None) is None:
             return
-        if self._may_hand_on(lease):
+        # Handed on only where nothing is learned from the outcome, and not for so long that other runs have to wait.
+        if (
+            self._link is not None
+            and lease.pools not in self._spare
+            and time.monotonic() - lease.granted_at < _SLICE_SECONDS
+            and all(pool in self.sizes for pool in lease.pools)
+        ):
             self._spare[lease.pools] = (lease, outcome)
-            self._flush_soon()
+            self._schedule_flush()
         else:
-            self._say(Return(lease.granted, outcome))
-        self._advance()
+            self._send(Return(lease.granted_ticket, outcome))
+        self._ask_queued()
 
     def back_off(self, label: str, backoff: Backoff | None) -> None:
-        """Let people see that something is tried again later, on the clock `time.monotonic`; None: not any more."""
+        """Show that a question waits for its next attempt, on the clock `time.monotonic`; None: not any more."""
         if backoff is None:
             self._backoffs.pop(label, None)
         else:
             self._backoffs[label] = backoff
-        self._say(BackOff(label, backoff))
+        self._send(BackOff(label, backoff))
 
     def resize(self, pool: str, size: int) -> None:
-        """Give a pool a fixed size, for everybody. Where it is lowered, those that run may end; 0 lets nobody begin."""
+        """Give a pool a fixed size for all runs. Leases above it run to their end; 0 lets none begin."""
         if size < 0:
             raise ValueError(f"a pool cannot have {size} slots")
         self.sizes[pool] = self._resized[pool] = size
-        self._say(Resize(pool, size))
+        self._send(Resize(pool, size))
 
-    async def look(self) -> Snapshot:
-        """Everything the broker knows, of all runs."""
-        seen: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
-        self._looking.append(seen)
-        self._say(SnapshotRequest())
-        return await seen
+    async def request_snapshot(self) -> Snapshot:
+        """Ask the broker for its state, which covers all runs."""
+        snapshot: asyncio.Future[Snapshot] = asyncio.get_running_loop().create_future()
+        self._snapshots.append(snapshot)
+        self._send(SnapshotRequest())
+        return await snapshot
 
     @property
     def held(self) -> int:
@@ -146,190 +140,175 @@ class Slots:
 
     @property
     def waiting(self) -> int:
-        return len(self._asked) + len(self._unsaid)
+        return len(self._asked) + len(self._queued)
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes take part: not, where a run keeps to itself, or where no broker could be started."""
-        return not isinstance(self._link, LocalLink)
+        """Whether other processes take part: not with a broker of the run's own."""
+        return not isinstance(self._link, BrokerSession)
 
     @property
     def ceiling(self) -> int | None:
-        """How many this run may have at once, whatever the pools allow; None: as many as it gets."""
+        """How many slots this run may have at once, whatever the pools allow; None: no limit of its own."""
         return self._ceiling
 
     @ceiling.setter
     def ceiling(self, ceiling: int | None) -> None:
         self._ceiling = ceiling
-        self._advance()
+        self._ask_queued()
 
     # claims
 
     def _has_room(self) -> bool:
         return self._ceiling is None or len(self._asked) + len(self._held) < self._ceiling
 
-    def _ask(self, wish: _PendingClaim) -> None:
-        lease = wish.lease
+    def _ask(self, lease: Lease) -> None:
         spare = self._spare.pop(lease.pools, None)
         if spare is not None:
-            self._hold(wish, spare[0].granted, spare[0].granted_at)
+            self._hold(lease, spare[0].granted_ticket, spare[0].granted_at)
         else:
-            self._asked[lease.ticket] = wish
-            self._say(Ask(lease.ticket, lease.pools, lease.tokens, lease.first))
+            self._asked[lease.ticket] = lease
+            self._send(Ask(lease.ticket, lease.pools, lease.tokens, lease.first))
 
-    def _hold(self, wish: _PendingClaim, granted: int, now: float) -> None:
-        lease = wish.lease
-        lease.granted, lease.granted_at = granted, now
+    def _ask_queued(self) -> None:
+        while self._queued and self._has_room():
+            self._ask(self._queued.popitem(last=False)[1])
+
+    def _hold(self, lease: Lease, granted_ticket: int, now: float) -> None:
+        lease.granted_ticket, lease.granted_at = granted_ticket, now
         self._held[lease.ticket] = lease
-        if not wish.granted.done():
-            wish.granted.set_result(None)
+        if not lease.granted.done():
+            lease.granted.set_result(None)
 
-    def _may_hand_on(self, lease: Lease) -> bool:
-        """Only where nothing is learned from how it went, and not so long that others have to wait for it."""
-        return (
-            self._link is not None
-            and lease.pools not in self._spare
-            and time.monotonic() - lease.granted_at < _SLICE_SECONDS
-            and all(pool in self.sizes for pool in lease.pools)
-        )
-
-    def _advance(self) -> None:
-        while self._unsaid and self._has_room():
-            self._ask(self._unsaid.popitem(last=False)[1])
-
-    def _give_up(self, lease: Lease) -> None:
+    def _cancel(self, lease: Lease) -> None:
         ticket = lease.ticket
-        if self._unsaid.pop(ticket, None) is not None:
+        if self._queued.pop(ticket, None) is not None:
             return
         if self._asked.pop(ticket, None) is not None:
-            # If the grant is on its way, this gives it back.
-            self._say(Return(ticket, CANCELLED))
-            self._advance()
+            # If the grant is in flight, this gives it back.
+            self._send(Return(ticket, CANCELLED))
+            self._ask_queued()
         else:
             self.release(lease, CANCELLED)
 
-    # what the broker says
+    # talking to the broker
 
-    def hear(self, replies: Sequence[BrokerMessage]) -> None:
+    def receive(self, replies: Sequence[BrokerMessage]) -> None:
+        """Take in what the broker sent."""
         for reply in replies:
-            if isinstance(reply, Granted):
-                self._grant(reply.tickets)
-            elif isinstance(reply, Sized):
+            if isinstance(reply, Grants):
+                now = time.monotonic()
+                for ticket in reply.tickets:
+                    lease = self._asked.pop(ticket, None)
+                    # The broker knows of a claim that was cancelled in the meantime.
+                    if lease is not None:
+                        self._hold(lease, ticket, now)
+            elif isinstance(reply, PoolSizes):
                 self.sizes.update(reply.sizes)
                 self._resized = {pool: size for pool, size in self._resized.items() if reply.sizes.get(pool) != size}
-            elif isinstance(reply, Seen):
-                self._show(reply.snapshot)
+            elif isinstance(reply, SnapshotReply):
+                snapshots, self._snapshots = self._snapshots, []
+                for snapshot in snapshots:
+                    if not snapshot.done():
+                        snapshot.set_result(reply.snapshot)
 
-    def _grant(self, tickets: Sequence[int]) -> None:
-        now = time.monotonic()
-        for ticket in tickets:
-            wish = self._asked.pop(ticket, None)
-            # Who gave up in the meantime has told the broker.
-            if wish is not None:
-                self._hold(wish, ticket, now)
-
-    def _show(self, snapshot: Snapshot) -> None:
-        looking, self._looking = self._looking, []
-        for seen in looking:
-            if not seen.done():
-                seen.set_result(snapshot)
-
-    # talking
-
-    def _say(self, message: ClientMessage) -> None:
-        """With everything else that is said in this turn of the loop. Without a broker: it will be told everything."""
+    def _send(self, message: ClientMessage) -> None:
+        """Send a message with all others of this turn of the loop. Without a broker, `attach` covers it later."""
         if self._link is not None:
             self._outbox.append(message)
-            self._flush_soon()
+            self._schedule_flush()
 
-    def _flush_soon(self) -> None:
-        if not self._flushing:
-            self._flushing = True
+    def _schedule_flush(self) -> None:
+        if not self._is_flushing:
+            self._is_flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        self._flushing = False
-        outbox = [*self._outbox, *(Return(lease.granted, outcome) for lease, outcome in self._spare.values())]
+        self._is_flushing = False
+        outbox = [*self._outbox, *(Return(lease.granted_ticket, outcome) for lease, outcome in self._spare.values())]
         self._outbox = []
         self._spare.clear()
         if self._link is not None and outbox:
-            self._link.say(outbox)
+            self._link.send(outbox)
 
     def attach(self, link: Link) -> None:
-        """Tell a broker everything. What is held comes first, so that nobody else gets it."""
-        self._link, self._outbox = link, []
-        self._spare.clear()
-        held, asked = self._held.values(), [wish.lease for wish in self._asked.values()]
-        link.say(
+        """Use this broker and tell it everything. Leases come first, so that no other run gets their slots."""
+        self.detach()
+        self._link = link
+        link.send(
             [
                 Hello(self.name, os.getpid(), self.weight, self.sizes),
-                *(Resume(lease.granted, lease.pools, lease.tokens) for lease in held),
+                *(Resume(lease.granted_ticket, lease.pools, lease.tokens) for lease in self._held.values()),
                 *(Resize(pool, size) for pool, size in self._resized.items()),
-                *(Ask(lease.ticket, lease.pools, lease.tokens, lease.first) for lease in asked),
+                *(Ask(lease.ticket, lease.pools, lease.tokens, lease.first) for lease in self._asked.values()),
                 *(BackOff(label, backoff) for label, backoff in self._backoffs.items()),
-                *(SnapshotRequest() for _ in self._looking[:1]),
+                *(SnapshotRequest() for _ in self._snapshots[:1]),
             ]
         )
 
+    def attach_locally(self, dispatcher: Dispatcher) -> None:
+        """Use a broker in this process."""
+        self.attach(BrokerSession(dispatcher, self.receive))
+
     def detach(self) -> None:
-        """The broker is gone. Leases go on, claims wait, and what is said meanwhile is told the next one."""
+        """Go on without a broker: leases stay valid and claims wait for the next one."""
         self._link, self._outbox = None, []
         self._spare.clear()
 
     def close(self) -> None:
-        """Say what there is to say, and give everything back."""
+        """Send what is still to be sent, and give everything back."""
         self._flush()
         link, self._link = self._link, None
-        for wish in (*self._unsaid.values(), *self._asked.values()):
-            wish.granted.cancel()
-        for seen in self._looking:
-            seen.cancel()
+        for lease in (*self._queued.values(), *self._asked.values()):
+            lease.granted.cancel()
+        for snapshot in self._snapshots:
+            snapshot.cancel()
         if link is not None:
             link.close()
 
 
-class _Connected:
-    """Keeps the slots of a run connected to a broker, whichever it is."""
+class _SharedConnection:
+    """Keeps the slots of a run connected to the broker of a place, also when that one is replaced by another."""
 
     def __init__(self, slots: Slots, place: BrokerLocation, learn: Learn) -> None:
         self._slots = slots
         self._place = place
         self._learn = learn
-        self._searching: asyncio.Task[None] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Whoever starts a run can act on what is refused; that there is no broker must not stop the run."""
+        """Connect. A refusal is an error of the user's; that there is no broker must not stop the run."""
         try:
-            self._slots.attach(await dial(self._place, self, time.monotonic))
+            self._slots.attach(await connect(self._place, self, time.monotonic))
         except NoBroker as error:
-            self._go_alone(error)
+            self._use_local_broker(error)
 
-    def hear(self, replies: Sequence[BrokerMessage]) -> None:
-        self._slots.hear(replies)
+    def receive(self, replies: Sequence[BrokerMessage]) -> None:
+        self._slots.receive(replies)
 
-    def lost(self, why: Exception | None) -> None:
+    def on_lost(self, why: Exception | None) -> None:
         self._slots.detach()
-        if isinstance(why, Garbled):
-            self._go_alone(why)  # another try would end the same way
+        if isinstance(why, InvalidFrame):
+            self._use_local_broker(why)  # another try would end the same way
         else:
-            self._searching = asyncio.get_running_loop().create_task(self._search())
+            self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
 
-    async def _search(self) -> None:
+    async def _reconnect(self) -> None:
         try:
-            self._slots.attach(await dial(self._place, self, time.monotonic))
-        except (NoBroker, SlotsRefused) as error:
-            self._go_alone(error)
+            await self.open()
+        except SlotsRefused as error:
+            self._use_local_broker(error)
 
-    def _go_alone(self, why: Exception) -> None:
+    def _use_local_broker(self, why: Exception) -> None:
         _log.warning(
             "%s: no broker at %s (%s): limits hold only within this run", self._slots.name, self._place.socket, why
         )
-        self._slots.attach(LocalLink(Dispatcher(Broker(self._learn)), self._slots.hear))
+        self._slots.attach_locally(Dispatcher(Broker(self._learn)))
 
     async def close(self) -> None:
-        if self._searching is not None:
-            self._searching.cancel()
-            await asyncio.wait([self._searching])
+        if self._reconnecting is not None:
+            self._reconnecting.cancel()
+            await asyncio.wait([self._reconnecting])
 
 
 @asynccontextmanager
@@ -340,22 +319,21 @@ async def open_slots(
     weight: float = 1.0,
     ceiling: int | None = None,
     sizes: Mapping[str, int] | None = None,
-    learn: Learn = _adaptive,
+    learn: Learn = lambda pool: Adaptive(),
 ) -> AsyncIterator[Slots]:
-    """The slots of a run: from the broker at a place, from a desk in this process, or from one of its own (None).
+    """Open the slots of a run: from the broker at a place, a dispatcher of this process, or one of its own (None).
 
-    `sizes` are pools of a fixed size, unless somebody said otherwise before; what has no size learns its limit.
+    `sizes` are pools of a fixed size, unless the broker has other sizes for them; pools without a size learn theirs.
     """
     slots = Slots(name, weight=weight, ceiling=ceiling, sizes=sizes or {})
-    connected = _Connected(slots, where, learn) if isinstance(where, BrokerLocation) else None
+    connection = _SharedConnection(slots, where, learn) if isinstance(where, BrokerLocation) else None
     try:
-        if connected is not None:
-            await connected.open()
+        if connection is not None:
+            await connection.open()
         else:
-            desk = where if isinstance(where, Dispatcher) else Dispatcher(Broker(learn))
-            slots.attach(LocalLink(desk, slots.hear))
+            slots.attach_locally(where if isinstance(where, Dispatcher) else Dispatcher(Broker(learn)))
         yield slots
     finally:
-        if connected is not None:
-            await connected.close()
+        if connection is not None:
+            await connection.close()
         slots.close()

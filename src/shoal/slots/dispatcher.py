@@ -1,4 +1,4 @@
-"""A broker that is spoken to in messages: by runs in its own process, and by those that come through a socket."""
+"""A broker that is spoken to in messages: by runs of its own process, and by those that come through a socket."""
 
 from __future__ import annotations
 
@@ -7,155 +7,142 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from shoal.slots.broker import Broker
-from shoal.slots.leases import Holder, Snapshot
+from shoal.slots.leases import Holder
 from shoal.slots.protocol import (
     Ask,
     BackOff,
     BrokerMessage,
     ClientMessage,
-    Granted,
+    Grants,
     Hello,
+    PoolSizes,
     Resize,
     Resume,
     Return,
-    Seen,
-    Sized,
+    SnapshotReply,
     SnapshotRequest,
 )
 
 _log = logging.getLogger(__name__)
 #: Timers are no finer than this.
-_SHORTEST_NAP_SECONDS = 0.001
+_SHORTEST_TIMER_SECONDS = 0.001
 
 
 class BrokerSession:
-    """One who talks to the desk. What it holds is given back when it hangs up."""
+    """One run that talks to the dispatcher. What it holds is taken back when the session is closed."""
 
-    def __init__(self, desk: Dispatcher, answer: Callable[[Sequence[BrokerMessage]], None]) -> None:
+    def __init__(self, dispatcher: Dispatcher, answer: Callable[[Sequence[BrokerMessage]], None]) -> None:
         self.answer = answer
         self.holder: Holder | None = None
-        self._desk = desk
+        self._dispatcher = dispatcher
 
-    def say(self, messages: Iterable[ClientMessage]) -> None:
-        """Raises ValueError where what is said makes no sense."""
-        broker, holder, now = self._desk.broker, self.holder, self._desk.clock()
+    def send(self, messages: Iterable[ClientMessage]) -> None:
+        """Carry out what a run asks for. Raises ValueError for messages that are not allowed now."""
+        dispatcher, broker, holder = self._dispatcher, self._dispatcher.broker, self.holder
+        now = dispatcher.clock()
         for message in messages:
-            if holder is None:
-                self._say_rarely(message, now)
-                holder = self.holder
-            elif isinstance(message, Ask):
+            if holder is not None and isinstance(message, Ask):
                 broker.ask(holder, message.ticket, message.pools, message.tokens, now, first=message.first)
-            elif isinstance(message, Return):
+            elif holder is not None and isinstance(message, Return):
                 broker.end(holder, message.ticket, message.outcome, now)
-            elif isinstance(message, Resume):
+            elif holder is not None and isinstance(message, Resume):
                 broker.resume(holder, message.ticket, message.pools, message.tokens, now)
-            elif isinstance(message, BackOff):
+            elif holder is not None and isinstance(message, BackOff):
                 broker.back_off(holder, message.label, message.backoff)
+            elif holder is None and isinstance(message, Hello):
+                holder = self.holder = Holder(message.name, message.weight, message.pid)
+                dispatcher.register(self, holder, message.sizes)
+            elif isinstance(message, Resize):
+                dispatcher.resize(message.pool, message.size)
+            elif isinstance(message, SnapshotRequest):
+                self.answer([SnapshotReply(broker.take_snapshot(now, os.getpid(), dispatcher.started_at))])
             else:
-                self._say_rarely(message, now)
-        self._desk.stir()
+                raise ValueError(f"{type(message).__name__} makes no sense here")
+        dispatcher.schedule()
 
-    def _say_rarely(self, message: ClientMessage, now: float) -> None:
-        if isinstance(message, Hello) and self.holder is None:
-            self.holder = Holder(message.name, message.weight, message.pid)
-            self._desk.seat(self, self.holder, message)
-        elif isinstance(message, Resize):
-            self._desk.resize(message.pool, message.size)
-        elif isinstance(message, SnapshotRequest):
-            self.answer([Seen(self._desk.look(now))])
-        else:
-            raise ValueError(f"{type(message).__name__} makes no sense here")
-
-    def hang_up(self) -> None:
-        self._desk.unseat(self)
+    def close(self) -> None:
+        self._dispatcher.unregister(self)
 
 
 class Dispatcher:
-    """Hands out slots at the end of each turn of the loop in which something changed."""
+    """Grants slots at the end of each turn of the event loop in which something changed."""
 
     def __init__(self, broker: Broker, *, patience: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is granted before `patience` seconds are over: so long do those have who bring leases with them."""
+        """Grant nothing for the first `patience` seconds, so that reconnecting runs can re-register their leases."""
         self.broker = broker
         self.clock = clock
-        self._since = clock()
-        self._opens_at = self._since + patience
-        self._callers: dict[Holder, BrokerSession] = {}
-        self._stirred = False
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at = math.inf
+        self.started_at = clock()
+        self._opens_at = self.started_at + patience
+        self._sessions: dict[Holder, BrokerSession] = {}
+        self._is_scheduled = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = math.inf
 
-    def caller(self, answer: Callable[[Sequence[BrokerMessage]], None]) -> BrokerSession:
-        return BrokerSession(self, answer)
-
-    def seat(self, caller: BrokerSession, holder: Holder, hello: Hello) -> None:
-        self._callers[holder] = caller
+    def register(self, session: BrokerSession, holder: Holder, sizes: Mapping[str, int]) -> None:
+        """Add a holder, and answer with the sizes that hold; all sessions hear of sizes that are new."""
+        self._sessions[holder] = session
         self.broker.enter(holder)
         before = self.broker.sizes()
-        self.broker.declare(hello.sizes)
+        self.broker.declare(sizes)
         if self.broker.sizes() == before:
-            caller.answer([Sized(before)])
+            session.answer([PoolSizes(before)])
         else:
-            self._tell_sizes()
+            self._announce_sizes()
 
-    def unseat(self, caller: BrokerSession) -> None:
-        if caller.holder is not None and self._callers.pop(caller.holder, None) is not None:
-            self.broker.leave(caller.holder, self.clock())
-            self.stir()
+    def unregister(self, session: BrokerSession) -> None:
+        if session.holder is not None and self._sessions.pop(session.holder, None) is not None:
+            self.broker.leave(session.holder, self.clock())
+            self.schedule()
 
     def resize(self, pool: str, size: int) -> None:
         _log.info("%s has %d slots now", pool, size)
         self.broker.resize(pool, size)
-        self._tell_sizes()
+        self._announce_sizes()
 
-    def _tell_sizes(self) -> None:
-        sizes = Sized(self.broker.sizes())
-        for caller in self._callers.values():
-            caller.answer([sizes])
+    def _announce_sizes(self) -> None:
+        sizes = PoolSizes(self.broker.sizes())
+        for session in self._sessions.values():
+            session.answer([sizes])
 
-    def look(self, now: float) -> Snapshot:
-        return self.broker.look(now, os.getpid(), self._since)
+    def schedule(self) -> None:
+        """Grant slots after the current turn of the loop, when all messages that came together are carried out."""
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._grant)
 
-    # handing out
-
-    def stir(self) -> None:
-        """Something changed: see who may begin, once everything is heard that came at the same time."""
-        if not self._stirred:
-            self._stirred = True
-            asyncio.get_running_loop().call_soon(self._hand_out)
-
-    def _hand_out(self) -> None:
-        self._stirred = False
+    def _grant(self) -> None:
+        self._is_scheduled = False
         now = self.clock()
         if now < self._opens_at:
-            self._wake_at(self._opens_at, now)
+            self._set_timer(self._opens_at, now)
             return
         tickets: dict[Holder, list[int]] = {}
-        for claim in self.broker.grants(now):
+        for claim in self.broker.grant_claims(now):
             tickets.setdefault(claim.holder, []).append(claim.ticket)
         for holder, granted in tickets.items():
-            self._callers[holder].answer([Granted(granted)])
-        self._wake_at(self.broker.wake, now)
+            self._sessions[holder].answer([Grants(granted)])
+        self._set_timer(self.broker.wake_at, now)
 
-    def _wake_at(self, when: float, now: float) -> None:
-        if self._alarm is not None:
-            # One that rings too early does no harm, and is cheaper than setting another each time.
-            if self._alarm_at <= when:
+    def _set_timer(self, when: float, now: float) -> None:
+        if self._timer is not None:
+            # A timer that fires too early does no harm, and is cheaper than setting another each time.
+            if self._timer_at <= when:
                 return
-            self._alarm.cancel()
-            self._alarm = None
+            self.close()
         if when < math.inf:
-            self._alarm_at = when
-            delay = max(when - now, _SHORTEST_NAP_SECONDS)
-            self._alarm = asyncio.get_running_loop().call_later(delay, self._ring)
+            self._timer_at = when
+            delay = max(when - now, _SHORTEST_TIMER_SECONDS)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._on_timer)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        self.stir()
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.schedule()
 
     def close(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,4 +1,4 @@
-"""Who may act now, and how it went: the nouns of this room.
+"""The nouns of this room: slot, pool, holder, claim, lease, outcome, control, snapshot.
 
 A *slot* is the right to do one thing at a time. A *pool* has slots of one kind: those of one model on one server, or
 those that `--parallel N` gives to agents. A *holder*, usually a run, *claims* a slot of one or more pools at once, gets
@@ -7,6 +7,7 @@ a *lease* on all of them together, and ends it with an *outcome*, from which an 
 
 from __future__ import annotations
 
+import asyncio
 import math
 from enum import StrEnum
 from typing import Any, Protocol
@@ -30,7 +31,7 @@ class CallEnd(StrEnum):
     LIMITED = "limited"
     #: The server has too much to do, whoever asks.
     OVERLOAD = "overload"
-    #: Anything else that went wrong: it says nothing about a limit.
+    #: Any other failure: it says nothing about a limit.
     FAILED = "failed"
     CANCELLED = "cancelled"
 
@@ -43,6 +44,8 @@ _REFUSALS = frozenset((CallEnd.CONCURRENCY, CallEnd.REQUESTS, CallEnd.TOKENS, Ca
 
 
 class CallOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False, omit_defaults=True):
+    """How a call ended, how long it took, and what the server said about its limits."""
+
     end: CallEnd
     #: How long the server took.
     seconds: float = 0.0
@@ -50,7 +53,7 @@ class CallOutcome(msgspec.Struct, frozen=True, array_like=True, gc=False, omit_d
     tokens: int = 0
     #: Seconds that the server asked to wait.
     retry_after: float | None = None
-    #: What the server published about its limits.
+    #: The limits that the server published with its reply.
     allowance: RateLimits | None = None
 
 
@@ -58,47 +61,51 @@ CANCELLED = CallOutcome(CallEnd.CANCELLED)
 
 
 class Holder(msgspec.Struct, eq=False):
-    """Somebody who claims slots: a run in its process. What it holds is given back when it is gone."""
+    """A run in its process, as the broker knows it. What it holds is taken back when it disconnects."""
 
     name: str
-    #: How large a share it gets where slots are scarce, against others.
+    #: Its share where slots are scarce, relative to other holders.
     weight: float = 1.0
     pid: int = 0
     claims: dict[int, SlotClaim] = msgspec.field(default_factory=dict)
-    #: What it waits to try again: by label, which kind of failure, and until when.
+    #: Questions that wait for another attempt, by label.
     backoffs: dict[str, Backoff] = msgspec.field(default_factory=dict)
 
 
 class SlotClaim(msgspec.Struct, eq=False):
-    """One slot of each of these pools, wanted or held."""
+    """The broker's side of a claim: one slot of each of these pools, waiting or held."""
 
     holder: Holder
-    #: Tells the holder's claims apart.
+    #: Unique among the claims of its holder.
     ticket: int
     pools: tuple[str, ...]
-    #: What the call will probably take, where tokens are limited.
+    #: Estimated size of the call, for limits of tokens.
     tokens: int
     asked_at: float
-    #: What each pool wants to have back when the lease ends; None: still waiting.
+    #: What `Control.begin` of each pool returned, for its `end`; None: still waiting.
     sent: tuple[Any, ...] | None = None
 
 
-class Lease(msgspec.Struct, eq=False, gc=False):
-    """The right to do one thing now. It ends when it is released, or with the process."""
+class Lease(msgspec.Struct, eq=False):
+    """The run's side of a claim: the right to do one thing now, as soon as `granted` is done.
+
+    It ends when it is released, or with the process.
+    """
 
     ticket: int
     pools: tuple[str, ...]
-    #: What the call will probably take, where tokens are limited.
+    #: Estimated size of the call, for limits of tokens.
     tokens: int
-    #: The ticket for which the broker granted it, and when that was; it may have been handed over since.
-    granted: int = 0
+    #: Whether it goes before the other claims of its holder, because it has waited before.
+    first: bool
+    granted: asyncio.Future[None]
+    #: The ticket for which the broker granted the slot: another one than `ticket` if the run handed the slot on.
+    granted_ticket: int = 0
     granted_at: float = 0.0
-    #: Whether it goes before the other claims of its holder: it has waited before.
-    first: bool = False
 
 
 class Backoff(msgspec.Struct, frozen=True, array_like=True):
-    """A question that failed and waits, without a slot, to be asked again."""
+    """A question that failed and waits, without a slot, for its next attempt."""
 
     pool: str
     kind: str
@@ -110,26 +117,29 @@ class Control(Protocol):
     """The limit of one pool."""
 
     def wait(self, now: float, tokens: int, waiting: int) -> float:
-        """Seconds until one more may begin, with so many waiting: 0 is now, infinity is not before one ends."""
+        """Return the seconds until one more call may begin while `waiting` claims wait.
+
+        0 means now, infinity means not before a lease ends.
+        """
         ...
 
     def begin(self, now: float, tokens: int) -> Any:
-        """One more begins. What is returned is handed back at its end."""
+        """Count a call that begins, and return what `end` needs to know about it."""
         ...
 
     def end(self, now: float, sent: Any, outcome: CallOutcome) -> None: ...
 
     def resume(self, now: float, tokens: int) -> Any:
-        """One that began before this control was there: it counts, but nothing is learned from it."""
+        """Count a call that began under another control; nothing is learned from it."""
         ...
 
-    def look(self, now: float) -> dict[str, Any]:
-        """For people: how many may be in flight, how many are, and what was learned."""
+    def describe(self, now: float) -> dict[str, Any]:
+        """Return, for display, its `kind`, how many calls may be and are in flight, and what it learned."""
         ...
 
 
 class Fixed:
-    """So many at once. Fewer, if the number is lowered, as soon as enough have ended."""
+    """A limit of `size` calls at once. If it is lowered, leases that are held run to their end."""
 
     def __init__(self, size: int, held: int = 0) -> None:
         self.size = size
@@ -148,28 +158,27 @@ class Fixed:
     def resume(self, now: float, tokens: int) -> Any:
         return self.begin(now, tokens)
 
-    def look(self, now: float) -> dict[str, Any]:
+    def describe(self, now: float) -> dict[str, Any]:
         return {"kind": "fixed", "size": self.size, "held": self.held}
 
 
 class HolderView(msgspec.Struct, frozen=True):
-    """One run, as one pool sees it."""
+    """What one run holds and waits for in one pool."""
 
     name: str
     pid: int
-    #: How large a share it gets where slots are scarce, against others.
     weight: float
     held: int
     waiting: int
-    #: How long its oldest claim that waits has been waiting.
+    #: The age of its oldest waiting claim.
     oldest_wait_seconds: float
 
 
 class PoolView(msgspec.Struct, frozen=True):
-    """One pool and those who want something of it; who has most comes first."""
+    """One pool and the holders that hold or wait for its slots, the largest first."""
 
     name: str
-    #: What its control says about itself; `kind` is always there.
+    #: What `Control.describe` returned.
     control: dict[str, Any]
     held: int
     waiting: int
@@ -177,7 +186,7 @@ class PoolView(msgspec.Struct, frozen=True):
 
 
 class BackoffView(msgspec.Struct, frozen=True):
-    """A question that failed and waits, without a slot, to be asked again."""
+    """A question that failed and waits, without a slot, for its next attempt."""
 
     holder: str
     pid: int
@@ -189,12 +198,12 @@ class BackoffView(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """Everything at one moment."""
+    """The state of a broker at one moment."""
 
-    #: The process that hands out the slots, and how long it has been doing so.
+    #: The broker's process.
     pid: int
     up_seconds: float
     pools: tuple[PoolView, ...]
-    #: Those that are due first, and how many there are in all.
+    #: Those that are due first; `backoffs_total` counts all.
     backoffs: tuple[BackoffView, ...]
     backoffs_total: int

@@ -1,4 +1,4 @@
-"""Where the broker of this user is: a socket and a few files beside it, in a directory that is nobody else's."""
+"""Where the broker of this user is: a socket and a few files beside it, in a directory that only the user can enter."""
 
 from __future__ import annotations
 
@@ -12,37 +12,39 @@ from pathlib import Path
 
 from shoal.errors import SlotsRefused
 
-#: What the kernel takes for the path of a socket, less the ending that it has for a moment.
+#: The kernel's limit for the path of a socket, less the ending that it has for a moment.
 _MAX_PATH_BYTES = 107 - len(".new")
-_SOCKET = "slots.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLocation:
-    """One broker: where it listens, what it remembers, and how long it stays when nobody needs it."""
+    """The files of one broker, and how long it stays when it is not needed."""
 
     socket: Path
-    #: What was learned about limits.
+    #: The file of learned limits.
     memory: Path
     idle_seconds: float = 10.0
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> BrokerLocation:
-        """Where SHOAL_SLOTS says, or where each process of this user looks."""
+        """Return the location that SHOAL_SLOTS names, or the one that all processes of this user share."""
         home = environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or Path.home(), ".local", "state")
         memory = Path(home, "shoal", "limits.json")
         if chosen := environ.get("SHOAL_SLOTS"):
             return cls(Path(chosen).expanduser().absolute(), memory)
-        return cls(_usual_socket(environ.get("XDG_RUNTIME_DIR")), memory)
+        runtime, own = environ.get("XDG_RUNTIME_DIR"), f"shoal-{os.getuid()}"
+        folders = [Path(runtime, "shoal")] if runtime else []
+        folders += [Path(tempfile.gettempdir(), own), Path("/tmp", own)]
+        return cls(next(filter(_fits, (folder / "slots.sock" for folder in folders))), memory)
 
     @property
     def lock(self) -> Path:
-        """Held by the broker that is alive."""
+        """The file that the running broker holds a lock on."""
         return self.socket.with_name(f"{self.socket.name}.lock")
 
     @property
     def starting(self) -> Path:
-        """Held by whoever starts one."""
+        """The file that a process locks while it starts a broker."""
         return self.socket.with_name(f"{self.socket.name}.starting")
 
     @property
@@ -50,7 +52,7 @@ class BrokerLocation:
         return self.socket.with_name(f"{self.socket.name}.log")
 
     def prepare(self) -> None:
-        """Make the directory, or see that nobody else can put a socket of theirs into it."""
+        """Make the directory, or check that other users cannot put a socket of theirs into it."""
         if not _fits(self.socket):
             raise SlotsRefused(
                 f"{self.socket} is too long for the path of a socket, which may have {_MAX_PATH_BYTES} bytes.\n"
@@ -68,20 +70,13 @@ class BrokerLocation:
             )
 
     def is_served(self) -> bool:
-        """Whether somebody listens."""
-        with socket.socket(socket.AF_UNIX) as caller:
+        """Return whether a broker listens at the socket."""
+        with socket.socket(socket.AF_UNIX) as connection:
             try:
-                caller.connect(str(self.socket))
+                connection.connect(str(self.socket))
             except OSError:
                 return False
             return True
-
-
-def _usual_socket(runtime: str | None) -> Path:
-    own = f"shoal-{os.getuid()}"
-    folders = [Path(runtime, "shoal")] if runtime else []
-    folders += [Path(tempfile.gettempdir(), own), Path("/tmp", own)]
-    return next(filter(_fits, (folder / _SOCKET for folder in folders)))
 
 
 def _fits(path: Path) -> bool:

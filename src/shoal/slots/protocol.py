@@ -1,8 +1,8 @@
-"""What runs and the broker say to one another, both ends.
+"""The protocol between runs and the broker, both ends.
 
 A connection begins with a line from each side that names the version. After it come frames: the length in four bytes,
-then a MessagePack array of messages. Everything that was said in one turn of the loop goes into one frame, so that
-thousands of claims cost one write, and so do their grants.
+then a MessagePack array of messages. All messages of one turn of the event loop go into one frame, so that thousands of
+claims cost one write, and so do their grants.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=0):
-    """Comes first. Who does not say it may only look and resize."""
+    """Registers the sender as a holder. Comes first; without it only snapshots and resizing are allowed."""
 
     name: str
     pid: int
     weight: Annotated[float, msgspec.Meta(gt=0)]
-    #: Pools of a fixed size, as far as the run knows; they count where the broker does not know better.
+    #: Sizes of fixed pools as the run knows them; they hold where the broker has no size yet.
     sizes: dict[str, Size]
 
 
@@ -50,13 +50,15 @@ class Ask(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
 
 
 class Return(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=2):
-    """A lease is over, or a claim is given up: whoever gives up cannot know whether its grant is on the way."""
+    """Sent for a finished lease and for a cancelled claim alike, as the grant may already be in flight."""
 
     ticket: int
     outcome: CallOutcome
 
 
 class Resume(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=3):
+    """Registers a lease that another broker granted."""
+
     ticket: int
     pools: Pools
     tokens: int
@@ -73,7 +75,7 @@ class Resize(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class SnapshotRequest(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """Answered with a snapshot."""
+    """Answered with a `SnapshotReply`."""
 
 
 ClientMessage = Hello | Ask | Return | Resume | BackOff | Resize | SnapshotRequest
@@ -82,27 +84,27 @@ ClientMessage = Hello | Ask | Return | Resume | BackOff | Resize | SnapshotReque
 # from the broker
 
 
-class Granted(msgspec.Struct, frozen=True, array_like=True, tag=0):
+class Grants(msgspec.Struct, frozen=True, array_like=True, tag=0):
     tickets: list[int]
 
 
-class Sized(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """All pools of a fixed size, so that a run can tell the next broker should this one die."""
+class PoolSizes(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The sizes of all fixed pools, so that a run can pass them to the next broker if this one dies."""
 
     sizes: dict[str, int]
 
 
-class Seen(msgspec.Struct, frozen=True, array_like=True, tag=2):
+class SnapshotReply(msgspec.Struct, frozen=True, array_like=True, tag=2):
     snapshot: Snapshot
 
 
 class ProtocolRefusal(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """What was said makes no sense; nothing comes after it."""
+    """The last message on a connection that sent something invalid."""
 
     why: str
 
 
-BrokerMessage = Granted | Sized | Seen | ProtocolRefusal
+BrokerMessage = Grants | PoolSizes | SnapshotReply | ProtocolRefusal
 
 
 # frames
@@ -110,39 +112,40 @@ BrokerMessage = Granted | Sized | Seen | ProtocolRefusal
 _ENCODER = msgspec.msgpack.Encoder()
 
 
-def frame(messages: Sequence[ClientMessage] | Sequence[BrokerMessage]) -> bytes:
+def encode_frame(messages: Sequence[ClientMessage] | Sequence[BrokerMessage]) -> bytes:
+    """Encode messages as one frame."""
     body = _ENCODER.encode(messages)
     return _LENGTH.pack(len(body)) + body
 
 
 class OtherVersion(Exception):
-    """The other side speaks another version, or something else altogether."""
+    """The other side speaks another version of this protocol, or another protocol."""
 
     def __init__(self, greeting: bytes) -> None:
         version = greeting.removeprefix(_GREETING_WORDS).strip()
         known = greeting.startswith(_GREETING_WORDS) and version.isdigit()
         super().__init__(f"version {version.decode()}" if known else "another language")
 
+    def explain(self, socket: Path) -> str:
+        """Say to the user what to do about the broker at this socket."""
+        return (
+            f"The broker at {socket} speaks {self}, which this Shoal does not: another version started it.\n"
+            "Wait until its runs have ended, or choose another path with SHOAL_SLOTS."
+        )
 
-def other_version(where: Path, error: OtherVersion) -> str:
-    """For the user."""
-    return (
-        f"The broker at {where} speaks {error}, which this Shoal does not: another version started it.\n"
-        "Wait until its runs have ended, or choose another path with SHOAL_SLOTS."
-    )
 
-
-class Garbled(Exception):
-    """Not what this side can read."""
+class InvalidFrame(Exception):
+    """Bytes that are no frame of this protocol."""
 
 
 class FrameDecoder(Generic[T]):
-    """Takes bytes as they come, and gives the messages in them."""
+    """Turns received bytes into messages, however they are cut."""
 
     def __init__(self, decoder: msgspec.msgpack.Decoder[list[T]]) -> None:
         self._decoder = decoder
         self._rest = b""
-        self.greeted = False
+        #: Whether the other side's greeting has arrived, and names this version.
+        self.is_greeted = False
 
     @classmethod
     def of_broker(cls) -> FrameDecoder[ClientMessage]:
@@ -153,37 +156,33 @@ class FrameDecoder(Generic[T]):
         return FrameDecoder(msgspec.msgpack.Decoder(list[BrokerMessage]))
 
     def feed(self, data: bytes) -> list[T]:
-        """What was said, in order. What is not complete yet is kept for the next time."""
+        """Return the complete messages in order, and keep the incomplete rest for the next call."""
         if self._rest:
             data = self._rest + data
-        at = 0 if self.greeted else self._greet(data)
-        heard: list[T] = []
-        while self.greeted and (begin := at + _LENGTH.size) <= len(data):
+        at = 0 if self.is_greeted else self._read_greeting(data)
+        received: list[T] = []
+        while self.is_greeted and (begin := at + _LENGTH.size) <= len(data):
             (length,) = _LENGTH.unpack_from(data, at)
             if length > _MAX_FRAME_BYTES:
-                raise Garbled(f"a frame of {length} bytes")
+                raise InvalidFrame(f"a frame of {length} bytes")
             end = begin + length
             if len(data) < end:
                 break
-            messages = self._decode(data[begin:end])
-            heard = heard + messages if heard else messages
+            try:
+                messages = self._decoder.decode(data[begin:end])
+            except msgspec.MsgspecError as error:
+                raise InvalidFrame(str(error)) from error
+            received = received + messages if received else messages
             at = end
         self._rest = data[at:]
-        return heard
+        return received
 
-    def _greet(self, data: bytes) -> int:
-        """Where the frames begin."""
-        end = data.find(b"\n") + 1
+    def _read_greeting(self, data: bytes) -> int:
+        """Return where the frames begin; 0 while the greeting is incomplete."""
         if data[: len(GREETING)] == GREETING:
-            self.greeted = True
-        elif end or len(data) > _MAX_GREETING_BYTES:
+            self.is_greeted = True
+            return len(GREETING)
+        end = data.find(b"\n") + 1
+        if end or len(data) > _MAX_GREETING_BYTES:
             raise OtherVersion(data[: end or _MAX_GREETING_BYTES])
-        else:
-            end = 0
-        return end
-
-    def _decode(self, body: bytes) -> list[T]:
-        try:
-            return self._decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise Garbled(str(error)) from error
+        return 0

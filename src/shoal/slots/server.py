@@ -1,4 +1,4 @@
-"""The broker's process: the desk behind a Unix socket. It is started when somebody needs it, and leaves by itself.
+"""The broker's process: the dispatcher behind a Unix socket. Runs start it when they need it; it leaves when idle.
 
 python -m shoal.slots.server SOCKET MEMORY IDLE_SECONDS    returns as soon as a broker listens there
 """
@@ -11,9 +11,10 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -23,167 +24,233 @@ from shoal.slots.adaptive.limiter import Adaptive, Learned
 from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.broker import Broker
 from shoal.slots.dispatcher import BrokerSession, Dispatcher
-from shoal.slots.leases import Control
 from shoal.slots.location import BrokerLocation
 from shoal.slots.protocol import (
     GREETING,
     BrokerMessage,
     ClientMessage,
     FrameDecoder,
-    Garbled,
+    InvalidFrame,
     OtherVersion,
     ProtocolRefusal,
-    frame,
+    encode_frame,
 )
 
 _log = logging.getLogger(__name__)
-#: How long those have who held leases of a broker that died, before anything new is granted.
+#: After a broker died, how long its runs have to re-register their leases before anything new is granted.
 _REUNION_SECONDS = 0.5
 _UPKEEP_SECONDS = 2.0
+#: How long a broker may take until it listens; on a busy machine, starting Python takes a while.
+_START_SECONDS = 20.0
 _LOCK_SECONDS = 5.0
+_LOCK_POLL_SECONDS = 0.005
 _BACKLOG = 1024
 _MAX_LOG_BYTES = 1 << 20
+_ROOT = Path(__file__).parent.parent.parent
+# Neither the working directory nor the environment decides which Shoal is started.
+_CODE = "import sys; sys.path.append(sys.argv[1]); from shoal.slots.server import main; sys.exit(main(sys.argv[2:]))"
+
+
+# starting one, from a run
+
+
+class NoBroker(Exception):
+    """No broker is running, and none can be started."""
+
+
+def start_broker(place: BrokerLocation) -> None:
+    """Make sure that a broker listens. Of many processes that do so at once, one starts it and the others wait."""
+    try:
+        place.prepare()
+        starting = os.open(place.starting, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while not _try_lock(starting):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"another process has been starting a broker at {place.starting} for too long")
+                time.sleep(_LOCK_POLL_SECONDS)
+            if not place.is_served():
+                _spawn(place)
+        finally:
+            os.close(starting)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NoBroker(str(error)) from error
+
+
+def _spawn(place: BrokerLocation) -> None:
+    arguments = [_ROOT, place.socket, place.memory, place.idle_seconds]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", _CODE, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        timeout=_START_SECONDS,
+        start_new_session=True,
+        check=False,
+    )
+    if done.returncode:
+        last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise NoBroker(last_line or f"it ended with {done.returncode}")
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+# serving, in the broker's process
 
 
 class RunConnection(asyncio.Protocol):
-    """One run at the socket."""
+    """The connection of one run."""
 
     transport: asyncio.Transport
 
-    def __init__(self, house: Connections) -> None:
-        self._house = house
-        self._ears: FrameDecoder[ClientMessage] = FrameDecoder.of_broker()
-        self._caller: BrokerSession = house.desk.caller(self._answer)
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._decoder: FrameDecoder[ClientMessage] = FrameDecoder.of_broker()
+        self._session = BrokerSession(connections.dispatcher, self._answer)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self.transport.write(GREETING)
-        self._house.arrived(self)
+        self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         try:
-            self._caller.say(self._ears.feed(data))
+            self._session.send(self._decoder.feed(data))
         except OtherVersion as error:
-            # The greeting has told them who this is.
+            # The greeting of this side has named its version.
             _log.warning("a run that speaks %s was turned away", error)
             self.transport.close()
-        except (Garbled, ValueError) as error:
+        except (InvalidFrame, ValueError) as error:
             _log.warning("a run was turned away: %s", error)
             self._answer([ProtocolRefusal(str(error))])
             self.transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._caller.hang_up()
-        self._house.left(self)
+        self._session.close()
+        self._connections.remove(self)
 
     def _answer(self, replies: Sequence[BrokerMessage]) -> None:
-        self.transport.write(frame(replies))
+        self.transport.write(encode_frame(replies))
 
 
 class Connections:
-    """Who is connected, and when it is time to leave."""
+    """The runs that are connected. Sets `over` when none has been for `idle_seconds`."""
 
-    def __init__(self, desk: Dispatcher, idle_seconds: float) -> None:
-        self.desk = desk
+    def __init__(self, dispatcher: Dispatcher, idle_seconds: float) -> None:
+        self.dispatcher = dispatcher
         self.connections: set[RunConnection] = set()
         self.over = asyncio.Event()
         self._idle_seconds = idle_seconds
         self._leaving: asyncio.TimerHandle | None = None
-        self._wait_for_nobody()
+        self._leave_when_idle()
 
-    def arrived(self, connection: RunConnection) -> None:
+    def add(self, connection: RunConnection) -> None:
         self.connections.add(connection)
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
 
-    def left(self, connection: RunConnection) -> None:
+    def remove(self, connection: RunConnection) -> None:
         self.connections.discard(connection)
-        self._wait_for_nobody()
+        self._leave_when_idle()
 
-    def _wait_for_nobody(self) -> None:
+    def _leave_when_idle(self) -> None:
         if not self.connections and self._leaving is None:
             self._leaving = asyncio.get_running_loop().call_later(self._idle_seconds, self.over.set)
 
 
-async def serve(place: BrokerLocation, listening: socket.socket, holding: int, *, patience: float) -> None:
-    """Until nobody has been there for a while, or until told to stop."""
-    remembered = LimitStore(place.memory, time.time())
-    broker = Broker(_learner(remembered))
-    desk = Dispatcher(broker, patience=patience)
-    house = Connections(desk, place.idle_seconds)
+async def serve(place: BrokerLocation, listening: socket.socket, lock: int, *, patience: float) -> None:
+    """Serve until no run has been connected for a while, or until a signal comes."""
+    limits = LimitStore(place.memory, time.time())
+    broker = Broker(lambda pool: Adaptive(limits.of(pool, Learned)))
+    dispatcher = Dispatcher(broker, patience=patience)
+    connections = Connections(dispatcher, place.idle_seconds)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, house.over.set)
-    server = await loop.create_unix_server(lambda: RunConnection(house), sock=listening, backlog=_BACKLOG)
+        loop.add_signal_handler(number, connections.over.set)
+    server = await loop.create_unix_server(lambda: RunConnection(connections), sock=listening, backlog=_BACKLOG)
     _log.info("process %d listens at %s", os.getpid(), place.socket)
-    mine = _identity(place, holding)
-    while not await _happens(house.over, _UPKEEP_SECONDS):
-        remembered.keep(broker.pools.values(), time.time())
-        if _identity(place, holding) != mine:
-            _log.warning("somebody removed %s: nobody new can come here", place.socket)
-            break
-    # First nobody new, then what was learned, then those who are here: they find a new broker, or start one.
+    files = _inodes(place, lock)
+    while not connections.over.is_set():
+        try:
+            async with asyncio.timeout(_UPKEEP_SECONDS):
+                await connections.over.wait()
+        except TimeoutError:
+            limits.keep(broker.pools.values(), time.time())
+            if _inodes(place, lock) != files:
+                _log.warning("%s was removed: no new run can connect", place.socket)
+                break
+    # First accept no new runs, then write down what was learned, then disconnect: the runs find or start a new broker.
     server.close()
-    if not house.connections and _identity(place, holding) == mine:
-        # Who finds a socket that nobody listens at knows that somebody may come with leases from here.
+    if not connections.connections and _inodes(place, lock) == files:
+        # A socket that is left behind tells the next broker that runs may come with leases of this one.
         place.socket.unlink(missing_ok=True)
-    remembered.keep(broker.pools.values(), time.time())
-    for connection in list(house.connections):
+    limits.keep(broker.pools.values(), time.time())
+    for connection in list(connections.connections):
         connection.transport.close()
-    desk.close()
+    dispatcher.close()
     _log.info("process %d leaves", os.getpid())
 
 
-def _learner(remembered: LimitStore) -> Callable[[str], Control]:
-    def learn(pool: str) -> Control:
-        return Adaptive(remembered.of(pool, Learned))
+def _inodes(place: BrokerLocation, lock: int) -> tuple[int | None, ...]:
+    """Identify the files that have the names of socket and lock, and the lock that is held."""
+    found: list[int | None] = []
+    for path in (place.socket, place.lock):
+        try:
+            found.append(path.stat().st_ino)
+        except OSError:
+            found.append(None)
+    return (*found, os.fstat(lock).st_ino)
 
-    return learn
+
+# becoming the broker's process
 
 
-async def _happens(event: asyncio.Event, seconds: float) -> bool:
+def main(arguments: Sequence[str]) -> int:
+    """Become the broker at a place, unless there is one; return as soon as it listens."""
+    place = BrokerLocation(Path(arguments[0]), Path(arguments[1]), float(arguments[2]))
     try:
-        async with asyncio.timeout(seconds):
-            return await event.wait()
-    except TimeoutError:
-        return False
-
-
-def _identity(place: BrokerLocation, holding: int) -> tuple[int | None, ...]:
-    """Which files have the names of socket and lock, against the lock that is held."""
-    return (_inode(place.socket), _inode(place.lock), os.fstat(holding).st_ino)
-
-
-def _inode(path: Path) -> int | None:
-    try:
-        return path.stat().st_ino
-    except OSError:
-        return None
-
-
-# becoming the one
+        place.prepare()
+        lock = _take_lock(place)
+        if lock is None:
+            return 0
+        has_predecessor = place.socket.exists()
+        listening = _listen(place)
+        if os.fork():
+            return 0
+        _detach(place)
+    except (OSError, ShoalError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    run_async(serve(place, listening, lock, patience=_REUNION_SECONDS if has_predecessor else 0.0))
+    return 0
 
 
 def _take_lock(place: BrokerLocation) -> int | None:
-    """Be the only broker here; None: another one serves. One that is just leaving, or just coming, is waited for."""
-    holding = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Lock out other brokers; None if one serves already. Waits for one that is just leaving or just coming."""
+    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(holding, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return holding
-        except BlockingIOError:
-            if place.is_served():
-                os.close(holding)
-                return None
+    while not _try_lock(lock):
+        if place.is_served():
+            os.close(lock)
+            return None
         if time.monotonic() > deadline:
             raise TimeoutError(f"another broker holds {place.lock}, but does not answer")
-        time.sleep(0.005)
+        time.sleep(_LOCK_POLL_SECONDS)
+    return lock
 
 
 def _listen(place: BrokerLocation) -> socket.socket:
-    """A socket at the place. It appears there only when it listens, and takes the place of one that a dead one left."""
+    """Open the socket under another name and rename it, so that it replaces a dead broker's and always listens."""
     listening = socket.socket(socket.AF_UNIX)
     new = place.socket.with_name(f"{place.socket.name}.new")
     new.unlink(missing_ok=True)
@@ -193,41 +260,17 @@ def _listen(place: BrokerLocation) -> socket.socket:
     return listening
 
 
-def _detach(place: BrokerLocation) -> bool:
-    """Go on in a process of its own; false in the one that returns to whoever wanted a broker."""
-    if os.fork():
-        return False
+def _detach(place: BrokerLocation) -> None:
+    """Leave the session, the directory and the standard streams of the process that started this one."""
     os.setsid()
     os.chdir("/")
     too_long = place.log.exists() and place.log.stat().st_size > _MAX_LOG_BYTES
     log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if too_long else 0), 0o600)
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for source, target in ((nothing, 0), (log, 1), (log, 2)):
+    null = os.open(os.devnull, os.O_RDWR)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
-    os.close(nothing)
+    os.close(null)
     os.close(log)
-    return True
-
-
-def main(arguments: Sequence[str]) -> int:
-    place = BrokerLocation(Path(arguments[0]), Path(arguments[1]), float(arguments[2]))
-    try:
-        place.prepare()
-        holding = _take_lock(place)
-        if holding is None:
-            return 0
-        was_left = place.socket.exists()
-        listening = _listen(place)
-        if not _detach(place):
-            return 0
-    except (OSError, ShoalError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    os.ftruncate(holding, 0)
-    os.pwrite(holding, f"{os.getpid()}\n".encode(), 0)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    run_async(serve(place, listening, holding, patience=_REUNION_SECONDS if was_left else 0.0))
-    return 0
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ async def test_json_holds_what_is_now_and_what_is_remembered(place: BrokerLocati
     async with open_slots("council-1", place, sizes={"one": 3}) as slots:
         await hold(slots, 2)
         fail(slots, 1)
-        await slots.look()
+        await slots.request_snapshot()
         found = json.loads((await limits("--json")).stdout)
     (pool,) = found["now"]["pools"]
     assert (pool["name"], pool["held"], pool["holders"][0]["name"]) == ("one", 2, "council-1")
@@ -151,7 +151,7 @@ async def test_who_waits_to_ask_what_again_is_shown(place: BrokerLocation) -> No
     async with open_slots("council-1", place, sizes={"one": 3}) as slots:
         await hold(slots, 1)
         fail(slots, 1)
-        await slots.look()
+        await slots.request_snapshot()
         lines = (await limits()).stdout.splitlines()
     assert lines[-2] == "1 call failed and waits to be asked again"
     told = r"council-1 hall/3/0/decide/0 attempt 2: request rate again in (\d+\.\d) s"
@@ -164,7 +164,7 @@ async def test_a_retry_storm_is_called_one_and_shown_in_red(place: BrokerLocatio
     async with open_slots("council-1", place, sizes={"one": 3}) as slots:
         await hold(slots, 3)
         fail(slots, 30, "overload")
-        await slots.look()
+        await slots.request_snapshot()
         process = await asyncio.to_thread(shoal, "limits", cwd=place.socket.parent, FORCE_COLOR="1")
     lines = process.stdout.splitlines()
     (head,) = [number for number, line in enumerate(lines) if "a retry storm" in line]
@@ -177,7 +177,7 @@ async def test_a_few_retries_are_no_storm(place: BrokerLocation) -> None:
     async with open_slots("council-1", place, sizes={"one": 3}) as slots:
         await hold(slots, 3)
         fail(slots, 9)
-        await slots.look()
+        await slots.request_snapshot()
         shown = (await limits()).stdout
     assert "9 calls failed and wait" in shown
     assert "storm" not in shown
@@ -203,7 +203,7 @@ async def test_no_number_is_set_where_no_run_would_heed_it(place: BrokerLocation
     async with open_slots("council-1", place, sizes={"one": 1}) as slots:
         await hold(slots, 1)
         without = await limits("--parallel", "3")
-        assert AGENTS not in [pool.name for pool in (await slots.look()).pools]
+        assert AGENTS not in [pool.name for pool in (await slots.request_snapshot()).pools]
     for result in (nobody, without):
         assert result.exit_code == 2
         assert "no run that was started with --parallel is going on" in result.stderr
@@ -311,7 +311,7 @@ async def test_once_prints_once_on_a_terminal_and_in_no_colour_if_none_is_wanted
     async with open_slots("council-1", place, sizes={"one": 1}) as slots:
         await hold(slots, 1)
         fail(slots, 30)
-        await slots.look()
+        await slots.request_snapshot()
         screen = Screen("limits", "--once", cwd=place.socket.parent, NO_COLOR="1")
         shown = await asyncio.to_thread(screen.rest)
     assert screen.process.returncode == 0
@@ -326,7 +326,7 @@ async def test_lines_fit_the_terminal_and_break_nowhere_within_a_figure(place: B
     async with open_slots("a-run-with-quite-a-long-name-1", place) as slots:
         await hold(slots, 2, POOL)
         fail(slots, 1)
-        await slots.look()
+        await slots.request_snapshot()
         process = await asyncio.to_thread(shoal, "limits", cwd=place.socket.parent, COLUMNS=str(columns))
     assert max(map(len, process.stdout.splitlines())) <= columns
     assert "\x1b" not in process.stdout

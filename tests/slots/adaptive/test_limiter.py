@@ -84,7 +84,7 @@ def test_nothing_rises_where_little_is_asked_for() -> None:
         sent = adaptive.begin(now, TOKENS)
         now += 0.1
         adaptive.end(now, sent, CallOutcome(CallEnd.OK, 0.1))
-    assert adaptive.look(now)["size"] == START
+    assert adaptive.describe(now)["size"] == START
 
 
 def test_a_slow_provider_is_not_mistaken_for_a_full_one() -> None:
@@ -193,7 +193,7 @@ def test_what_is_published_is_not_believed_against_the_evidence() -> None:
             refused += 1
             adaptive.end(now + 0.01, sent, CallOutcome(CallEnd.REQUESTS, 0.01, retry_after=0.2, allowance=daily))
     assert refused < 40
-    assert adaptive.look(now)["requests_per_minute"] == pytest.approx(240, rel=0.3)
+    assert adaptive.describe(now)["requests_per_minute"] == pytest.approx(240, rel=0.3)
 
 
 def test_an_allowance_given_out_minute_by_minute_is_not_hammered() -> None:
@@ -226,12 +226,12 @@ def test_an_overloaded_server_is_asked_for_less_and_then_for_as_much_as_before()
     adaptive = Adaptive(Learned(in_flight=100, is_wall=True))
     under_way = [adaptive.begin(0.0, TOKENS) for _ in range(100)]
     adaptive.end(0.5, under_way.pop(), CallOutcome(CallEnd.OVERLOAD, 0.5))
-    assert adaptive.look(0.5)["size"] == 80
+    assert adaptive.describe(0.5)["size"] == 80
     for at in range(200):
         adaptive.end(1 + at / 100, under_way.pop(0), CallOutcome(CallEnd.OK, 1.0))
         while adaptive.wait(1 + at / 100, TOKENS, 50) == 0:
             under_way.append(adaptive.begin(1 + at / 100, TOKENS))
-    assert adaptive.look(3.0)["size"] == 100
+    assert adaptive.describe(3.0)["size"] == 100
 
 
 def test_a_server_that_queues_is_not_filled_without_end() -> None:
@@ -280,7 +280,7 @@ def test_calls_from_before_count_and_teach_nothing() -> None:
     assert adaptive.wait(5.0, TOKENS, 1) == math.inf
     for each in sent:
         adaptive.end(6.0, each, CallOutcome(CallEnd.OK, 1.0))
-    assert adaptive.look(6.0)["size"] == 2
+    assert adaptive.describe(6.0)["size"] == 2
     assert adaptive.wait(6.0, TOKENS, 1) == 0
 
 
@@ -329,7 +329,7 @@ class Chaos:
             if self.wait(tokens):
                 break
             self.under_way.append(self.adaptive.begin(self.now, tokens))
-        assert self.adaptive.look(self.now)["size"] >= 1
+        assert self.adaptive.describe(self.now)["size"] >= 1
 
     def wait(self, tokens: int) -> float:
         wait = self.adaptive.wait(self.now, tokens, 20)
@@ -352,4 +352,4 @@ def test_after_whatever_happened_something_may_begin_before_long(
         assert wait < math.inf
         waited += wait
         chaos.now += wait
-        assert waited <= 30, chaos.adaptive.look(chaos.now)
+        assert waited <= 30, chaos.adaptive.describe(chaos.now)

@@ -20,7 +20,7 @@ from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
-from shoal.slots.admin import look_at, resize_at
+from shoal.slots.admin import fetch_snapshot, resize_pool
 from shoal.slots.leases import AGENTS, BackoffView, HolderView, PoolView, Snapshot
 from shoal.slots.location import BrokerLocation
 from shoal.text import format_count, nearest
@@ -74,7 +74,7 @@ def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -
     elif parallel is not None:
         _resize(place, parallel)
     elif as_json:
-        seen = {"now": look_at(place), "remembered": LimitStore(place.memory, time.time()).entries}
+        seen = {"now": fetch_snapshot(place), "remembered": LimitStore(place.memory, time.time()).entries}
         echo_json(seen)
     else:
         # Not what the console thinks: with FORCE_COLOR it takes a pipe for a terminal.
@@ -82,7 +82,7 @@ def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -
 
 
 def _forget(place: BrokerLocation, pool: str) -> None:
-    if look_at(place) is not None:
+    if fetch_snapshot(place) is not None:
         raise click.UsageError(
             "runs are using what was learned, or were a moment ago: "
             f"try again {place.idle_seconds:.0f} seconds after the last one has ended"
@@ -101,12 +101,12 @@ def _unknown(place: BrokerLocation, pool: str) -> str:
 
 
 def _resize(place: BrokerLocation, size: int) -> None:
-    seen = look_at(place)
+    seen = fetch_snapshot(place)
     if seen is None or not any(pool.name == AGENTS for pool in seen.pools):
         raise click.UsageError(
             "no run that was started with --parallel is going on: start one with `shoal run --parallel N`"
         )
-    resize_at(place, AGENTS, size)
+    resize_pool(place, AGENTS, size)
     click.echo(f"from now on at most {format_count(size, 'agent acts', 'agents act')} at once")
 
 
@@ -142,7 +142,7 @@ async def _follow(place: BrokerLocation, output: Output) -> int:
 
 
 def _view(place: BrokerLocation, width: int) -> RenderableType:
-    seen, remembered = look_at(place), LimitStore(place.memory, time.time())
+    seen, remembered = fetch_snapshot(place), LimitStore(place.memory, time.time())
     now = [Text("No run is asking models now.")] if seen is None or not seen.pools else list(_now(seen, width))
     return Group(*now, *_earlier(remembered, seen))
 

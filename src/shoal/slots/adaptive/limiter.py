@@ -286,7 +286,7 @@ class Adaptive:
             if rate is not None:
                 self._paces[unit] = Pace(unit, rate.per_minute / 60, -math.inf, burst=rate.burst)
 
-    def look(self, now: float) -> dict[str, Any]:
+    def describe(self, now: float) -> dict[str, Any]:
         learned = self._state()
         return {
             "kind": "adaptive",
