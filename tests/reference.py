@@ -70,7 +70,6 @@ from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
 from shoal.worlds.room.world import Room
 from shoal.worlds.social import database as tables
-from shoal.worlds.social import presets
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -297,7 +296,8 @@ def _default(field: FieldInfo) -> str:
 
 def _custom(name: str) -> str:
     """What a feed setting is on each platform where a scenario does not say."""
-    return f"twitter `{getattr(presets.TWITTER, name)}`, reddit `{getattr(presets.REDDIT, name)}`"
+    twitter, reddit = (SocialSettings(kind=kind).complete_feed() for kind in ("twitter", "reddit"))
+    return f"twitter `{getattr(twitter, name)}`, reddit `{getattr(reddit, name)}`"
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from shoal.runs.operations import create_run
 from shoal.runs.reports.summary import summarize
 from shoal.runs.state import Status
 from shoal.scenario.loading import load
-from shoal.scenario.scenario import PLATFORMS
+from shoal.worlds.social.kind import SOCIAL
 from tests.runs.harness import check_consistency, go_on, repeat
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.yaml"))
@@ -32,7 +32,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def platforms(run: RunDirectory) -> list[str]:
     """Worlds where people post."""
-    return [name for name, world in run.history().first.worlds.items() if world.kind in PLATFORMS]
+    return [name for name, world in run.history().first.worlds.items() if world.kind in SOCIAL.names]
 
 
 def test_an_example_runs_without_errors_and_replays(run: RunDirectory) -> None:

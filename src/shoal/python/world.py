@@ -16,11 +16,12 @@ from shoal.python.run import Session, finish_run, slug
 from shoal.scenario import plugins
 from shoal.scenario.declared.events import parse_minutes
 from shoal.scenario.loading import validate
-from shoal.scenario.scenario import KINDS, Scenario
+from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.problems import describe_mismatch
 from shoal.text import hint, one_of
 from shoal.types import Mind
 from shoal.worlds.base import BaseWorld
+from shoal.worlds.kinds import KIND_NAMES
 
 
 class Cast:
@@ -331,10 +332,10 @@ def _place(kind: object) -> str:
     """What the world is called in the run directory."""
     if isinstance(kind, type) and issubclass(kind, BaseWorld):
         return slug(kind.__name__)
-    if kind in KINDS:
+    if kind in KIND_NAMES:
         return str(kind)
-    near = hint(kind, KINDS) if isinstance(kind, str) else ""
-    expected = f"{one_of(KINDS)}, or a subclass of shoal.BaseWorld"
+    near = hint(kind, KIND_NAMES) if isinstance(kind, str) else ""
+    expected = f"{one_of(KIND_NAMES)}, or a subclass of shoal.BaseWorld"
     raise ScenarioInvalid([f"kind: {describe_mismatch(expected, kind)}{near}"])
 
 

@@ -15,7 +15,6 @@ from shoal.runs.state import wall_clock
 from shoal.scenario.sampling.sampler import People
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
-from shoal.worlds.social.presets import feed_of
 from shoal.worlds.social.settings import SocialSettings
 
 #: Raised when a directory written by this version could not be read by an older one.
@@ -136,7 +135,7 @@ def _time_config(scenario: Scenario) -> dict[str, Any]:
 def _platform_config(platform: str, world: object) -> dict[str, Any] | None:
     if not isinstance(world, SocialSettings):
         return None
-    feed = feed_of(world)
+    feed = world.complete_feed()
     return {
         "platform": platform,
         "recency_weight": feed.recency,

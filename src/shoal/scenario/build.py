@@ -11,9 +11,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from shoal.agents.heuristic.base import Behaviour
-from shoal.agents.heuristic.dialogue import DialogueMind
-from shoal.agents.heuristic.room import RoomMind
-from shoal.agents.heuristic.social import SocialMind
+from shoal.agents.heuristic.minds import build_heuristic_mind
 from shoal.agents.human import AskPerson, HumanMind, PlayedMind
 from shoal.agents.language.mind import LanguageMind
 from shoal.agents.language.prefix_stats import PrefixMeter
@@ -59,13 +57,9 @@ from shoal.types import (
 )
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
-from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.dialogue.world import Dialogue
+from shoal.worlds.kinds import kind_named
 from shoal.worlds.lexicon import TextReader
-from shoal.worlds.room.settings import RoomSettings
-from shoal.worlds.room.world import Room
-from shoal.worlds.social.platform import Platform
-from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.settings import WorldSettings
 
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
 
@@ -152,18 +146,14 @@ def history_end(history: Versioned[Scenario]) -> int:
 
 def _world(name: str, history: Versioned[Scenario], given: WorldContext) -> WorldProtocol:
     settings: Versioned[Any] = history.map(lambda version: version.worlds[name])
-    match settings.first:
-        case SocialSettings():
-            return Platform(name, settings, given)
-        case RoomSettings():
-            return Room(name, settings, given)
-        case DialogueSettings():
-            return Dialogue(name, settings, given)
-        case OwnWorldSettings(kind=kind, settings=own):
-            field = f"worlds.{name}.kind"
-            world: WorldProtocol = plugins.instantiate(plugins.world(kind, field), field, name, given, own)
-            return world
-    raise AssertionError(settings.first)
+    own = settings.first
+    if isinstance(own, OwnWorldSettings):
+        field = f"worlds.{name}.kind"
+        world: WorldProtocol = plugins.instantiate(plugins.world(own.kind, field), field, name, given, own.settings)
+        return world
+    kind = kind_named(own.kind)
+    assert kind is not None
+    return kind.build(name, settings, given)
 
 
 def _mind(
@@ -214,16 +204,12 @@ class _NoModel:
 
 def _heuristic(name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol) -> Mind:
     """The offline mind that suits the world."""
-    manners = history.map(lambda version: _manner(version, name))
-    match history.first.worlds[name]:
-        case SocialSettings():
-            return SocialMind(given.population, manners, given.seed, name, given.reader)
-        case RoomSettings():
-            return RoomMind(given.population, manners, given.seed, name, given.reader)
-        case DialogueSettings():
-            return DialogueMind(given.population, manners, given.seed, name, given.reader)
-        case OwnWorldSettings(mind=kind):
-            return _own_worlds_mind(name, kind, given, world)
+    settings = history.first.worlds[name]
+    if isinstance(settings, OwnWorldSettings):
+        return _own_worlds_mind(name, settings.mind, given, world)
+    kind = kind_named(settings.kind)
+    assert kind is not None
+    return build_heuristic_mind(kind, given, history.map(lambda version: _manner(version, name)), name)
 
 
 def _own_worlds_mind(name: str, kind: str | None, given: WorldContext, world: WorldProtocol) -> Mind:
@@ -309,7 +295,7 @@ def _rules(name: str, history: Versioned[Scenario], casting: EventResolver) -> l
 
 
 def _rule(
-    intervention: Intervention, place: int, force: tuple[int, int | None], casting: EventResolver, world: object
+    intervention: Intervention, place: int, force: tuple[int, int | None], casting: EventResolver, world: WorldSettings
 ) -> Rule:
     condition = intervention.condition
     happenings = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import (
     BaseModel,
@@ -29,14 +29,12 @@ from shoal.scenario.validation.consistency import find_problems
 from shoal.scenario.validation.problems import InvalidValue, Problem, show_value
 from shoal.text import one_of
 from shoal.worlds.clock import TimeSettings
-from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.room.settings import RoomSettings
-from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.kinds import DEFAULT_WORLDS, KIND_NAMES, KINDS, kind_named
+from shoal.worlds.settings import WorldSettings
+from shoal.worlds.world_kind import WorldKind
 
 __all__ = ["FollowSettings", "Scenario"]
 
-PLATFORMS = ("twitter", "reddit")
-KINDS = (*PLATFORMS, "room", "dialogue")
 MINDS = ("heuristic", "scripted", "language")
 #: Folders that a run directory has already; a world's folder stands beside them.
 RESERVED_WORLDS = ("ipc_commands", "ipc_responses", "inputs")
@@ -91,10 +89,10 @@ def _listed_worlds(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
         if name in names[:index]:
             problems.append(Problem((index,), f"world {name!r} is listed twice"))
         elif not isinstance(name, str):
-            problems.append(Problem.mismatch(one_of(KINDS), name, index))
-        elif name not in KINDS:
+            problems.append(Problem.mismatch(one_of(KIND_NAMES), name, index))
+        elif name not in KIND_NAMES:
             advice = f"to name it yourself, write {{{name}: {{kind: twitter}}}}"
-            problems.append(Problem.unknown("world", name, KINDS, index, advice=advice))
+            problems.append(Problem.unknown("world", name, KIND_NAMES, index, advice=advice))
     if problems:
         raise InvalidValue(*problems)
     return {name: {"kind": name} for name in names}
@@ -114,12 +112,12 @@ def _bad_world_name(name: object) -> str | None:
 def _with_kind(name: str, settings: object) -> object:
     if settings is None:
         settings = {}
-    if not isinstance(settings, Mapping) or "kind" in settings or name not in KINDS:
+    if not isinstance(settings, Mapping) or "kind" in settings or name not in KIND_NAMES:
         return settings
     return {"kind": name, **settings}
 
 
-class OwnWorldSettings(DeclaredModel):
+class OwnWorldSettings(DeclaredModel, WorldSettings):
     """A world of the user's own making."""
 
     kind: Text = Field(description="Where its class is, as module:Class.")
@@ -131,33 +129,44 @@ def _world_kind(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
     if is_own(kind):
         return "<own>"
-    return "<social>" if kind in PLATFORMS else f"<{kind}>"
+    known = kind_named(kind)
+    return f"<{kind}>" if known is None else _tag(known)
+
+
+def _tag(kind: WorldKind) -> str:
+    return f"<{kind.names[0]}>"
 
 
 def _known_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
-        advice = f"a world that is not called {one_of(KINDS)} must say which of them it is"
+        advice = f"a world that is not called {one_of(KIND_NAMES)} must say which of them it is"
         raise InvalidValue(Problem((), "missing field 'kind'", advice=advice, missing="kind"))
     kind = value["kind"]
-    if kind not in KINDS and not is_own(kind):
+    if kind not in KIND_NAMES and not is_own(kind):
         advice = "a world of your own is named as module:Class"
-        problem = Problem.unknown("kind of world", kind, KINDS, "kind", expected=one_of(KINDS), advice=advice)
+        problem = Problem.unknown("kind of world", kind, KIND_NAMES, "kind", expected=one_of(KIND_NAMES), advice=advice)
         raise InvalidValue(problem)
     return value
 
 
-WorldField = Annotated[
-    Annotated[SocialSettings, _plausible(SocialSettings), Tag("<social>")]
-    | Annotated[RoomSettings, _plausible(RoomSettings), Tag("<room>")]
-    | Annotated[DialogueSettings, _plausible(DialogueSettings), Tag("<dialogue>")]
-    | Annotated[OwnWorldSettings, Tag("<own>")],
-    Discriminator(
-        _world_kind, custom_error_type="shoal_world", custom_error_message="a mapping of settings such as {kind: room}"
-    ),
-    BeforeValidator(_known_kind),
-]
+if TYPE_CHECKING:
+    WorldField = WorldSettings
+else:
+    WorldField = Annotated[
+        Union[
+            *(Annotated[kind.settings, _plausible(kind.settings), Tag(_tag(kind))] for kind in KINDS),
+            Annotated[OwnWorldSettings, Tag("<own>")],
+        ],
+        Discriminator(
+            _world_kind,
+            custom_error_type="shoal_world",
+            custom_error_message="a mapping of settings such as {kind: room}",
+        ),
+        BeforeValidator(_known_kind),
+    ]
+_WORLD: TypeAdapter[WorldSettings] = TypeAdapter(WorldField)
 Worlds = Annotated[dict[str, WorldField], BeforeValidator(_worlds)]
 
 
@@ -202,18 +211,15 @@ MindField = Annotated[
 ]
 
 
-_DIALOGUE: TypeAdapter[DialogueSettings] = TypeAdapter(DialogueSettings)
-
-
-def _rounds_of_dialogues(worlds: object) -> int | None:
-    """The rounds that the longest conversation needs, where all worlds are conversations."""
+def _rounds_needed(worlds: object) -> int | None:
+    """Return the rounds after which all worlds are over by themselves; None where one of them goes on."""
     try:
         named = _worlds(worlds)
         assert isinstance(named, Mapping)
-        settings = [_DIALOGUE.validate_python(world) for world in named.values()]
+        needed = [_WORLD.validate_python(world).rounds_needed() for world in named.values()]
     except (ValueError, AssertionError):
         return None
-    return min(max(dialogue.rounds() for dialogue in settings), MAX_ROUNDS)
+    return None if None in needed else min(max(rounds for rounds in needed if rounds is not None), MAX_ROUNDS)
 
 
 class BudgetSettings(DeclaredModel):
@@ -241,7 +247,7 @@ class Scenario(DeclaredModel):
     population: Entries = Field(description="Groups, people and files of people; their order numbers them from 0.")
     follows: Follows = Field(default=FollowSettings(), description="Who follows whom when the run starts.")
     worlds: Worlds = Field(
-        default={"twitter": SocialSettings(kind="twitter")},
+        default=DEFAULT_WORLDS,
         description="Where people meet: names, or names with settings.",
     )
     mind: MindField = Field(default=HeuristicSettings(), description="What makes the decisions.")
@@ -275,7 +281,7 @@ class Scenario(DeclaredModel):
         """Conversations come to their end unless the number of rounds says otherwise."""
         if not isinstance(value, Mapping) or "rounds" in value:
             return value
-        needed = _rounds_of_dialogues(value.get("worlds"))
+        needed = _rounds_needed(value.get("worlds"))
         return value if needed is None else {**value, "rounds": needed}
 
     @field_validator("name")

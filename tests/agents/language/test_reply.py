@@ -134,8 +134,8 @@ def test_people_are_found_by_the_names_they_were_shown_under(name: str | int, nu
 
 def test_somebody_out_of_sight_is_found_by_a_name_that_only_one_has() -> None:
     unseen = look()
-    assert Finder(unseen, NameIndex(NAMES)).user("Noor Li") == 3
-    assert Finder(unseen, NameIndex(NAMES)).user("Kim Far") is None
+    assert Finder(unseen, NameIndex(NAMES)).find_user("Noor Li") == 3
+    assert Finder(unseen, NameIndex(NAMES)).find_user("Kim Far") is None
 
 
 def test_the_words_of_the_world_are_understood_too() -> None:

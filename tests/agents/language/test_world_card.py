@@ -99,7 +99,7 @@ def test_rooms_and_dialogues_can_do_what_their_worlds_know(kind: str, world: typ
     known = CARDS[kind].actions
     assert set(known) == {*world.actions, "DO_NOTHING"}
     for name, needs in world.actions.items():
-        assert {argument.name: argument.kind for argument in known[name].arguments if argument.is_needed} == needs
+        assert {argument.name: argument.value_type for argument in known[name].arguments if argument.is_needed} == needs
 
 
 def test_only_what_the_scenario_allows_is_offered() -> None:

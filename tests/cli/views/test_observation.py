@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from shoal.cli.views.observation import action, picture, values
+from shoal.cli.views.observation import render_action, render_observation, render_values
 from shoal.text import printable
 from shoal.types import Action, Observation
 from shoal.worlds.base import ViewObservation
@@ -90,7 +90,7 @@ OWN = ViewObservation(**HEAD, view={"highest_bid": 7, "lots": [{"lot": 1, "what"
     ids=["platform", "room", "dialogue", "own", "empty"],
 )  # fmt: skip
 def test_a_picture_is_shown_whole(observation: Observation, parts: list[str]) -> None:
-    told = shown(picture(observation))
+    told = shown(render_observation(observation))
     assert [part for part in parts if part not in told] == []
 
 
@@ -110,12 +110,11 @@ def test_a_picture_knows_whom_it_shows_something_of(observation: Observation, ex
 
 
 def test_values_are_told_by_their_shape() -> None:
-    told = shown(
-        values({"plain": 1, "some_words": {"a_b": 0.5, "LIKE_POST": True}, "deep": {"x": {"y": None}}, "list": [1, 2]})
-    )
+    values = {"plain": 1, "some_words": {"a_b": 0.5, "LIKE_POST": True}, "deep": {"x": {"y": None}}, "list": [1, 2]}
+    told = shown(render_values(values))
     assert told == "plain 1 some words a b 0.5, LIKE_POST yes deep x y - list [1,2]"
 
 
 def test_nothing_that_agents_say_reaches_the_terminal_as_a_command() -> None:
     assert printable("a\x1b[31mb\nc") == "a [31mb c"
-    assert "\x1b" not in shown(action(Action("SAY\x1b", {"content": "\x1b]0;owned\x07"})))
+    assert "\x1b" not in shown(render_action(Action("SAY\x1b", {"content": "\x1b]0;owned\x07"})))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from shoal.agents.language import episodes, render
+from shoal.agents.language.episodes import summarise_turn
 from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, Prompt, TurnKey, correction_question, first_question
 from shoal.agents.language.references import Finder
@@ -21,7 +21,9 @@ from shoal.text import clip, format_age
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
+from shoal.worlds.kinds import renderer_for
 from shoal.worlds.names import NameIndex
+from shoal.worlds.rendering import Ago
 
 #: What a server makes of a token, roughly.
 CHARS_PER_TOKEN = 4
@@ -98,7 +100,7 @@ class LanguageMind(Mind):
         self._asked.pop(agent, None)
         thought = self._thoughts.pop(agent, "")
         if decision.failure is None:
-            episode, importance = episodes.summarise_turn(observation, decision, thought, self._people.names)
+            episode, importance = summarise_turn(observation, decision, thought, self._people.names)
             self._memory.absorb(agent, observation.round, observation.time, episode, importance)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
@@ -130,7 +132,8 @@ class LanguageMind(Mind):
     def _question(self, observation: Observation, recalled: str) -> Question:
         agent, round = observation.agent, observation.round
         settings = self._versions.at(round)
-        sight = render.render_observation(observation, settings.observation_tokens * CHARS_PER_TOKEN, self._ago)
+        budget = settings.observation_tokens * CHARS_PER_TOKEN
+        sight = renderer_for(observation).render_prompt(observation, budget, self._ago)
         prompt = Prompt(self._people.persona(agent), recalled, sight)
         occasion = TurnKey(JournalKey.of_turn(observation), self._model(agent, settings), self.given.seed)
         return first_question(occasion, prompt, self._cards.at(round), settings)
@@ -163,10 +166,10 @@ class LanguageMind(Mind):
 
 
 def _cue(observation: Observation) -> str:
-    return clip(" ".join(render.retrieval_cue(observation)), _MAX_CUE_CHARS)
+    return clip(" ".join(renderer_for(observation).cue(observation)), _MAX_CUE_CHARS)
 
 
-def _by(clock: Clock) -> render.Ago:
+def _by(clock: Clock) -> Ago:
     """How long ago something was by this clock, in words."""
 
     def gone(round: int, rounds: int) -> str:

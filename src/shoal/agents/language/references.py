@@ -1,15 +1,14 @@
-"""Whom and what a name stands for, by what the agent was shown."""
+"""What the names in a reply stand for, given what the agent was shown."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TypeVar
 
 from shoal.types import Observation
+from shoal.worlds.kinds import renderer_for
 from shoal.worlds.names import NameIndex
-from shoal.worlds.room.observations import RoomObservation
-from shoal.worlds.social.observations import PostView, SocialObservation
 
 #: `Ada Lund (17)`: how two people of one name are told apart.
 _NUMBERED = re.compile(r".*\((\d+)\)")
@@ -19,78 +18,48 @@ _EVERYBODY = frozenset({"everyone", "everybody", "all", "the room", "room", "gro
 
 
 class Finder:
-    """Knows the names in one picture, and those of everybody. Looks only when asked, which is seldom."""
+    """Knows the names in one observation, and those of everybody. Looks only when asked, which is seldom."""
 
     def __init__(self, observation: Observation, index: NameIndex) -> None:
-        self._observation = observation
+        self._seen = observation
+        self._renderer = renderer_for(observation)
         self._index = index
 
-    def user(self, name: str) -> int | None:
-        """The number of somebody on a platform: of those in sight, or else of the only one of that name."""
-        name = _plain(name)
+    def find_user(self, name: str) -> int | None:
+        """Return the number of a user in sight, or else of the only one of that name."""
+        name = _simplify(name)
         numbered = _NUMBERED.fullmatch(name)
         if numbered:
             return int(numbered[1])
-        shown = [(known.casefold(), agent) for agent, known in self._users()]
+        shown = [(known.casefold(), agent) for agent, known in self._renderer.users(self._seen)]
         found = [agent for known, agent in shown if known == name]
         found = found or _only(agent for known, agent in shown if name in known.split())
         found = found or _only(self._index.namesakes(name))
         return found[0] if found else None
 
-    def person(self, name: str) -> str | None:
-        """The full name of somebody in a room; None for nobody in particular. Unknown names stay as they are."""
-        plain = _plain(name)
-        if plain in _EVERYBODY:
+    def find_person(self, name: str) -> str | None:
+        """Return the full name of a person in sight, or None for everybody. Unknown names stay as they are."""
+        simple = _simplify(name)
+        if simple in _EVERYBODY:
             return None
-        shown = list(dict.fromkeys(self._people()))
-        found = [known for known in shown if known.casefold() == plain]
-        found = found or _only(known for known in shown if plain in known.casefold().split())
+        shown = list(dict.fromkeys(self._renderer.people(self._seen)))
+        found = [known for known in shown if known.casefold() == simple]
+        found = found or _only(known for known in shown if simple in known.casefold().split())
         return found[0] if found else name.strip()
 
-    def thing(self, kind: str, name: str) -> int | None:
-        """The number of a group by its name, or of the only post that somebody in sight wrote."""
-        name, seen = _plain(name), self._observation
-        if not isinstance(seen, SocialObservation):
-            return None
-        if kind == "group":
-            found = _only(group.group_id for group in seen.groups if group.name.casefold() == name)
-        else:
-            found = _only(post.post_id for post in _posts(seen) if post.author.casefold() == name)
+    def find_thing(self, what: str, name: str) -> int | None:
+        """Return the number of the only group with this name, or of the only post in sight by this author."""
+        name = _simplify(name)
+        things = self._renderer.things(self._seen, what)
+        found = _only(number for number, known in things if known.casefold() == name)
         return found[0] if found else None
 
-    def _users(self) -> Iterator[tuple[int, str]]:
-        seen = self._observation
-        if isinstance(seen, SocialObservation):
-            for post in _posts(seen):
-                yield post.author_id, post.author
-                for reply in post.replies:
-                    yield reply.author_id, reply.author
-            for answer in seen.answers:
-                yield from answer.users
-                yield from ((message.author_id, message.author) for message in answer.messages)
-            for group in seen.groups:
-                yield from ((message.author_id, message.author) for message in group.messages)
 
-    def _people(self) -> Iterator[str]:
-        seen = self._observation
-        if isinstance(seen, RoomObservation):
-            yield from seen.present
-            yield from (relation.agent for relation in seen.relations)
-            yield from (stimulus.source for stimulus in seen.stimuli if stimulus.source is not None)
-
-
-def _posts(seen: SocialObservation) -> Iterator[PostView]:
-    yield from seen.followed
-    yield from seen.recommended
-    for answer in seen.answers:
-        yield from answer.posts
-
-
-def _plain(name: str) -> str:
+def _simplify(name: str) -> str:
     return name.strip().strip("@*\"'«»“”").casefold()
 
 
 def _only(found: Iterable[T]) -> list[T]:
-    """What was found if it is one and the same, and else nothing."""
+    """Return what was found if it is one and the same, and else nothing."""
     different = list(dict.fromkeys(found))
     return different if len(different) == 1 else []

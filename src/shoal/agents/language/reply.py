@@ -11,10 +11,10 @@ import msgspec
 from json_repair import loads as repaired
 
 from shoal.agents.language.references import Finder
-from shoal.agents.language.rules import ActionCard, Argument
 from shoal.agents.language.world_card import WorldCard
 from shoal.models.base import Answer
 from shoal.types import Action
+from shoal.worlds.world_kind import ActionCard, Argument
 
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[\w-]*\s*(.*?)(?:```|\Z)", re.DOTALL)
@@ -201,7 +201,7 @@ def _is_nothing(value: Any) -> bool:
 
 def _fit(known: ActionCard, argument: Argument, value: Any, finder: Finder) -> Any:
     """The value as the world wants it. What need not be there is left out where it does not fit."""
-    fitted = _named(argument, value, finder) if argument.names else _typed(argument.kind, value)
+    fitted = _named(argument, value, finder) if argument.names else _typed(argument.value_type, value)
     if fitted is None and argument.is_needed:
         raise _UnusableReply(f"{known.kind} needs {_needed(argument)}, not {_shown(value)}")
     return fitted
@@ -211,12 +211,12 @@ def _named(argument: Argument, value: Any, finder: Finder) -> Any:
     """A number, or a name that stands for one."""
     match argument.names:
         case "person":
-            return finder.person(value) if isinstance(value, str) else None
+            return finder.find_person(value) if isinstance(value, str) else None
         case "user":
-            number = finder.user(value) if isinstance(value, str) else None
+            number = finder.find_user(value) if isinstance(value, str) else None
             return _typed(int, value) if number is None else number
     number = _typed(int, value)
-    return finder.thing(argument.names, value) if number is None and isinstance(value, str) else number
+    return finder.find_thing(argument.names, value) if number is None and isinstance(value, str) else number
 
 
 def _typed(kind: type, value: Any) -> Any:
@@ -261,7 +261,7 @@ def _float(value: Any) -> float | None:
 
 
 def _needed(argument: Argument) -> str:
-    kind = "a name" if argument.names in ("user", "person") else _IN_WORDS.get(argument.kind, "a text")
+    kind = "a name" if argument.names in ("user", "person") else _IN_WORDS.get(argument.value_type, "a text")
     return f"{argument.name} ({kind})"
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.diff import print_diff
-from shoal.cli.views.observation import Row, action, picture, rows_of, values
+from shoal.cli.views.observation import Row, render_action, render_observation, render_rows, render_values
 from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
@@ -82,14 +82,14 @@ def _print(console: Output, why: ExplainResult, everywhere: bool) -> None:
 def _explanation(turn: Explanation) -> Iterator[RenderableType]:
     moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
     yield Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment)
-    yield from _section("what was seen", picture(turn.saw))
+    yield from _section("what was seen", render_observation(turn.saw))
     if turn.happened:
-        yield from _section("what was made to happen", rows_of(map(_happening, turn.happened)))
+        yield from _section("what was made to happen", render_rows(map(_happening, turn.happened)))
     rests = {**turn.rests_on, **({} if turn.memory is None else {"memory": turn.memory})}
     nothing = Text("what was seen, and nothing that the mind would tell", "dim")
-    yield from _section("what the decision rests on", values(rests) if rests else nothing)
-    yield from _section("what was decided", rows_of(_decision(turn)))
-    yield from _section("what came of it", rows_of(map(_event, turn.events)))
+    yield from _section("what the decision rests on", render_values(rests) if rests else nothing)
+    yield from _section("what was decided", render_rows(_decision(turn)))
+    yield from _section("what came of it", render_rows(map(_event, turn.events)))
     yield Text()
 
 
@@ -112,7 +112,7 @@ def _decision(turn: Explanation) -> Iterator[Row]:
     elif not turn.decision.actions:
         yield "", Text("nothing", "dim")
     for done in turn.decision.actions:
-        yield "", action(done)
+        yield "", render_action(done)
     if turn.reply is not None:
         yield "journal", Text(_reply(turn.reply), "" if turn.reply.matches else "red")
 

@@ -29,7 +29,7 @@ from shoal.cli.options import (
     truncate_scenario,
     yes_option,
 )
-from shoal.cli.play.terminal import terminal_answer
+from shoal.cli.play import terminal_answer
 from shoal.cli.runner import OutputMode, end, work_on
 from shoal.cli.views.output import Output
 from shoal.cli.views.progress import Board, Progress, Silent, progress_on

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from shoal.cli.views.observation import rows_of
+from shoal.cli.views.observation import render_rows
 from shoal.runs.rerun.diff import INJECTED, DeclaredDifference, Diff, Difference, Divergence, WorldDiff
 from shoal.runs.rerun.spread import How, Reached
 from shoal.text import format_count, printable
@@ -51,7 +51,7 @@ def _declared(found: Diff) -> Table:
     ]
     if len(found.declared) > _FIELDS:
         rows.append(("", Text(f"and {len(found.declared) - _FIELDS} more fields", "dim")))
-    return rows_of(rows)
+    return render_rows(rows)
 
 
 def _field(field: DeclaredDifference) -> str:
@@ -86,7 +86,7 @@ def _first(first: Divergence) -> Table:
         rows += _difference(difference)
     if first.count > _DIFFERENCES:
         rows.append(("", Text(f"and {first.count - _DIFFERENCES:,} more differences in this round", "dim")))
-    return rows_of(rows)
+    return render_rows(rows)
 
 
 def _difference(difference: Difference) -> Iterator[tuple[str, RenderableType]]:

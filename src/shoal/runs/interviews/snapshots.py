@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from shoal.agents.interview import Respondent
-from shoal.agents.language import episodes, render
+from shoal.agents.language.episodes import summarise_turn
 from shoal.agents.language.mind import CHARS_PER_TOKEN, LanguageMind
 from shoal.agents.language.prompt import PersonaTexts
 from shoal.agents.memory.memory import Memory
@@ -29,6 +29,7 @@ from shoal.scenario.scenario import Scenario
 from shoal.text import format_age, format_moment, quote
 from shoal.types import Decision, Observation
 from shoal.worlds.clock import Clock
+from shoal.worlds.kinds import renderer_for
 
 _MAX_WORDS_CHARS = 400
 #: Of somebody whose mind is none that says how much it can read.
@@ -80,7 +81,7 @@ class _TranscriptMemory(TurnObserver):
             return
         self.seen[agent] = observation
         if decision.failure is None:
-            episode, importance = episodes.summarise_turn(observation, decision, "", self.names)
+            episode, importance = summarise_turn(observation, decision, "", self.names)
             self.chronicle.absorb(observation, episode, importance)
             self.turns.setdefault(agent, []).append((observation.round, episode))
 
@@ -163,9 +164,7 @@ class _Copying:
     def _sight(self, seen: Observation | None) -> str:
         if seen is None:
             return ""
-        # The first line says that all this is now, which it no longer is.
-        words = render.render_observation(seen, self.sight_chars, self._ago).partition("\n")[2]
-        return words.replace("It is", "It was", 1)
+        return renderer_for(seen).render_prompt(seen, self.sight_chars, self._ago, is_past=True)
 
     def _ago(self, round: int, rounds: int) -> str:
         gone = self.clock.hours_gone(round) - self.clock.hours_gone(round - rounds)

@@ -21,8 +21,7 @@ from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
 from shoal.rehearsal.embeddings import PrefixCache, vector
 from shoal.types import Action, Decision, Mind, MindMode, Observation
-from shoal.worlds.dialogue.observations import DialogueObservation
-from shoal.worlds.dialogue.world import LEAVE
+from shoal.worlds.kinds import kind_seen
 
 #: As long as what models write where they are allowed twenty words.
 THOUGHT = "Everybody talks about this, and before I take a side I would rather hear what those say who were there."
@@ -198,9 +197,9 @@ class DryRunMind(WrapperMind):
             self._turns[CallSite(observation.world, self._whom.model(agent), observation.round)] += 1
         decision = self._offline.decide(observation)
         assert isinstance(decision, Decision)
-        if isinstance(observation, DialogueObservation):
+        if (kind := kind_seen(observation)) is not None and kind.ending_actions:
             # No conversation ends before its last turn.
-            decision = Decision(tuple(action for action in decision.actions if action.kind != LEAVE))
+            decision = Decision(tuple(done for done in decision.actions if done.kind not in kind.ending_actions))
         return self._ask(observation, decision) if agent in self._whom.followed else decision
 
     async def _ask(self, observation: Observation, decision: Decision) -> Decision:

@@ -40,7 +40,7 @@ from shoal.scenario.sampling.sampler import People
 from shoal.scenario.scenario import BudgetSettings, OwnWorldSettings, Scenario
 from shoal.seeds import derive, hashes
 from shoal.types import Mind, Versioned
-from shoal.worlds.dialogue.settings import DialogueSettings, StopSettings
+from shoal.worlds.settings import WorldSettings
 
 #: People whose prompts are built, in each world.
 MAX_FOLLOWED = 400
@@ -259,20 +259,15 @@ async def _play(
 
 def _played_to_the_end(scenario: Scenario) -> Scenario:
     """By nobody but minds; and how long people would talk cannot be known, so they take all their turns."""
-    worlds = {
-        name: world.model_copy(update={"stop": StopSettings()}) if isinstance(world, DialogueSettings) else world
-        for name, world in scenario.worlds.items()
-    }
+    worlds = {name: world.without_early_end() for name, world in scenario.worlds.items()}
     return scenario.model_copy(update={"play": (), "worlds": worlds})
 
 
-def _least(world: object, rounds: Sequence[_Round]) -> float:
+def _least(world: WorldSettings, rounds: Sequence[_Round]) -> float:
     """Of the turns in a world, the share that is left if each scene ends with its first words."""
     turns = sum(round.acting for round in rounds)
-    if not isinstance(world, DialogueSettings) or not turns:
-        return 1.0
-    pairs = max(round.acting for round in rounds[:2])
-    return min(1.0, pairs * len(world.scenes) * (1 + 2 * world.score) / turns)
+    least = world.least_turns(max(round.acting for round in rounds[:2])) if turns else None
+    return 1.0 if least is None else min(1.0, least / turns)
 
 
 async def _run(simulation: Simulation, name: str, mind: Mind, ledger: _TurnCounter) -> None:

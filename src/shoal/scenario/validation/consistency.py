@@ -13,7 +13,6 @@ from typing import Protocol
 
 from shoal.agents.settings import LanguageSettings, ScriptedSettings, ScriptedTurn
 from shoal.scenario.declared.events import (
-    STIMULI,
     BroadcastEvent,
     ChangeEvent,
     DeclaredEvent,
@@ -38,14 +37,9 @@ from shoal.scenario.sampling.links import read_links
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import nearest
 from shoal.types import MAX_ACTIONS_PER_TURN
-from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.clock import TimeSettings
-from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.dialogue.world import Dialogue
-from shoal.worlds.room.settings import RoomSettings
-from shoal.worlds.room.world import Room
-from shoal.worlds.social.actions import ACTIONS
-from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.kinds import kind_named
+from shoal.worlds.settings import WorldSettings
 
 _Mention = tuple[Path, str | int]
 
@@ -68,7 +62,7 @@ class DeclaredParts(Protocol):
     @property
     def follows(self) -> FollowSettings: ...
     @property
-    def worlds(self) -> Mapping[str, object]: ...
+    def worlds(self) -> Mapping[str, WorldSettings]: ...
     @property
     def mind(self) -> object: ...
     @property
@@ -146,13 +140,7 @@ def _list_mentions(declared: DeclaredParts) -> Iterator[_Mention]:
         asked = intervention.condition.asked
         yield from ((("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ())))
     for name, world in declared.worlds.items():
-        if isinstance(world, RoomSettings):
-            for index, relation in enumerate(world.relations):
-                place = ("worlds", name, "relations", index, "between")
-                yield from (((*place, end), who) for end, who in enumerate(relation.between))
-        elif isinstance(world, DialogueSettings) and not isinstance(world.pairs, str):
-            for index, pair in enumerate(world.pairs):
-                yield from ((("worlds", name, "pairs", index, end), who) for end, who in enumerate(pair))
+        yield from ((("worlds", name, *path), who) for path, who in world.mentions())
     yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(declared))
     yield from ((("play", index), who) for index, who in enumerate(declared.play))
     if isinstance(declared.mind, LanguageSettings):
@@ -208,22 +196,8 @@ def _check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people in two conversations at once, and people who would talk or be related to themselves."""
     names = number_own_names(declared.population)
     for name, world in declared.worlds.items():
-        seen: dict[str | int, int] = {}
-        pairs = world.pairs if isinstance(world, DialogueSettings) and not isinstance(world.pairs, str) else ()
-        for index, pair in enumerate(pairs):
-            path = ("worlds", name, "pairs", index)
-            for end, who in enumerate(pair):
-                first = seen.setdefault(_number_of(who, names), index)
-                if first != index:
-                    message = f"{who!r} is already in pair {first}; nobody can be in two"
-                    yield Problem((*path, end), message, needs=_NAMES | _NUMBERS)
-            if _number_of(pair[0], names) == _number_of(pair[1], names):
-                yield Problem(path, f"{pair[0]!r} cannot talk to themselves", needs=_NAMES)
-        for index, relation in enumerate(world.relations if isinstance(world, RoomSettings) else ()):
-            one, other = relation.between
-            if _number_of(one, names) == _number_of(other, names):
-                between = ("worlds", name, "relations", index, "between")
-                yield Problem(between, f"{one!r} cannot be related to themselves", needs=_NAMES | _NUMBERS)
+        for path, message in world.problems(lambda who: _number_of(who, names)):
+            yield Problem(("worlds", name, *path), message, needs=_NAMES | _NUMBERS)
 
 
 def _check_groups(declared: DeclaredParts) -> Iterator[Problem]:
@@ -251,13 +225,10 @@ def _check_world_names(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem.unknown("world", world, known, *path, advice=f"there is {', '.join(known)}", needs=_WORLDS)
 
 
-def accepts_event(world: object, event: DeclaredEvent) -> bool:
+def accepts_event(world: WorldSettings, event: DeclaredEvent) -> bool:
     """Return whether an event can happen in a world with these settings. Worlds of the user's own accept all."""
-    if isinstance(world, SocialSettings):
-        return event.kind not in STIMULI
-    if isinstance(world, RoomSettings):
-        return event.kind != "post"
-    return not isinstance(world, DialogueSettings) or (event.kind != "post" and event.kind not in STIMULI)
+    kind = kind_named(world.kind)
+    return kind is None or kind.accepts_event(event.kind)
 
 
 def _check_events(declared: DeclaredParts) -> Iterator[Problem]:
@@ -290,13 +261,10 @@ def _check_conditions(declared: DeclaredParts) -> Iterator[Problem]:
                 yield Problem.unknown("action", kind, possible, *path, needs=_WORLDS)
 
 
-def _list_actions(world: object) -> Mapping[str, Iterable[str]] | None:
+def _list_actions(world: WorldSettings) -> Mapping[str, Iterable[str]] | None:
     """Return the kinds of action in a world, each with the arguments it needs; None where they are not known."""
-    if isinstance(world, SocialSettings):
-        return ACTIONS
-    if isinstance(world, RoomSettings):
-        return {**Room.actions, DO_NOTHING: ()}
-    return {**Dialogue.actions, DO_NOTHING: ()} if isinstance(world, DialogueSettings) else None
+    kind = kind_named(world.kind)
+    return None if kind is None else kind.actions
 
 
 def _check_actions(declared: DeclaredParts) -> Iterator[Problem]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Who = str | int
+from shoal.worlds.settings import Path, Who, WorldSettings
 
 
 class SceneSettings(BaseModel):
@@ -33,10 +34,8 @@ class StopSettings(BaseModel):
     )
 
 
-class DialogueSettings(BaseModel):
+class DialogueSettings(WorldSettings):
     """Conversations of two, side by side."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["dialogue"] = Field(default="dialogue", description="Conversations of two.")
     pairs: Literal["listed", "random"] | tuple[tuple[Who, Who], ...] = Field(
@@ -49,6 +48,28 @@ class DialogueSettings(BaseModel):
     stop: StopSettings = Field(default=StopSettings(), description="When a scene ends early.")
     score: bool = Field(default=True, description="Whether both say after each scene how it went.")
 
-    def rounds(self) -> int:
-        """The rounds that the longest conversation takes."""
+    def rounds_needed(self) -> int:
+        """Return the rounds that the longest conversation takes."""
         return sum((scene.turns or self.turns) + self.score for scene in self.scenes)
+
+    def without_early_end(self) -> Self:
+        return self.model_copy(update={"stop": StopSettings()})
+
+    def least_turns(self, acting: int) -> int:
+        """Return the turns of `acting` pairs if each scene ends with its first words."""
+        return acting * len(self.scenes) * (1 + 2 * self.score)
+
+    def mentions(self) -> Iterator[tuple[Path, Who]]:
+        for index, pair in enumerate(() if isinstance(self.pairs, str) else self.pairs):
+            yield from ((("pairs", index, end), who) for end, who in enumerate(pair))
+
+    def problems(self, number: Callable[[Who], Who]) -> Iterator[tuple[Path, str]]:
+        """Yield who would be in two conversations at once, and who would talk to themselves."""
+        seen: dict[Who, int] = {}
+        for index, pair in enumerate(() if isinstance(self.pairs, str) else self.pairs):
+            for end, who in enumerate(pair):
+                first = seen.setdefault(number(who), index)
+                if first != index:
+                    yield ("pairs", index, end), f"{who!r} is already in pair {first}; nobody can be in two"
+            if number(pair[0]) == number(pair[1]):
+                yield ("pairs", index), f"{pair[0]!r} cannot talk to themselves"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from shoal.worlds.settings import Path, Who, WorldSettings
 
 Hearing = Literal["everyone", "neighbours", "relations", "pairs"]
 Turns = Literal["parallel", "sequential"]
@@ -15,14 +18,12 @@ class RelationSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    between: tuple[str | int, str | int] = Field(description="Names or numbers of the two.")
+    between: tuple[Who, Who] = Field(description="Names or numbers of the two.")
     relation: str = Field(min_length=1, description="What they are to one another, such as: sisters.")
 
 
-class RoomSettings(BaseModel):
+class RoomSettings(WorldSettings):
     """People who hear one another."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["room"] = Field(default="room", description="A room.")
     turns: Turns = Field(
@@ -47,3 +48,13 @@ class RoomSettings(BaseModel):
     actions: tuple[str, ...] | None = Field(
         default=None, description="The only actions allowed, besides DONE; default: all."
     )
+
+    def mentions(self) -> Iterator[tuple[Path, Who]]:
+        for index, relation in enumerate(self.relations):
+            yield from ((("relations", index, "between", end), who) for end, who in enumerate(relation.between))
+
+    def problems(self, number: Callable[[Who], Who]) -> Iterator[tuple[Path, str]]:
+        for index, relation in enumerate(self.relations):
+            first, second = relation.between
+            if number(first) == number(second):
+                yield ("relations", index, "between"), f"{first!r} cannot be related to themselves"

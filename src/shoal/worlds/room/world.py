@@ -25,15 +25,8 @@ from shoal.worlds.room.settings import RelationSettings, RoomSettings
 
 #: What is always possible, whatever actions the scenario allows.
 ALWAYS = (DO_NOTHING, "DONE")
-#: What can be made to happen, and what reaches people when it does.
-STIMULI = {
-    "broadcast": "hear",
-    "hear": "hear",
-    "see": "see",
-    "think": "think",
-    "goal": "goal",
-    "location": "location",
-}
+#: What can be made to reach people.
+STIMULI = ("hear", "see", "think", "goal", "location")
 
 _UTTERANCE = "INSERT INTO utterance VALUES (?,?,?,?,?,?,?)"
 _RELATION = "INSERT INTO relation VALUES (?,?,?,?)"
@@ -136,8 +129,8 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
                 self._tie(round, *self._between(relation), relation.relation)
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
-        kind = STIMULI.get(happening.kind)
-        if kind is None:
+        kind = "hear" if happening.kind == "broadcast" else happening.kind
+        if kind not in STIMULI:
             return super().happen(round, happening)
         said_to_some = happening.agent is not None and bool(happening.to)
         stimulus = self._stimulus(kind, happening.content, happening.agent, said_to_some)

@@ -89,16 +89,21 @@ class SocialObservation(Observation, frozen=True, kw_only=True):
     #: Products on sale and how many were sold.
     products: tuple[tuple[str, int], ...] = ()
 
+    def posts(self) -> Iterator[PostView]:
+        """Yield every post in sight: those of the feed, then those that were looked up."""
+        yield from self.followed
+        yield from self.recommended
+        for answer in self.answers:
+            yield from answer.posts
+
     def sources(self) -> Iterator[tuple[int, object]]:
         """What people wrote, said or passed on; how many liked it is nobody's in particular."""
-        answers = self.answers
-        posts = [*self.followed, *self.recommended, *(post for answer in answers for post in answer.posts)]
-        for post in posts:
+        for post in self.posts():
             yield post.author_id, ("post", post.post_id, post.content, post.quote)
             for reply in post.replies:
                 yield reply.author_id, ("comment", reply.comment_id, reply.content)
         yield from _said(message for group in self.groups for message in group.messages)
-        yield from _said(message for answer in answers for message in answer.messages)
+        yield from _said(message for answer in self.answers for message in answer.messages)
 
 
 def _said(messages: Iterable[MessageView]) -> Iterator[tuple[int, object]]:

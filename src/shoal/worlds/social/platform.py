@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
@@ -17,17 +18,43 @@ from shoal.worlds.clock import ActivationSampler, MutedAgents
 from shoal.worlds.context import WorldContext
 from shoal.worlds.social import database
 from shoal.worlds.social.actions import RULES
-from shoal.worlds.social.feed import Delays, Feed
+from shoal.worlds.social.feed import Delays, Feed, FeedShape
 from shoal.worlds.social.follow_table import FollowTable
 from shoal.worlds.social.observations import LookedUp, SocialObservation
 from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.presets import PlatformPreset, preset_for
-from shoal.worlds.social.ranking import HotPosts, Ranking
+from shoal.worlds.social.ranking import HotPosts, Ranking, RankingWeights
 from shoal.worlds.social.settings import SocialSettings
 from shoal.worlds.social.state import Actor, Done, FeedParts, State, trace
 from shoal.worlds.social.view_builder import ViewBuilder
 
 _CHUNK = 100_000
+#: A post this much newer may have a tenth of the engagement and be as hot; Reddit's own formula has 45,000 seconds.
+_DECADE_MINUTES = {"twitter": 360, "reddit": 750}
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformPreset:
+    """Everything that makes one platform differ from another."""
+
+    shape: FeedShape
+    weights: RankingWeights
+    decade_minutes: int
+    #: Whether the database tells time as a date; otherwise as the number of the round. As OASIS does.
+    is_dated: bool
+
+    @classmethod
+    def of(cls, settings: SocialSettings) -> PlatformPreset:
+        feed = settings.complete_feed()
+        recency, popularity, relevance, echo_chamber = (
+            round(1000 * (weight or 0.0))
+            for weight in (feed.recency, feed.popularity, feed.relevance, feed.echo_chamber)
+        )
+        return cls(
+            FeedShape(feed.followed or 0, feed.recommended or 0, feed.recommendation or "none", feed.comments or 0),
+            RankingWeights(recency, popularity, relevance, echo_chamber, feed.viral_threshold or 1),
+            _DECADE_MINUTES[settings.kind],
+            settings.kind == "reddit",
+        )
 
 
 class Platform:
@@ -41,7 +68,7 @@ class Platform:
         self.name = name
         self.visibility = settings.first.visibility
         self._settings = settings
-        self._custom: Versioned[PlatformPreset] = settings.map(preset_for)
+        self._custom: Versioned[PlatformPreset] = settings.map(PlatformPreset.of)
         self._clock = given.clock
         self._given = given
         self._activity = given.time.map(
@@ -109,7 +136,7 @@ class Platform:
         state.version += 1
         self._stamp = self._clock.stamp(round)
         custom = self._custom.at(round)
-        self._created_at = self._date(round) if custom.dated else round
+        self._created_at = self._date(round) if custom.is_dated else round
         state.self_rating = self._settings.at(round).self_rating
         self._allowed = self._settings.at(round).actions
         state.comments_shown = custom.shape.comments

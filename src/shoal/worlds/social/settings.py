@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shoal.worlds.settings import WorldSettings
+
 Recommendation = Literal["hot", "interest", "random", "none"]
 
 
@@ -29,10 +31,21 @@ class FeedSettings(BaseModel):
     )
 
 
-class SocialSettings(BaseModel):
-    """One social platform. What is not set follows the platform's custom."""
+#: What is customary on each platform, where a scenario does not say otherwise.
+_CUSTOM = {
+    "twitter": FeedSettings(
+        followed=5, recommended=3, recommendation="interest", comments=2,
+        recency=0.4, popularity=0.3, relevance=0.3, echo_chamber=0.5, viral_threshold=10,
+    ),
+    "reddit": FeedSettings(
+        followed=0, recommended=8, recommendation="hot", comments=4,
+        recency=0.3, popularity=0.4, relevance=0.3, echo_chamber=0.6, viral_threshold=15,
+    ),
+}  # fmt: skip
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class SocialSettings(WorldSettings):
+    """One social platform. What is not set follows the platform's custom."""
 
     kind: Literal["twitter", "reddit"] = Field(description="Which platform this world is.")
     visibility: int = Field(default=1, ge=1, le=64, description="Rounds until others see an action.")
@@ -44,3 +57,7 @@ class SocialSettings(BaseModel):
     actions: tuple[str, ...] | None = Field(
         default=None, description="The only actions allowed; default: all of the platform."
     )
+
+    def complete_feed(self) -> FeedSettings:
+        """Return the feed with the platform's custom where the scenario says nothing."""
+        return _CUSTOM[self.kind].model_copy(update=self.feed.model_dump(exclude_none=True))

@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from shoal.cli.play.terminal import END, Terminal, keyboard, terminal_answer
-from shoal.cli.play.worlds import Mistake, part_of, picture
+from shoal.cli.play import END, Terminal, keyboard, render_turn, terminal_answer
 from shoal.types import Action, Decision, Observation
 from shoal.worlds.base import ViewObservation, check_args
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.world import Dialogue
+from shoal.worlds.kinds import play_adapter_for
+from shoal.worlds.playing import Mistake
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.world import Room
 from shoal.worlds.social.actions import RULES
@@ -81,7 +82,7 @@ def feed() -> SocialObservation:
 
 
 def test_a_conversation_is_shown_with_its_scene_and_last_lines() -> None:
-    assert picture(talk(announcements=("It rains.",))).splitlines() == [
+    assert render_turn(talk(announcements=("It rains.",))).splitlines() == [
         "── Ada Roy in w, round 3, 2026-01-01T10:00 ──",
         "News: It rains.",
         "You talk to Ben Li (a baker). Scene 2, turn 5 of at most 20.",
@@ -90,14 +91,14 @@ def test_a_conversation_is_shown_with_its_scene_and_last_lines() -> None:
         "  Ben Li: Hello.",
         "  You: Hi.",
     ]
-    assert "/rate" in picture(talk(rating=True))
+    assert "/rate" in render_turn(talk(rating=True))
     lines = tuple(LineView(1, "Ben Li", f"Line {number}.") for number in range(9))
-    assert ["Line 2." in picture(talk(lines=lines)), "Line 3." in picture(talk(lines=lines))] == [False, True]
-    assert "Then" not in picture(talk(turning_point=None, setting=""))
+    assert ["Line 2." in render_turn(talk(lines=lines)), "Line 3." in render_turn(talk(lines=lines))] == [False, True]
+    assert "Then" not in render_turn(talk(turning_point=None, setting=""))
 
 
 def test_a_room_is_shown_with_who_is_there_and_what_was_heard() -> None:
-    assert picture(room()).splitlines()[1:] == [
+    assert render_turn(room()).splitlines()[1:] == [
         "You are in the hall with Ben Li, Cy Li.",
         "You want: Leave early.",
         "Ben Li: brother",
@@ -106,11 +107,11 @@ def test_a_room_is_shown_with_who_is_there_and_what_was_heard() -> None:
         "  [see] A bird.",
         "  [reach out Ben Li]",
     ]
-    assert "You are here with nobody." in picture(RoomObservation(**HEAD))
+    assert "You are here with nobody." in render_turn(RoomObservation(**HEAD))
 
 
 def test_a_platform_is_shown_with_numbered_posts() -> None:
-    assert picture(feed()).splitlines()[1:] == [
+    assert render_turn(feed()).splitlines()[1:] == [
         "News: It rains.",
         "3 follow you, you follow 4.",
         "  1. Author 5: First.  [2 likes, 1 comments]",
@@ -125,11 +126,11 @@ def test_a_platform_is_shown_with_numbered_posts() -> None:
 
 def test_any_other_world_is_shown_with_its_fields() -> None:
     seen = ViewObservation(**HEAD, view={"price": 3, "note": "going once", "bids": [1, 2]}, announcements=("Sold!",))
-    assert picture(seen).splitlines()[1:] == ["News: Sold!", "  price: 3", "  note: going once", "  bids: [1,2]"]
+    assert render_turn(seen).splitlines()[1:] == ["News: Sold!", "  price: 3", "  note: going once", "  bids: [1,2]"]
 
 
 def test_what_agents_say_cannot_take_over_the_terminal() -> None:
-    shown = picture(talk(lines=(LineView(1, "Ben Li", "Boo\x1b[2J\r\nYou: ha"),)))
+    shown = render_turn(talk(lines=(LineView(1, "Ben Li", "Boo\x1b[2J\r\nYou: ha"),)))
     assert "\x1b" not in shown
     assert "  Ben Li: Boo [2J  You: ha" in shown.splitlines()
 
@@ -177,7 +178,7 @@ TYPED: list[tuple[Observation, str, Action]] = [
 
 @pytest.mark.parametrize(("seen", "line", "expected"), TYPED)
 def test_a_line_becomes_an_action(seen: Observation, line: str, expected: Action) -> None:
-    assert part_of(seen).read(line, seen) == expected
+    assert play_adapter_for(seen).read(line, seen) == expected
 
 
 def test_what_is_typed_is_an_action_that_the_world_knows() -> None:
@@ -217,7 +218,7 @@ def test_what_is_typed_is_an_action_that_the_world_knows() -> None:
 )
 def test_a_mistake_is_explained(seen: Observation, line: str, why: str) -> None:
     with pytest.raises(Mistake) as mistake:
-        part_of(seen).read(line, seen)
+        play_adapter_for(seen).read(line, seen)
     assert why in str(mistake.value)
 
 
@@ -401,8 +402,8 @@ def test_a_stand_in_for_standard_input_will_do_and_so_will_none(monkeypatch: pyt
 def test_a_process_ends_while_somebody_could_still_type() -> None:
     code = """
 import asyncio, sys
-from tests.cli.play.test_terminal import talk
-from shoal.cli.play.terminal import terminal_answer
+from tests.cli.test_play import talk
+from shoal.cli.play import terminal_answer
 
 async def main():
     answer = terminal_answer()

@@ -1,4 +1,4 @@
-"""Playing a part from the terminal: a person sees what the agent sees, and types what it does."""
+"""Lets a person play agents from the terminal: they see what the agent sees, and type what it does."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from contextlib import suppress
 from threading import Thread
 
 from shoal.agents.human import AskPerson
-from shoal.cli.play.worlds import NOTHING, Mistake, part_of, picture
+from shoal.text import printable
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Observation
+from shoal.worlds.kinds import play_adapter_for
+from shoal.worlds.playing import DO_NOTHING, Mistake
 
 PROMPT = "> "
 HINT = "One thing per line, an empty line ends the turn, ? helps.\n"
@@ -20,12 +22,20 @@ Write = Callable[[str], object]
 
 
 def terminal_answer(lines: Iterable[str] | None = None, write: Write | None = None) -> AskPerson:
-    """Asks whoever sits at the terminal; lines are only read when somebody is asked."""
-    return Terminal(keyboard() if lines is None else lines, write or _to_stderr).answer
+    """Return a function that asks the person at the terminal. Lines are only read when a question is open."""
+    return Terminal(keyboard() if lines is None else lines, write or _write_stderr).answer
+
+
+def render_turn(observation: Observation) -> str:
+    """Render what an agent sees, for the person who plays it."""
+    head = f"{observation.name} in {observation.world}, round {observation.round}, {observation.time[:16]}"
+    news = [f"News: {text}" for text in getattr(observation, "announcements", ())]
+    lines = [f"── {head} ──", *news, *play_adapter_for(observation).show(observation)]
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 class Terminal:
-    """One person, who may play several parts, one after another."""
+    """One person, who may play several agents, one after another."""
 
     def __init__(self, lines: Iterable[str], write: Write) -> None:
         self._lines = lines
@@ -35,17 +45,17 @@ class Terminal:
         self._turn = asyncio.Lock()
 
     async def answer(self, observation: Observation) -> Decision:
-        """One turn, as it is typed."""
+        """Return one turn, as the person types it."""
         async with self._turn:
             if self._ended:
-                return Decision((NOTHING,))
-            self._write(picture(observation))
+                return Decision((DO_NOTHING,))
+            self._write(render_turn(observation))
             if self._typed is None:
                 self._write(HINT)
-            return Decision(tuple(await self._actions(observation)) or (NOTHING,))
+            return Decision(tuple(await self._read_actions(observation)) or (DO_NOTHING,))
 
-    async def _actions(self, observation: Observation) -> list[Action]:
-        actions: list[Action] = []
+    async def _read_actions(self, observation: Observation) -> list[Action]:
+        adapter, actions = play_adapter_for(observation), list[Action]()
         while True:
             self._write(PROMPT)
             line = await self._next_line()
@@ -53,24 +63,21 @@ class Terminal:
                 self._write(f"\n{END}")
                 self._ended = True
                 return actions
-            if not line.strip():
+            line = line.strip()
+            if not line:
                 return actions
-            self._take(line.strip(), observation, actions)
-
-    def _take(self, line: str, observation: Observation, actions: list[Action]) -> None:
-        part = part_of(observation)
-        if line.removeprefix("/") in ("?", "help"):
-            self._write(f"{part.help}\n")
-        elif len(actions) == MAX_ACTIONS_PER_TURN:
-            self._write(f"  {MAX_ACTIONS_PER_TURN} things are enough for one turn; an empty line ends it\n")
-        else:
-            try:
-                actions.append(part.read(line, observation))
-            except Mistake as mistake:
-                self._write(f"  {mistake}\n")
+            if line.removeprefix("/") in ("?", "help"):
+                self._write(f"{adapter.help}\n")
+            elif len(actions) == MAX_ACTIONS_PER_TURN:
+                self._write(f"  {MAX_ACTIONS_PER_TURN} things are enough for one turn; an empty line ends it\n")
+            else:
+                try:
+                    actions.append(adapter.read(line, observation))
+                except Mistake as mistake:
+                    self._write(f"  {mistake}\n")
 
     async def _next_line(self) -> str | None:
-        """What is typed next; None when there will be no more."""
+        """Return the line that is typed next; None at the end of the input."""
         if self._typed is None:
             self._typed = asyncio.Queue()
             # A thread of its own, for reading blocks; nobody waits for it at the end, when it may still be reading.
@@ -80,7 +87,7 @@ class Terminal:
 
 
 def _pump(lines: Iterable[str], typed: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
-    # A loop that is closed by now belongs to a run that is over: nobody wants to know any more.
+    # A closed loop belongs to a run that is over: its input is not needed any more.
     with suppress(RuntimeError):
         # A terminal that is gone is the end of the input.
         with suppress(OSError):
@@ -90,9 +97,10 @@ def _pump(lines: Iterable[str], typed: asyncio.Queue[str | None], loop: asyncio.
 
 
 def keyboard() -> Iterator[str]:
-    """The lines of standard input.
+    """Yield the lines of standard input.
 
-    Read without a buffer: its lock, held by a thread that waits for a key, would keep the interpreter from ending.
+    They are read without a buffer: its lock, held by a thread that waits for a key, would keep the interpreter from
+    ending.
     """
     try:
         number = sys.stdin.fileno()
@@ -104,6 +112,6 @@ def keyboard() -> Iterator[str]:
             yield line.decode(errors="replace")
 
 
-def _to_stderr(text: str) -> None:
+def _write_stderr(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()

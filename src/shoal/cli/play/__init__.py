@@ -1,1 +1,0 @@
-"""Lets a person play an agent from the terminal."""

@@ -1,0 +1,196 @@
+"""Observations as text: for prompts, for memory and for the terminal.
+
+A kind of world overrides what it knows better. The defaults serve worlds of the user's own, which show plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from shoal.text import clip, format_moment, join_words, outline, quote
+from shoal.types import Action, Observation
+from shoal.worlds.base import ViewObservation
+
+MAX_NEWS_CHARS = 400
+MAX_POST_CHARS = 280
+MAX_SPEECH_CHARS = 400
+MAX_NAMES = 24
+_MAX_PENDING, _MAX_NEWS = 8, 5
+#: An agent is reminded by the beginnings of this many posts, or of things said last.
+CUE_ITEMS, CUE_CHARS = 5, 80
+_MAX_VIEW_CUE_CHARS = 600
+#: In memory, other people's words are cut to the first of these, the agent's own to the second.
+MAX_SEEN_CHARS = 48
+MAX_WRITTEN_CHARS = 100
+#: Arguments of actions in which an agent writes something.
+_WRITTEN = ("content", "quote_content", "message")
+
+#: Fields that every observation has.
+_HEAD = frozenset(Observation.__struct_fields__)
+
+#: Says how long ago something was, from the round and the rounds since.
+Ago = Callable[[int, int], str]
+S = TypeVar("S", bound=Observation)
+
+
+class PromptWriter:
+    """Lines of a prompt within a budget of characters. `room` is what is left of it."""
+
+    def __init__(self, observation: Observation, budget_chars: int, ago: Ago) -> None:
+        self.round = observation.round
+        self.ago = ago
+        self.room = budget_chars
+        self.lines: list[str] = []
+        self._agent = observation.agent
+        self._holders = {observation.name: observation.agent}
+
+    def add(self, line: str) -> None:
+        """Add a line if it fits; where one does not, the room stays used up."""
+        self.room -= len(line) + 1
+        if self.room >= 0:
+            self.lines.append(line)
+
+    def name(self, agent: int, name: str) -> str:
+        """Return what the prompt calls a person. Two people of one name are told apart by their numbers."""
+        if agent == self._agent:
+            return "you"
+        holder = self._holders.setdefault(name, agent)
+        return name if holder == agent else f"{name} ({agent})"
+
+    def add_news(self, announcements: Sequence[str]) -> None:
+        for news in announcements[-_MAX_NEWS:]:
+            self.add(f"Announcement: {quote(news, MAX_NEWS_CHARS)}")
+
+    def add_pending(self, actions: Sequence[Action]) -> None:
+        """Add what the agent did and nobody can have reacted to yet."""
+        if actions:
+            done = (one.kind + "".join(f" {quote(str(value), 80)}" for value in one.args.values()) for one in actions)
+            self.add(f"Just now you did, and nobody has seen it yet: {join_words(done, _MAX_PENDING)}.")
+
+    def add_latest(self, title: str, lines: Sequence[str], nothing: str) -> None:
+        """Add the newest lines that fit, oldest first."""
+        if not lines:
+            self.add(nothing)
+            return
+        self.add(title)
+        first = len(lines)
+        while first and self.room >= len(lines[first - 1]) + 1:
+            first -= 1
+            self.room -= len(lines[first]) + 1
+        if first:
+            self.lines.append(f"({first} earlier left out)")
+        self.lines += lines[first:]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLine:
+    """One line on the terminal: who, what they said, and facts about it."""
+
+    text: str
+    who: str = ""
+    facts: str = ""
+    is_reply: bool = False
+    is_query: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRow:
+    """A label on the terminal and what stands beside it: lines, or else a plain value."""
+
+    label: str
+    lines: tuple[ViewLine, ...] = ()
+    value: Any = None
+
+
+def list_lines(label: str, lines: Iterable[ViewLine]) -> Iterator[ViewRow]:
+    """Yield a row with these lines, unless there are none."""
+    listed = tuple(lines)
+    if listed:
+        yield ViewRow(label, listed)
+
+
+class ObservationRenderer(Generic[S]):
+    """Turns the observations of one kind of world into text."""
+
+    def render_prompt(self, seen: S, budget_chars: int, ago: Ago, *, is_past: bool = False) -> str:
+        """Return the last part of a prompt: the moment, and everything to be seen in it.
+
+        Of the past, it says `It was ...` and leaves the heading out.
+        """
+        writer = PromptWriter(seen, budget_chars, ago)
+        now = format_moment(seen.time)
+        writer.lines.append(f"It was {now}." if is_past else f"# Now\nIt is {now}.")
+        self.write_prompt(writer, seen)
+        return "\n".join(writer.lines)
+
+    def write_prompt(self, writer: PromptWriter, seen: S) -> None:
+        if isinstance(seen, ViewObservation):
+            writer.add_news(seen.announcements)
+            writer.add_pending(seen.pending)
+            writer.lines.append(outline(seen.view, max(writer.room, 0), quoted=True))
+        else:
+            writer.add_pending(seen.pending)
+
+    def cue(self, seen: S) -> Iterator[str]:
+        """Yield what others say in the observation, which reminds the agent of what it remembers."""
+        if isinstance(seen, ViewObservation):
+            yield outline(seen.view, _MAX_VIEW_CUE_CHARS)
+
+    # Names in a reply that stand for something the prompt showed
+
+    def users(self, seen: S) -> Iterator[tuple[int, str]]:
+        """Yield the numbers and names of users in sight."""
+        yield from ()
+
+    def people(self, seen: S) -> Iterator[str]:
+        """Yield the names of people in sight, in worlds whose actions call people by name."""
+        yield from ()
+
+    def things(self, seen: S, what: str) -> Iterator[tuple[int, str]]:
+        """Yield numbers of posts or groups in sight, with the names that may stand for them."""
+        yield from ()
+
+    # Memory
+
+    def recall_sight(self, seen: S) -> str:
+        """Return what stood out, in a sentence that an agent remembers."""
+        if not isinstance(seen, ViewObservation):
+            return ""
+        view = "; ".join(outline(seen.view, 2 * MAX_WRITTEN_CHARS, quoted=True).split("\n"))
+        return f"You saw {view}." if view else ""
+
+    def recall_post(self, seen: S, post_id: int) -> str:
+        """Return what an agent remembers of a post that it acted on."""
+        return ""
+
+    def recall_action(self, action: Action, verb: str, seen: S, names: Sequence[str]) -> str:
+        """Return what an agent remembers to have done. `names` says who the people are that actions give by number."""
+        args, parts = action.args, [verb]
+        if "post_id" in args:
+            parts.append(self.recall_post(seen, args["post_id"]))
+        parts.append(quote(written, MAX_WRITTEN_CHARS) if (written := find_written(action)) else "")
+        for name, value in args.items():
+            if name in ("followee_id", "mutee_id"):
+                parts.append(names[value] if 0 <= value < len(names) else f"user {value}")
+            elif name not in _WRITTEN and name != "post_id":
+                parts.append(f"to {value}" if name == "target" else clip(str(value), MAX_SEEN_CHARS))
+        return " ".join(part for part in parts if part)
+
+    # The terminal
+
+    def view(self, seen: S) -> Iterator[ViewRow]:
+        """Yield everything that was there to be seen, as labelled rows."""
+        for name in seen.__struct_fields__:
+            value = msgspec.to_builtins(getattr(seen, name))
+            if name not in _HEAD and value:
+                told = value if name == "view" and isinstance(value, Mapping) else {name: value}
+                yield from (ViewRow(str(key), value=part) for key, part in told.items())
+
+
+def find_written(action: Action) -> str:
+    """Return the words that an action writes or says, if any."""
+    return next((action.args[name] for name in _WRITTEN if name in action.args), "")
