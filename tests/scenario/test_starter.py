@@ -8,7 +8,7 @@ import pytest
 
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.loading import load, parse, read_starter
-from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.sampler import sample
 
 STARTER = read_starter()
@@ -40,7 +40,7 @@ def test_examples_load_and_give_people(path: Path) -> None:
 def test_on_platforms_people_follow_one_another(name: str) -> None:
     scenario = load(next(path for path in EXAMPLES if path.stem == name))
     people = sample(scenario)
-    assert follow_graph(scenario, people).edges > len(people) >= 100
+    assert draw_follow_graph(scenario, people).edges > len(people) >= 100
 
 
 def test_the_rumour_is_two_hundred_people_for_a_day() -> None:

@@ -12,7 +12,7 @@ import msgspec
 import shoal
 from shoal.errors import RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.state import wall_clock
-from shoal.scenario.sampling.sampler import People
+from shoal.scenario.sampling.people import People
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 from shoal.worlds.social.settings import SocialSettings

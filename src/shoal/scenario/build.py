@@ -40,8 +40,9 @@ from shoal.scenario.declared.events import (
 )
 from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
-from shoal.scenario.sampling.follow_graph import follow_graph
-from shoal.scenario.sampling.sampler import People, sample
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
+from shoal.scenario.sampling.people import People
+from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import OwnMindSettings, OwnWorldSettings, Scenario
 from shoal.scenario.validation.consistency import accepts_event
 from shoal.seeds import derive
@@ -98,7 +99,7 @@ def build(
     time = history.map(lambda version: version.time)
     given = WorldContext(
         population=people,
-        graph=follow_graph(scenario, people),
+        graph=draw_follow_graph(scenario, people),
         time=time,
         clock=clock_of(history, injected),
         seed=scenario.seed,

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.loading import validate
-from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
@@ -38,7 +38,7 @@ def scenario(path: Path, **more: Any) -> Scenario:
 
 def edges(path: Path, **more: Any) -> list[tuple[int, int]]:
     made = scenario(path, **more)
-    graph = follow_graph(made, sample(made))
+    graph = draw_follow_graph(made, sample(made))
     return [(n, to) for n in range(8) for to in graph.targets[graph.starts[n] : graph.starts[n + 1]].tolist()]
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_read_is_answered(tmp_path: Path, name: str, text:
 def test_people_of_files_can_be_followed_and_follow(tmp_path: Path) -> None:
     people = written(tmp_path, "p.csv", "name,follows\nEve,Ada;1\nFay,\n")
     made = validate({"population": [{"name": "Ada"}, {"file": str(people)}], "follows": "none"})
-    graph = follow_graph(made, sample(made))
+    graph = draw_follow_graph(made, sample(made))
     assert graph.targets[graph.starts[1] : graph.starts[2]].tolist() == [0, 2]
     written(tmp_path, "p.csv", "name,follows\nEve,Ada;Fya\nFay,\n")
     with pytest.raises(ScenarioInvalid, match=r"population.1.file: p.csv:2: unknown person 'Fya'; did you mean 'Fay'"):

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.scenario.importers.tinytroupe import merge_fragments
 from shoal.scenario.loading import validate
-from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.sampler import sample
 from tests.scenario.importers.persons import notes, people, refused, scenario, written
 
@@ -90,7 +90,7 @@ def test_twitter_profiles_are_people_who_follow_one_another(tmp_path: Path) -> N
     made = validate({"population": [{"count": 2}, {"file": str(path)}], "follows": "none"})
     found = sample(made)
     assert (found[2].persona, found[2].bio, found[2].username) == ("Ada counts bridges.", "Counts.", "ada_l")
-    graph = follow_graph(made, found)
+    graph = draw_follow_graph(made, found)
     assert [graph.targets[graph.starts[n] : graph.starts[n + 1]].tolist() for n in range(5)] == [
         [],
         [],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from shoal.scenario.loading import parse
-from shoal.scenario.sampling.follow_graph import follow_graph
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.types import FollowGraph
@@ -17,7 +17,7 @@ GENERATED = ["scale-free", "small-world", "homophilous"]
 def graph(text: str) -> tuple[FollowGraph, People]:
     scenario = parse(text, "f.yaml")
     people = sample(scenario)
-    return follow_graph(scenario, people), people
+    return draw_follow_graph(scenario, people), people
 
 
 def generated(kind: str, count: int, degree: float, more: str = "") -> FollowGraph:

@@ -36,7 +36,7 @@ from shoal.runs.planning.dry_run import (
 )
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.scenario.declared.population import count_people
-from shoal.scenario.sampling.sampler import People
+from shoal.scenario.sampling.people import People
 from shoal.scenario.scenario import BudgetSettings, OwnWorldSettings, Scenario
 from shoal.seeds import derive, hashes
 from shoal.types import Mind, Versioned

@@ -1,4 +1,4 @@
-"""Who follows whom according to files: the file of the follow graph, and columns of the population's files."""
+"""Follow edges in files: in the file of the follow graph, and in columns of the population's files."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import hint, nearest
 
 _NEEDS = frozenset({"names", "numbers"})
-_SHOWN = 3
+_MAX_PLACES_SHOWN = 3
 
 Ints = NDArray[np.int64]
-_NOBODY: Ints = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class _Stated:
-    """What one file says: everybody it speaks of, once, and for each edge the places of its two ends among these."""
+class _StatedEdges:
+    """The edges of one file: each person it mentions once, and for each edge the places of its two ends among these."""
 
     path: Path
     ends: Sequence[EdgeEnd]
     sources: NDArray[np.int32]
     targets: NDArray[np.int32]
-    #: Where an edge stands, by its number.
+    #: Returns the file and line of an edge, by its number.
     place: Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """What files say, in numbers, and what is wrong with it."""
+    """The edges of all files as numbers of people, and what is wrong with the files."""
 
     sources: Ints
     targets: Ints
@@ -54,56 +53,60 @@ class Links:
 
 
 def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
-    """Everybody looked up. Nobody follows themselves or anybody twice; edges that say so are left out, and noted."""
-    ends: list[tuple[Ints, Ints]] = [(_NOBODY, _NOBODY)]
+    """Look up the people in all edges. Edges to oneself and repeated edges are left out, and noted."""
+    sources, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     problems: list[Problem] = []
     notes: list[str] = []
-    stated = [*_from_follows(follows), *_from_columns(entries)]
-    register = _Register(entries) if stated else None
-    for each in stated:
-        by = follows.by if each.path == ("follows", "file") else None
-        if by is not None and by not in (known := _traits(entries)):
-            problems.append(
-                Problem(("follows", "by"), f"nobody has a trait {by!r}", suggestion=nearest(by, known), needs=_NEEDS)
-            )
-            continue
-        people = _Traits(entries, by) if by is not None else register
+    stated = [*_list_edges_of_follows(follows), *_list_edges_of_population(entries)]
+    by_name = _PeopleByName(entries) if stated else None
+    for edges in stated:
+        trait = follows.by if edges.path == ("follows", "file") else None
+        people: _PeopleByName | _PeopleByTrait | None = by_name
+        if trait is not None:
+            owners = (entry.roster if isinstance(entry, FileEntry) else entry for entry in entries)
+            known = dict.fromkeys(name for owner in owners for name in owner.traits)
+            if trait not in known:
+                message, suggestion = f"nobody has a trait {trait!r}", nearest(trait, known)
+                problems.append(Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS))
+                continue
+            people = _PeopleByTrait(entries, trait)
         assert people is not None
-        found = _ResolvedEdges(each, people)
-        ends.append((found.sources, found.targets))
-        problems += [Problem(each.path, text, needs=_NEEDS) for text in limit_problems(found.unknown, found.strangers)]
+        found = _ResolvedEdges(edges, people)
+        sources.append(found.sources)
+        targets.append(found.targets)
+        unknown = limit_problems(found.unknown, found.unknown_count)
+        problems += [Problem(edges.path, text, needs=_NEEDS) for text in unknown]
         notes += found.notes
-    sources, targets = (np.concatenate(column) for column in zip(*ends, strict=True))
-    return Links(sources, targets, problems, notes)
+    return Links(np.concatenate(sources), np.concatenate(targets), problems, notes)
 
 
-class _Register:
+class _PeopleByName:
     """Finds people by name, username or number."""
 
     def __init__(self, entries: PopulationEntries) -> None:
         self.names = number_own_names(entries)
         self._usernames = {name: number for number, name in reversed(find_own_names(entries, "username").items())}
-        self._size = count_people(entries)
+        self._count = count_people(entries)
 
-    def number(self, who: EdgeEnd) -> int | None:
+    def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
-            return next((number for one in who if (number := self.number(one)) is not None), None)
+            return next((number for one in who if (number := self.find(one)) is not None), None)
         if isinstance(who, str):
             found = self.names.get(who, self._usernames.get(who))
             if found is not None or not (who.isascii() and who.isdecimal()):
                 return found
             who = int(who)
-        return who if 0 <= who < self._size else None
+        return who if 0 <= who < self._count else None
 
-    def unknown(self, who: EdgeEnd) -> str:
+    def explain_unknown(self, who: EdgeEnd) -> str:
         if isinstance(who, tuple):
             who = who[0]
         near = hint(who, self.names)
-        return f"unknown person {who!r}{near or f'; expected a name, a username or a number, 0 to {self._size - 1}'}"
+        return f"unknown person {who!r}{near or f'; expected a name, a username or a number, 0 to {self._count - 1}'}"
 
 
-class _Traits:
-    """Finds people by a trait of theirs, such as the number that they have elsewhere."""
+class _PeopleByTrait:
+    """Finds people by one of their traits, such as their number in another system."""
 
     def __init__(self, entries: PopulationEntries, trait: str) -> None:
         self._trait = trait
@@ -115,88 +118,75 @@ class _Traits:
             elif isinstance(entry, PersonEntry) and trait in entry.traits:
                 self._numbers[str(entry.traits[trait])] = start
 
-    def number(self, who: EdgeEnd) -> int | None:
+    def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
-            return next((number for one in who if (number := self.number(one)) is not None), None)
+            return next((number for one in who if (number := self.find(one)) is not None), None)
         return self._numbers.get(str(who))
 
-    def unknown(self, who: EdgeEnd) -> str:
+    def explain_unknown(self, who: EdgeEnd) -> str:
         shown = who[-1] if isinstance(who, tuple) else who
         return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
 
 
-def _traits(entries: PopulationEntries) -> dict[str, None]:
-    owners = (entry.roster if isinstance(entry, FileEntry) else entry for entry in entries)
-    return dict.fromkeys(name for owner in owners for name in owner.traits)
-
-
 class _ResolvedEdges:
-    """The edges of one file, looked up."""
+    """The edges of one file as numbers of people, without those that cannot be used."""
 
-    def __init__(self, stated: _Stated, people: _Register | _Traits) -> None:
-        known = (people.number(end) for end in stated.ends)
+    def __init__(self, stated: _StatedEdges, people: _PeopleByName | _PeopleByTrait) -> None:
+        known = (people.find(end) for end in stated.ends)
         numbers = np.array([-1 if number is None else number for number in known], dtype=np.int64)
         sources, targets = numbers[stated.sources], numbers[stated.targets]
-        strangers = np.flatnonzero((sources < 0) | (targets < 0))
-        themselves = np.flatnonzero((sources == targets) & (sources >= 0))
         usable = (sources >= 0) & (targets >= 0) & (sources != targets)
-        first = np.zeros(len(sources), dtype=bool)
         rows = np.flatnonzero(usable)
-        size = int(numbers.max(initial=0)) + 1
-        first[rows[np.unique(sources[rows] * size + targets[rows], return_index=True)[1]]] = True
+        count = int(numbers.max(initial=0)) + 1
+        first = np.zeros(len(sources), dtype=bool)
+        first[rows[np.unique(sources[rows] * count + targets[rows], return_index=True)[1]]] = True
         self.sources, self.targets = sources[first], targets[first]
-        #: The first of them in words, and how many there are.
-        self.strangers = len(strangers)
-        self.unknown = [_stranger(stated, people, numbers, int(edge)) for edge in strangers[:MAX_PROBLEMS]]
-        self.notes = [
-            f"edges {what}: {len(rows):,}, left out ({_shown(stated, rows)})"
-            for rows, what in (
-                (themselves, "of people who follow themselves"),
-                (np.flatnonzero(usable & ~first), "that stand twice"),
-            )
-            if len(rows)
-        ]
+
+        unknown = np.flatnonzero((sources < 0) | (targets < 0))
+        self.unknown_count = len(unknown)
+        #: Messages about the first edges with an unknown person.
+        self.unknown: list[str] = []
+        for edge in unknown[:MAX_PROBLEMS].tolist():
+            end = next(int(end) for end in (stated.sources[edge], stated.targets[edge]) if numbers[end] < 0)
+            self.unknown.append(f"{stated.place(edge)}: {people.explain_unknown(stated.ends[end])}")
+
+        self.notes: list[str] = []
+        for edges, what in (
+            (np.flatnonzero((sources == targets) & (sources >= 0)), "of people who follow themselves"),
+            (np.flatnonzero(usable & ~first), "that stand twice"),
+        ):
+            places = [stated.place(edge) for edge in edges[:_MAX_PLACES_SHOWN].tolist()]
+            more = ", ..." if len(edges) > _MAX_PLACES_SHOWN else ""
+            if len(edges):
+                self.notes.append(f"edges {what}: {len(edges):,}, left out ({', '.join(places)}{more})")
 
 
-def _stranger(stated: _Stated, people: _Register | _Traits, numbers: Ints, edge: int) -> str:
-    ends = (int(stated.sources[edge]), int(stated.targets[edge]))
-    stranger = next(end for end in ends if numbers[end] < 0)
-    return f"{stated.place(edge)}: {people.unknown(stated.ends[stranger])}"
-
-
-def _shown(stated: _Stated, edges: Ints) -> str:
-    places = [stated.place(int(edge)) for edge in edges[:_SHOWN]]
-    return f"{', '.join(places)}{', ...' if len(edges) > _SHOWN else ''}"
-
-
-def _from_follows(follows: FollowSettings) -> Iterator[_Stated]:
+def _list_edges_of_follows(follows: FollowSettings) -> Iterator[_StatedEdges]:
     edges = follows.from_file
     if edges is not None:
 
         def place(edge: int) -> str:
             return f"{edges.name}:{edges.lines[edge]}"
 
-        yield _Stated(("follows", "file"), edges.ends, edges.sources, edges.targets, place)
+        yield _StatedEdges(("follows", "file"), edges.ends, edges.sources, edges.targets, place)
 
 
-def _from_columns(entries: PopulationEntries) -> Iterator[_Stated]:
+def _list_edges_of_population(entries: PopulationEntries) -> Iterator[_StatedEdges]:
+    """Yield the edges in columns. A name is anybody's, a number that of a person in the same file."""
     for index, (start, entry) in enumerate(number_entries(entries)):
-        if isinstance(entry, FileEntry) and "follows" in entry.roster.fields:
-            stated = list(_column_edges(start, entry))
-            rows = [row for row, _ in stated]
-            coded = encode_edges([start + row for row in rows], [end for _, end in stated])
+        if not isinstance(entry, FileEntry) or "follows" not in entry.roster.fields:
+            continue
+        roster = entry.roster
+        own_names = {name for name in roster.column("name") if name is not None}
+        rows: list[int] = []
+        targets: list[str | int] = []
+        for row, followed in enumerate(roster.fields["follows"]):
+            for who in followed or ():
+                is_number = isinstance(who, int) or (str(who).isdecimal() and who not in own_names)
+                rows.append(row)
+                targets.append(start + int(who) if is_number else str(who))
 
-            def place(edge: int, roster: PeopleTable = entry.roster, rows: Sequence[int] = rows) -> str:
-                return roster.table.place(rows[edge])
+        def place(edge: int, roster: PeopleTable = roster, rows: Sequence[int] = rows) -> str:
+            return roster.table.place(rows[edge])
 
-            yield _Stated(("population", index, "file"), *coded, place)
-
-
-def _column_edges(start: int, file: FileEntry) -> Iterator[tuple[int, str | int]]:
-    """Who follows, as the row, and whom. Names are anybody's, numbers those of people in the same file."""
-    roster = file.roster
-    own_names = {name for name in roster.column("name") if name is not None}
-    for row, followed in enumerate(roster.fields["follows"]):
-        for who in followed or ():
-            is_number = isinstance(who, int) or (str(who).isdecimal() and who not in own_names)
-            yield row, start + int(who) if is_number else str(who)
+        yield _StatedEdges(("population", index, "file"), *encode_edges([start + row for row in rows], targets), place)

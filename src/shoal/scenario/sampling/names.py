@@ -1,4 +1,4 @@
-"""Names for sampled people: an international mix, each used once."""
+"""Names of sampled people: an international mix, each used once."""
 
 from __future__ import annotations
 
@@ -38,41 +38,40 @@ Conti Nkosi Vesely Solberg Rahimi Tran Dimitrov Blanc Teixeira Kravets Haile Eva
 Bruno Zulu Urban
 """
 FEMALE, MALE, LAST = tuple(_FEMALE.split()), tuple(_MALE.split()), tuple(dict.fromkeys(_LAST.split()))
-#: As many on each list, so that a number stands for one name whatever the gender.
+#: Both lists of first names are used up to this length, so that a number means one name whatever the gender.
 _FIRST_COUNT = min(len(FEMALE), len(MALE))
-_PLAIN = _FIRST_COUNT * len(LAST)
+#: Names without initials.
+_NAMES_PER_TIER = _FIRST_COUNT * len(LAST)
 _LETTERS = 26
 
 
-def names(seed: int, start: int, genders: NDArray[np.int8]) -> list[str]:
-    """Names for the people from number `start` on; genders 0 is female, 1 male, others take from both lists.
+def draw_names(seed: int, start: int, genders: NDArray[np.int8]) -> list[str]:
+    """Draw names for the people from number `start` on; gender 0 is female, 1 male, others take from both lists.
 
-    Number -> (first, last, initials) is one to one, and no two lists share a first name at different places, so
-    nobody's name depends on how many people there are, and no name comes twice.
+    Number -> (first, last, initials) is one to one, and no two lists share a first name at different places. So the
+    name of a person does not depend on how many people there are, and no name comes twice. The first tier has plain
+    names; each later one has its own middle initials.
     """
     result: list[str] = []
     stop = start + len(genders)
     while start < stop:
-        tier = start // _PLAIN
-        end = min(stop, (tier + 1) * _PLAIN)
+        tier = start // _NAMES_PER_TIER
+        end = min(stop, (tier + 1) * _NAMES_PER_TIER)
+        key, places = derive(seed, "names", tier), np.arange(start, end) - tier * _NAMES_PER_TIER
+        shuffled = np.argsort(hashes(key, np.arange(_NAMES_PER_TIER)), kind="stable")[places]
+        either = (hashes(key, places, 1) & np.uint64(1)).astype(np.int64)
         mine = genders[len(result) : len(result) + end - start]
-        result += _tier(derive(seed, "names", tier), tier, np.arange(start, end) - tier * _PLAIN, mine)
+        lists = np.where((mine < 0) | (mine > 1), either, mine).astype(np.int64)
+        middle = f" {_write_initials(tier)} " if tier else " "
+        firsts = [f"{name}{middle}" for name in (*FEMALE[:_FIRST_COUNT], *MALE[:_FIRST_COUNT])]
+        chosen = (lists * _FIRST_COUNT + shuffled // len(LAST)).tolist()
+        lasts = (shuffled % len(LAST)).tolist()
+        result += [firsts[first] + LAST[last] for first, last in zip(chosen, lasts, strict=True)]
         start = end
     return result
 
 
-def _tier(key: int, tier: int, places: NDArray[np.int64], genders: NDArray[np.int8]) -> list[str]:
-    """The first tier has plain names; each later one has its own middle initials."""
-    shuffled = np.argsort(hashes(key, np.arange(_PLAIN)), kind="stable")[places]
-    either = (hashes(key, places, 1) & np.uint64(1)).astype(np.int64)
-    lists = np.where(genders < 0, either, np.where(genders > 1, either, genders)).astype(np.int64)
-    middle = f" {_initials(tier)} " if tier else " "
-    firsts = [f"{name}{middle}" for name in (*FEMALE[:_FIRST_COUNT], *MALE[:_FIRST_COUNT])]
-    picks = (lists * _FIRST_COUNT + shuffled // len(LAST)).tolist()
-    return [firsts[first] + LAST[last] for first, last in zip(picks, (shuffled % len(LAST)).tolist(), strict=True)]
-
-
-def _initials(tier: int) -> str:
+def _write_initials(tier: int) -> str:
     letters = ""
     while tier:
         tier, letter = divmod(tier - 1, _LETTERS)

@@ -1,4 +1,4 @@
-"""Everybody, column by column; each person in words when asked for."""
+"""The people of a scenario, column by column. The texts about a person are written when they are asked for."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from shoal.scenario.declared.distributions import GENDERS
 from shoal.scenario.declared.population import PersonEntry
 from shoal.scenario.importers.people_file import PeopleTable
-from shoal.scenario.sampling import profiles
+from shoal.scenario.sampling.profiles import PersonFacts, make_username, write_bio, write_persona
 from shoal.types import USUAL_HABITS, Habits, Persona
+
+#: Optional fields of a person, each with the value of people who do not state it.
+USUAL: Mapping[str, float] = {**USUAL_HABITS, "response_delay": 0}
 
 
 class Labels(Sequence[str | None]):
@@ -28,18 +31,18 @@ class Labels(Sequence[str | None]):
         self._numbers: dict[str, int] = {}
 
     def number(self, word: str) -> int:
-        """The number of a word, which is added if it is new."""
+        """Return the number of a word, and add the word if it is new."""
         number = self._numbers.setdefault(word, len(self.words))
         if number == len(self.words):
             self.words.append(word)
         return number
 
     def put(self, where: slice, words: Sequence[str], picks: NDArray[np.integer]) -> None:
-        """People in the slice get the words that the picks point to."""
+        """Give the people in the slice the words that the picks point to."""
         self.codes[where] = np.array([self.number(word) for word in words], dtype=np.int32)[picks]
 
     def put_each(self, where: slice, words: Sequence[str | None]) -> None:
-        """Each person in the slice gets the word at their place."""
+        """Give each person in the slice the word at their place."""
         self.codes[where] = [-1 if word is None else self.number(word) for word in words]
 
     def put_one(self, person: int, word: str | None) -> None:
@@ -58,54 +61,42 @@ class Labels(Sequence[str | None]):
         return (words[code] for code in self.codes.tolist())
 
 
-#: Numbers (NaN where somebody has none) or texts.
+#: Numbers (NaN where a person has none) or texts.
 Column = NDArray[np.float64] | Labels
 
 
-def trait_of(column: Column, person: int) -> float | str | None:
-    if isinstance(column, Labels):
-        return column[person]
-    value = float(column[person])
-    return None if np.isnan(value) else value
+def fill_habits(habits: Habits, count: int, start: int, stated: Mapping[str, Sequence[Any]]) -> None:
+    """Enter what people numbered from `start` on state, field by field; None means not stated.
+
+    A column is made when the first of the `count` people needs it.
+    """
+    for field, values in stated.items():
+        people = [start + row for row, value in enumerate(values) if value not in (None, USUAL[field])]
+        if not people:
+            continue
+        column: NDArray[Any] | None = getattr(habits, field)
+        if column is None:
+            is_delay = field == "response_delay"
+            shape, kind = ((count, 2), np.int32) if is_delay else ((count,), np.float32)
+            column = np.full(shape, USUAL[field], dtype=kind)
+            setattr(habits, field, column)
+        column[people] = [values[number - start] for number in people]
 
 
-#: Fields of a person, and what those have who do not say.
-USUAL: Mapping[str, float] = {**USUAL_HABITS, "response_delay": 0}
-
-
-def fill(habits: Habits, people: int, start: int, said: Mapping[str, Sequence[Any]]) -> None:
-    """Take in what people say who are numbered from `start` on, field by field; None is said by those who do not."""
-    for field, values in said.items():
-        stated = [start + row for row, value in enumerate(values) if value not in (None, USUAL[field])]
-        if stated:
-            _column(habits, field, people)[stated] = [values[number - start] for number in stated]
-
-
-def of(habits: Habits, agent: int) -> dict[str, Any]:
-    """What is not as it is with everybody, by field."""
+def list_unusual_habits(habits: Habits, agent: int) -> dict[str, Any]:
+    """Return the habits of a person that differ from the usual ones, by field."""
     columns = {field: getattr(habits, field) for field in USUAL}
-    said = {field: column[agent].tolist() for field, column in columns.items() if column is not None}
+    stated = {field: column[agent].tolist() for field, column in columns.items() if column is not None}
     usual = {**USUAL, "response_delay": [0, 0]}
     return {
         field: round(value, 3) if isinstance(value, float) else value
-        for field, value in said.items()
-        if value != usual[field] and value == value  # not a number is not equal to itself
+        for field, value in stated.items()
+        if value != usual[field] and value == value  # NaN is not equal to itself
     }
 
 
-def _column(habits: Habits, field: str, people: int) -> NDArray[Any]:
-    """The column of a field, made when the first person needs it."""
-    column: NDArray[Any] | None = getattr(habits, field)
-    if column is None:
-        is_delay = field == "response_delay"
-        shape = (people, 2) if is_delay else (people,)
-        column = np.full(shape, USUAL[field], dtype=np.int32 if is_delay else np.float32)
-        setattr(habits, field, column)
-    return column
-
-
 class People:
-    """The population of one scenario. Agent i is row i of every column; names and texts are made when asked for."""
+    """The population of one scenario. Agent i is row i of every column."""
 
     def __init__(self, count: int, interests: int, topic: str | None) -> None:
         self.names: Sequence[str] = []
@@ -127,14 +118,15 @@ class People:
         self._rosters: Mapping[int, PeopleTable] = {}
         self._starts: list[int] = []
         self._usernames: dict[int, str] = {}
+        #: Usernames that nobody else can have, in small letters.
         self._taken: set[str] = set()
 
     def enlist(
         self, listed: dict[int, PersonEntry], rosters: Mapping[int, PeopleTable], usernames: Mapping[int, str]
     ) -> None:
-        """Make known who is not drawn: written by hand, or in a file that begins at a number.
+        """Add the people who are not drawn: written by hand, or in files, each by the number of its first person.
 
-        The usernames they ask for go first, then those made from their names.
+        The usernames that they state are taken first, then those made from their names.
         """
         self.listed, self._rosters = listed, rosters
         self._starts = list(rosters)
@@ -142,23 +134,8 @@ class People:
         self._taken = {username.casefold() for username in usernames.values()}
         for number in (*listed, *(start + row for start in rosters for row in range(rosters[start].count))):
             if number not in usernames:
-                self._usernames[number] = self._free(profiles.username(self.names[number], number), number)
+                self._usernames[number] = self._make_free_username(number)
                 self._taken.add(self._usernames[number].casefold())
-
-    def _said(self, agent: int, field: str) -> Any:
-        """What somebody who is not drawn says about this; None where they do not."""
-        person = self.listed.get(agent)
-        if person is not None:
-            return getattr(person, field)
-        start, roster = self._roster(agent)
-        return roster.fields[field][agent - start] if roster is not None and field in roster.fields else None
-
-    def _roster(self, agent: int) -> tuple[int, PeopleTable | None]:
-        """The file that somebody stands in, and the number it begins at."""
-        place = bisect_right(self._starts, agent) - 1
-        start = self._starts[place] if place >= 0 else agent
-        roster = self._rosters.get(start)
-        return start, roster if roster is not None and agent < start + roster.count else None
 
     def __len__(self) -> int:
         return len(self.stances)
@@ -166,21 +143,8 @@ class People:
     def __getitem__(self, agent: int) -> Persona:
         if not 0 <= agent < len(self):
             raise IndexError(f"no person {agent}: people are numbered 0 to {len(self) - 1}")
-        facts = self._facts(agent)
-        return Persona(
-            name=facts.name,
-            username=self._username(agent),
-            bio=self._said(agent, "bio") or profiles.bio(facts),
-            persona=self._said(agent, "persona") or profiles.persona(facts),
-            interests=facts.interests,
-            stance=facts.stance,
-            activity=facts.activity,
-            traits=self._known(agent, facts),
-        )
-
-    def _facts(self, agent: int) -> profiles.PersonFacts:
         age, gender = int(self.ages[agent]), int(self.genders[agent])
-        return profiles.PersonFacts(
+        facts = PersonFacts(
             name=self.names[agent],
             age=None if age < 0 else age,
             gender=None if gender < 0 else GENDERS[gender],
@@ -191,32 +155,47 @@ class People:
             activity=round(float(self.activity[agent]), 3),
             topic=self._topic,
         )
-
-    def _known(self, agent: int, facts: profiles.PersonFacts) -> Mapping[str, Any]:
-        known: dict[str, Any] = {
+        bio, persona, own_traits = self._find_own_texts_and_traits(agent)
+        traits: dict[str, Any] = {
             "group": self.groups[agent],
             "age": facts.age,
             "gender": facts.gender,
             "country": facts.country,
             "profession": facts.profession,
+            **list_unusual_habits(self.habits, agent),
+            **own_traits,
         }
-        known |= of(self.habits, agent)
-        known |= self._own_traits(agent)
-        return {name: value for name, value in known.items() if value is not None}
+        return Persona(
+            name=facts.name,
+            username=self._usernames[agent] if agent in self._usernames else self._make_free_username(agent),
+            bio=bio or write_bio(facts),
+            persona=persona or write_persona(facts),
+            interests=facts.interests,
+            stance=facts.stance,
+            activity=facts.activity,
+            traits={name: value for name, value in traits.items() if value is not None},
+        )
 
-    def _own_traits(self, agent: int) -> Mapping[str, Any]:
-        start, roster = self._roster(agent)
-        if roster is not None:
-            return {name: values[agent - start] for name, values in roster.traits.items()}
+    def _find_own_texts_and_traits(self, agent: int) -> tuple[str | None, str | None, Mapping[str, Any]]:
+        """Return bio, persona and traits as stated by hand or in a file; traits of other people are drawn."""
         person = self.listed.get(agent)
-        return person.traits if person else {name: trait_of(column, agent) for name, column in self.traits.items()}
+        if person is not None:
+            return person.bio, person.persona, person.traits
+        place = bisect_right(self._starts, agent) - 1
+        start = self._starts[place] if place >= 0 else agent
+        roster = self._rosters.get(start)
+        if roster is not None and agent < start + roster.count:
+            row, fields = agent - start, roster.fields
+            bio, persona = (fields[field][row] if field in fields else None for field in ("bio", "persona"))
+            return bio, persona, {name: values[row] for name, values in roster.traits.items()}
+        traits: dict[str, Any] = {}
+        for name, column in self.traits.items():
+            value = column[agent] if isinstance(column, Labels) else float(column[agent])
+            traits[name] = None if isinstance(value, float) and np.isnan(value) else value
+        return None, None, traits
 
-    def _username(self, agent: int) -> str:
-        if agent in self._usernames:
-            return self._usernames[agent]
-        return self._free(profiles.username(self.names[agent], agent), agent)
-
-    def _free(self, username: str, agent: int) -> str:
+    def _make_free_username(self, agent: int) -> str:
+        username = make_username(self.names[agent], agent)
         if username.casefold() in self._taken:
             username = f"{username}_{agent}"
         while username.casefold() in self._taken:
