@@ -11,7 +11,7 @@ from shoal.agents.memory.settings import MemorySettings
 from shoal.journal import EMBED, JournalKey
 from shoal.models.base import FailureKind, ModelFailed, ModelFailure
 from shoal.models.openai.embeddings import EmbeddingRequest
-from tests.agents.memory.lives import live, memory, time, turn
+from tests.agents.memory.turns import absorb_turns, memory, time, turn
 
 SETTINGS = MemorySettings(embeddings="openai/text-embedding-3-small", lag_rounds=2)
 #: Words that mean the same, and have no letters in common.
@@ -40,7 +40,7 @@ async def lived(embed: Understanding) -> str:
     mine.absorb(0, 2, time(2), "The vessel sank.")
     for round in range(3, 60):
         await mine.settle(0, round, "")
-        live(mine, range(round, round + 1))
+        absorb_turns(mine, range(round, round + 1))
     await mine.settle(0, 60, "Was there a fire?")
     return mine.recall(0, 60, "Was there a fire?")
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.memory.budget import LATELY, REMINDED
 from shoal.agents.memory.memory import Memory
+from shoal.agents.memory.past import LATELY, REMINDED
 from shoal.agents.memory.settings import MemorySettings
 from shoal.models.tokens import estimate
 from shoal.types import Versioned
-from tests.agents.memory.lives import live, memory, recollections, shared_prefix, time, turn
+from tests.agents.memory.turns import absorb_turns, memory, recall_each_round, shared_prefix, time, turn
 
 #: What a prompt holds besides memory, at least: the rules of the world, who one is, what one sees.
 REST_TOKENS = 1200
@@ -46,7 +46,7 @@ def test_agents_do_not_share_memories() -> None:
 
 def test_recent_turns_come_oldest_first_and_older_ones_after_them_in_order() -> None:
     mine = memory()
-    live(mine, range(1, 60))
+    absorb_turns(mine, range(1, 60))
     text = mine.recall(0, 60, turn(5))
     for lines in (recent(text), reminded(text)):
         turns = [int(line.split("Turn ")[1].split(".")[0]) for line in lines]
@@ -60,8 +60,8 @@ def test_recalling_changes_nothing() -> None:
     for round in range(1, 40):
         for cue in range(3):
             mine.recall(0, round, turn(cue))
-        live(mine, range(round, round + 1))
-        live(other, range(round, round + 1))
+        absorb_turns(mine, range(round, round + 1))
+        absorb_turns(other, range(round, round + 1))
     assert mine.recall(0, 40, turn(7)) == other.recall(0, 40, turn(7))
 
 
@@ -74,7 +74,7 @@ async def test_memory_stops_growing_after_ten_turns(sentences: int) -> None:
     sizes = {}
     for round in range(1, 202):
         sizes[round] = estimate(mine.recall(0, round, turn(round + 1000, sentences)))
-        live(mine, range(round, round + 1), sentences=sentences)
+        absorb_turns(mine, range(round, round + 1), sentences=sentences)
     assert sizes[100] <= 1.1 * sizes[10]
     assert max(sizes.values()) <= 1.15 * sizes[10]
 
@@ -86,7 +86,7 @@ async def test_the_prompt_of_somebody_who_seldom_acts_stays_bounded_as_well(ever
     for round in range(1, 202):
         sizes[round] = REST_TOKENS + estimate(mine.recall(0, round, turn(round + 1000)))
         if round % every == 0:
-            live(mine, range(round, round + 1))
+            absorb_turns(mine, range(round, round + 1))
     assert sizes[100] <= 1.1 * sizes[10]
     assert max(sizes.values()) <= 1.02 * sizes[100]
 
@@ -124,9 +124,9 @@ def test_a_turn_longer_than_the_budget_is_cut() -> None:
 def test_of_the_oldest_turns_nothing_is_kept() -> None:
     mine = memory(MemorySettings(episodes_kept=20))
     mine.absorb(0, 1, time(1), "Zebedee hid the key.")
-    live(mine, range(2, 21))
+    absorb_turns(mine, range(2, 21))
     assert "Zebedee" in mine.recall(0, 21, "Where did Zebedee hide it?")
-    live(mine, range(21, 22))
+    absorb_turns(mine, range(21, 22))
     assert "Zebedee" not in mine.recall(0, 22, "Where did Zebedee hide it?")
 
 
@@ -134,15 +134,15 @@ def test_budgets_may_change_on_the_way() -> None:
     small = MemorySettings(recent_tokens=60, recalled_tokens=40, insights_tokens=0)
     settings = Versioned(MemorySettings(), ((30, small),))
     mine = Memory(settings, memory()._population, 7, "town", None)
-    live(mine, range(1, 30))
+    absorb_turns(mine, range(1, 30))
     assert mine.recall(0, 29, turn(3)) == _lived(29).recall(0, 29, turn(3))
-    live(mine, range(30, 31))
+    absorb_turns(mine, range(30, 31))
     assert estimate(mine.recall(0, 31, turn(3))) <= small.total_tokens
 
 
 def _lived(rounds: int) -> Memory:
     mine = memory()
-    live(mine, range(1, rounds + 1))
+    absorb_turns(mine, range(1, rounds + 1))
     return mine
 
 
@@ -151,13 +151,13 @@ def _lived(rounds: int) -> Memory:
 
 async def test_most_turns_begin_with_what_the_one_before_began_with() -> None:
     """Recent turns are added to, and the window moves only now and then."""
-    texts = await recollections(memory(), range(1, 200))
+    texts = await recall_each_round(memory(), range(1, 200))
     kept = [shared_prefix(one, other) >= len(LATELY) + 20 for one, other in pairwise(texts[20:])]
     assert sum(kept) / len(kept) >= 0.45
 
 
 async def test_between_two_moves_of_the_window_all_recent_turns_are_a_prefix() -> None:
-    texts = await recollections(memory(), range(1, 200))
+    texts = await recall_each_round(memory(), range(1, 200))
     for one, other in pairwise(texts):
         before, after = recent(one), recent(other)
         if before and after[0] == before[0]:
@@ -213,7 +213,7 @@ def test_what_mattered_is_recalled_before_what_did_not() -> None:
     for round in range(1, 41):
         name, importance = names[round % 8], 3.0 if round % 8 == 5 else 0.5
         mine.absorb(0, round, time(round), f"{name} spoke of the lighthouse on the pier.", importance)
-    live(mine, range(41, 60))
+    absorb_turns(mine, range(41, 60))
     found = [line for line in reminded(mine.recall(0, 60, "the lighthouse")) if "lighthouse" in line]
     assert len(found) >= 4
     assert all("Finn spoke" in line for line in found[:4])
@@ -223,7 +223,7 @@ def test_of_equals_the_latest_is_recalled() -> None:
     mine = memory(MemorySettings(recalled_tokens=60, episodes_shown=4, insights_tokens=0))
     for round in range(1, 7):
         mine.absorb(0, round, time(round), f"Somebody spoke of the lighthouse at length, {round} times.")
-    live(mine, range(7, 30))
+    absorb_turns(mine, range(7, 30))
     found = [line for line in reminded(mine.recall(0, 30, "the lighthouse")) if "lighthouse" in line]
     assert found[-1].endswith("6 times.")
     assert not any(line.endswith(" 1 times.") for line in found)
@@ -233,5 +233,5 @@ def test_the_time_in_a_cue_brings_nothing_back() -> None:
     """What happened at the same hour of another day has nothing to do with it."""
     mine = memory(MemorySettings(recalled_tokens=60, episodes_shown=4, insights_tokens=0))
     mine.absorb(0, 1, "2031-07-09T11:13", "Nothing.")
-    live(mine, range(2, 30))
+    absorb_turns(mine, range(2, 30))
     assert "2031" not in mine.recall(0, 30, "It is 2031-07-09 11:13.")

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.agents.human import AskPerson
 from shoal.agents.interview import Item, Survey, parse_fields
-from shoal.agents.memory.budget import LEARNED
+from shoal.agents.memory.past import LEARNED
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import BudgetReached, QueryFailed, RunRefused, ScenarioInvalid
 from shoal.models.base import Answer, FailureKind, Question

@@ -1,4 +1,4 @@
-"""Drawing conclusions from a stretch of the past: the question, and how its answer is read."""
+"""Conclusions from a stretch of the past: the question to the model, and how its answer is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.models.tokens import estimate, shorten
 
-#: Conclusions from one stretch, and how long each may be.
+#: Conclusions from one stretch, and the tokens of each.
 MAX_INSIGHTS = 3
 INSIGHT_TOKENS = 40
 ANSWER_TOKENS = 300
@@ -24,7 +24,7 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-#: The same for everybody, so that it is a prefix that servers have cached.
+#: The same for all agents, so that servers can cache it as a prefix.
 _TASK = (
     "You keep the long-term memory of one person. You are given what the person already knows and what the person has "
     f"just lived through. Write down at most {MAX_INSIGHTS} new conclusions that will matter later: about other "
@@ -43,46 +43,46 @@ _decode = msgspec.json.Decoder(_InsightsReply).decode
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Some of an agent's past, to draw conclusions from, and how many tokens all its conclusions may take."""
+    """A part of an agent's past to draw conclusions from, and the tokens that all its conclusions may take."""
 
     key: JournalKey
     model: str
-    #: So that runs with other seeds are answered anew, and not from a cache.
+    #: The seed of the run, so that runs with other seeds are not answered from the cache.
     iteration: int
     name: str
     lines: tuple[str, ...]
     tokens: int
 
-    def question(self, known: Sequence[str]) -> Question:
-        notes = "".join(as_line(insight) for insight in known) or "- nothing yet\n"
-        told = f"The person: {self.name}\n\nAlready known:\n{notes}\nLived through:\n{''.join(self.lines)}"
+    def build_question(self, known: Sequence[str]) -> Question:
+        notes = "".join(format_insight(insight) for insight in known) or "- nothing yet\n"
+        text = f"The person: {self.name}\n\nAlready known:\n{notes}\nLived through:\n{''.join(self.lines)}"
         return Question(
             key=self.key,
             model=self.model,
-            messages=(Message("system", _TASK), Message("user", told)),
+            messages=(Message("system", _TASK), Message("user", text)),
             schema=SCHEMA,
             max_tokens=ANSWER_TOKENS,
             iteration=self.iteration,
         )
 
-    def joined(self, known: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
-        """What is known now: as much of the newest as fits, oldest first."""
+    def merge(self, known: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+        """Return the newest conclusions that fit, oldest first."""
         everything = [*known, *(insight for insight in new if insight not in known)]
         left, kept = self.tokens, 0
         for insight in reversed(everything):
-            left -= estimate(as_line(insight))
+            left -= estimate(format_insight(insight))
             if left < 0:
                 break
             kept += 1
         return tuple(everything[len(everything) - kept :])
 
 
-def as_line(insight: str) -> str:
+def format_insight(insight: str) -> str:
     return f"- {insight}\n"
 
 
 def read_insights(text: str) -> list[str] | None:
-    """The conclusions in an answer, also where a model wrapped them in words; None where there are none to be found."""
+    """Read the conclusions in an answer, also where the model wrote something around them; None if there are none."""
     try:
         insights = _decode(text[text.find("{") : text.rfind("}") + 1]).insights
     except msgspec.DecodeError:

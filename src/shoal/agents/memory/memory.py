@@ -1,8 +1,8 @@
-"""The memory of everybody in one world.
+"""The memory of all agents in one world.
 
-What an agent remembers in a round is a pure function of the turns it has had and of the replies in the journal: never
-of how fast something was answered. Conclusions are asked for in the background when a stretch of the past is complete,
-and count from the agent's first turn at least `lag_rounds` later, where `settle` waits for them if it must.
+What an agent remembers in a round depends on its turns and on the replies in the journal, never on how fast a reply
+came. When a stretch of the past is complete, conclusions are asked for in the background. They count from the agent's
+first turn at least `lag_rounds` later, where `settle` waits for them if it must.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ import asyncio
 from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.memory.budget import (
+from shoal.agents.memory.insights import Stretch, format_insight, read_insights
+from shoal.agents.memory.past import (
     LATELY,
     LATELY_TOKENS,
     LEARNED,
+    LEARNED_TOKENS,
     REMINDED,
     REMINDED_TOKENS,
-    allowance,
-    for_insights,
-    for_recent,
-    section,
+    Episode,
+    Past,
+    recent_tokens,
 )
-from shoal.agents.memory.insights import Stretch, as_line, read_insights
-from shoal.agents.memory.past import Episode, Past, Scores
 from shoal.agents.memory.settings import MemorySettings
 from shoal.journal import EMBED, REMEMBER, JournalKey
 from shoal.models.base import Model, ModelFailed
@@ -37,47 +36,34 @@ from shoal.models.tokens import estimate
 from shoal.types import Population, Versioned
 
 
-class _BackgroundResult(Protocol):
-    """What something that was asked for in the background adds to a past."""
-
-    @property
-    def outcome(self) -> str:
-        """For counting: `drawn`, `failed` or `malformed`; `embedded` or `not embedded`."""
-        ...
-
-    def into(self, past: Past) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
-class _Insights:
+class _Result:
+    """The result of a question in the background: conclusions, or embeddings of episodes."""
+
+    #: `drawn`, `failed` or `malformed` for conclusions; `embedded` or `not embedded` for episodes.
     outcome: str
-    insights: tuple[str, ...]
+    insights: tuple[str, ...] | None = None
+    #: The number of the first episode that is embedded.
+    first: int = 0
+    vectors: NDArray[np.float32] | None = None
 
-    def into(self, past: Past) -> None:
-        past.insights = self.insights
-
-
-@dataclass(frozen=True, slots=True)
-class _Vectors:
-    outcome: str
-    first: int
-    vectors: NDArray[np.float32] | None
-
-    def into(self, past: Past) -> None:
+    def add_to(self, past: Past) -> None:
+        if self.insights is not None:
+            past.insights = self.insights
         if self.vectors is not None:
             past.add_vectors(self.first, self.vectors)
 
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
-    """Something asked for in the background, and the round from which on it counts."""
+    """A question in the background, and the first round in which its result counts."""
 
     due: int
-    task: asyncio.Task[Any]
+    task: asyncio.Task[_Result]
 
 
 class Memory:
-    """`absorb` after each turn, `settle` before `recall`: in the order of each agent's turns."""
+    """The memory of all agents. Call `absorb` after each turn of an agent, and `settle` before `recall`."""
 
     def __init__(
         self,
@@ -96,39 +82,44 @@ class Memory:
         self._embed = embed or (StackEmbedder(ask) if ask is not None else None)
         if ask is not None and any(s.consolidate_every and s.model is None for s in self._settings.versions()):
             raise ValueError("conclusions need a model: set `model` of the memory's settings, or `ask` to None")
-        #: Nobody has a turn after this round, so what would only count then is not asked for; None: it is not known.
+        #: The last round of the run, if known: what would count only after it is not asked for.
         self.last_round: int | None = None
         self._pasts: dict[int, Past] = {}
         self._awaited: dict[int, list[_Awaited]] = {}
-        self._latest_insights: dict[int, asyncio.Task[_Insights]] = {}
+        self._latest_insights: dict[int, asyncio.Task[_Result]] = {}
         self._cues: dict[int, tuple[int, str, NDArray[np.float32] | None]] = {}
-        #: What became of what was asked for in the background, as far as it counts already.
+        #: Outcomes of the questions in the background whose results count already.
         self.tally: Counter[str] = Counter()
 
     def recall(self, agent: int, round: int, cue: str) -> str:
-        """What the agent remembers in view of the cue, within the budget. A pure read, after `settle`.
+        """Return what the agent remembers in view of the cue, within the budget. A pure read, after `settle`.
 
-        What changes least comes first: conclusions, then recent turns, to which one is added at a time, and last what
-        the cue brings back. So most of it is what the agent's prompt began with the last time.
+        What changes least comes first: conclusions, then recent turns, then what the cue brings back. So most of it is
+        what the agent's last prompt began with, too.
         """
         past = self._pasts.get(agent)
         if past is None:
             return ""
-        settings = self._settings.at(round)
-        learned = section(LEARNED, [as_line(insight) for insight in past.insights])
-        lately = section(LATELY, [episode.line for episode in past.recent()])
+        learned = _section(LEARNED, [format_insight(insight) for insight in past.insights])
+        lately = _section(LATELY, [episode.line for episode in past.recent()])
+        if not past.has_older:
+            return learned + lately
         taken = estimate(learned) + past.recent_tokens + LATELY_TOKENS + REMINDED_TOKENS
-        left = allowance(settings, past.usual_tokens) - taken
-        reminded = past.best(self._relevant(past, agent, round, cue), round, left) if past.has_older else []
-        return learned + lately + section(REMINDED, [episode.line for episode in reminded])
+        left = past.allowed_tokens(self._settings.at(round)) - taken
+        known = self._cues.get(agent)
+        if known is not None and known[:2] == (round, cue) and known[2] is not None:
+            scores = past.score_by_vector(known[2])
+        else:
+            scores = past.score_by_words(cue)
+        return learned + lately + _section(REMINDED, [episode.line for episode in past.select(scores, round, left)])
 
     def absorb(self, agent: int, round: int, time: str, episode: str, importance: float = 1.0) -> None:
-        """Remember a turn: what was seen and done, in words. The more important, the sooner it is recalled."""
+        """Remember a turn, told as a text. The more important it is, the sooner it is recalled."""
         settings = self._settings.at(round)
         past = self._pasts.setdefault(agent, Past())
         recent_from = past.recent_from
-        longest = for_recent(settings, settings.total_tokens)
-        past.add(Episode.told(round, time, episode.strip(), importance, longest), settings)
+        max_tokens = recent_tokens(settings, settings.total_tokens)
+        past.add(Episode.of_turn(round, time, episode.strip(), importance, max_tokens), settings)
         if self.last_round is not None and round + settings.lag_rounds > self.last_round:
             return
         if self._embed is not None and settings.embeddings and past.recent_from > recent_from:
@@ -138,97 +129,86 @@ class Memory:
             self._start_consolidation(agent, round, settings)
 
     async def settle(self, agent: int, round: int, cue: str = "") -> None:
-        """Wait for what counts by this round. With embeddings, find out what the cue of `recall` is about.
+        """Wait for the results that count by this round. With embeddings, embed the cue of the next `recall`.
 
-        May be cut short and repeated: what was asked for in the background goes on, and is asked for only once.
+        Safe to cancel and repeat: questions in the background go on, and are asked only once.
         """
-        while awaited := self._due(agent, round):
+        # In the order in which they were asked. Another call may have added the result meanwhile.
+        while awaited := next((each for each in self._awaited.get(agent, ()) if each.due <= round), None):
             # Not awaited itself: a decision that is cancelled at its deadline must not cancel what others rely on.
             await asyncio.wait({awaited.task})
-            self._take_in(agent, awaited)
-        settings = self._settings.at(round)
-        if self._embed is not None and settings.embeddings and cue and self._has_older(agent):
+            result = awaited.task.result()
+            if awaited in self._awaited.get(agent, ()):
+                self._awaited[agent].remove(awaited)
+                result.add_to(self._pasts[agent])
+                self.tally[result.outcome] += 1
+        settings, past = self._settings.at(round), self._pasts.get(agent)
+        if self._embed is not None and settings.embeddings and cue and past is not None and past.has_older:
             key = JournalKey(self._world, round, agent, EMBED, "cue")
             vectors = await self._vectors(EmbeddingRequest(key=key, model=settings.embeddings, texts=(cue,)))
             self._cues[agent] = (round, cue, None if vectors is None else vectors[0])
 
     async def close(self) -> None:
-        """Give up what nobody will wait for any more. A resumed run asks for it again, if it had not come in."""
+        """Cancel the questions in the background. A resumed run asks those again that had no answer."""
         tasks = [awaited.task for waiting in self._awaited.values() for awaited in waiting]
         self._awaited.clear()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _due(self, agent: int, round: int) -> _Awaited | None:
-        """What must be taken in next, in the order in which it was asked for."""
-        return next((awaited for awaited in self._awaited.get(agent, ()) if awaited.due <= round), None)
+    # Questions in the background
 
-    def _take_in(self, agent: int, awaited: _Awaited) -> None:
-        found: _BackgroundResult = awaited.task.result()
-        if awaited in self._awaited.get(agent, ()):
-            self._awaited[agent].remove(awaited)
-            found.into(self._pasts[agent])
-            self.tally[found.outcome] += 1
-
-    def _has_older(self, agent: int) -> bool:
-        past = self._pasts.get(agent)
-        return past is not None and past.has_older
-
-    def _relevant(self, past: Past, agent: int, round: int, cue: str) -> Scores:
-        known = self._cues.get(agent)
-        if known is not None and known[:2] == (round, cue) and known[2] is not None:
-            return past.like_vector(known[2])
-        return past.like_words(cue)
-
-    def _start(self, agent: int, due: int, work: Coroutine[Any, Any, _BackgroundResult]) -> asyncio.Task[Any]:
+    def _start(self, agent: int, due: int, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
         task = asyncio.create_task(work)
         self._awaited.setdefault(agent, []).append(_Awaited(due, task))
         return task
 
     def _start_consolidation(self, agent: int, round: int, settings: MemorySettings) -> None:
         past, every = self._pasts[agent], settings.consolidate_every or 0
+        share = past.allowed_tokens(settings) * settings.insights_tokens // settings.total_tokens
         stretch = Stretch(
             key=JournalKey(self._world, round, agent, REMEMBER, past.next // every - 1),
             model=settings.model or "",
             iteration=self._seed,
             name=self._population.names[agent],
             lines=tuple(episode.line for episode in past.episodes(past.next - every, past.next)),
-            tokens=for_insights(settings, allowance(settings, past.usual_tokens)),
+            tokens=share - LEARNED_TOKENS,
         )
         work = self._consolidate(stretch, self._latest_insights.get(agent))
         self._latest_insights[agent] = self._start(agent, round + settings.lag_rounds, work)
 
-    async def _consolidate(self, stretch: Stretch, before: asyncio.Task[_Insights] | None) -> _Insights:
-        """One after another, so that each knows what the one before found, however long that took."""
+    async def _consolidate(self, stretch: Stretch, before: asyncio.Task[_Result] | None) -> _Result:
+        """Draw conclusions, one stretch after another, so that each knows what the one before found."""
         assert self._ask is not None
-        known = (await before).insights if before is not None else ()
+        known = (await before).insights or () if before is not None else ()
         try:
-            answer = await self._ask.answer(stretch.question(known))
+            answer = await self._ask.answer(stretch.build_question(known))
         except ModelFailed:
-            return _Insights("failed", known)
+            return _Result("failed", known)
         new = read_insights(answer.text)
-        if new is None:
-            return _Insights("malformed", known)
-        return _Insights("drawn", stretch.joined(known, new))
+        return _Result("malformed", known) if new is None else _Result("drawn", stretch.merge(known, new))
 
     def _start_embedding(self, agent: int, round: int, first: int, settings: MemorySettings) -> None:
-        """Of the episodes that are recent no more: the others are shown as they are."""
+        """Embed the episodes that have just left the window of recent ones."""
         past = self._pasts[agent]
         first = max(first, past.first)
         texts = tuple(episode.line for episode in past.episodes(first, past.recent_from))
         if texts:
             key = JournalKey(self._world, round, agent, EMBED, first)
-            passages = EmbeddingRequest(key=key, model=settings.embeddings or "", texts=texts)
-            self._start(agent, round + settings.lag_rounds, self._embed_episodes(first, passages))
+            request = EmbeddingRequest(key=key, model=settings.embeddings or "", texts=texts)
+            self._start(agent, round + settings.lag_rounds, self._embed_episodes(first, request))
 
-    async def _embed_episodes(self, first: int, passages: EmbeddingRequest) -> _Vectors:
-        vectors = await self._vectors(passages)
-        return _Vectors("not embedded" if vectors is None else "embedded", first, vectors)
+    async def _embed_episodes(self, first: int, request: EmbeddingRequest) -> _Result:
+        vectors = await self._vectors(request)
+        return _Result("not embedded" if vectors is None else "embedded", first=first, vectors=vectors)
 
-    async def _vectors(self, passages: EmbeddingRequest) -> NDArray[np.float32] | None:
+    async def _vectors(self, request: EmbeddingRequest) -> NDArray[np.float32] | None:
         assert self._embed is not None
         try:
-            return await self._embed.embed(passages)
+            return await self._embed.embed(request)
         except ModelFailed:
             return None
+
+
+def _section(heading: str, lines: list[str]) -> str:
+    return heading + "".join(lines) if lines else ""

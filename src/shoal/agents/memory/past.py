@@ -1,75 +1,100 @@
-"""The past of one agent: a bounded number of episodes, the window of recent ones, and where words occur in it."""
+"""The past of one agent: a bounded number of episodes, the window of recent ones, and an index of their words."""
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log
+from math import ceil, log
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.memory.budget import allowance, for_recent
 from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.memory.terms import terms
 from shoal.models.tokens import estimate, shorten
 
-#: How much of a cue is read, and how many of its words are looked for: the rarest tell most.
-CUE_CHARACTERS = 700
-CUE_TERMS = 24
-#: A word that more than this share of the episodes have in common tells nothing, once there are a few.
+#: The three parts of what a prompt says of the past.
+LEARNED = "What you have learned:\n"
+LATELY = "What happened to you lately:\n"
+REMINDED = "From longer ago, as far as it comes to mind:\n"
+LEARNED_TOKENS, LATELY_TOKENS, REMINDED_TOKENS = map(estimate, (LEARNED, LATELY, REMINDED))
+
+#: How much of a cue is read, and how many of its words are looked for, the rarest first.
+MAX_CUE_CHARS = 700
+MAX_CUE_TERMS = 24
+#: From a few episodes on, a word that more than this share of them contain tells nothing.
 COMMON_SHARE = 0.5
 FEW_EPISODES = 8
 #: An episode this many rounds old counts half as much as one of now.
 HALF_LIFE_ROUNDS = 100
-#: What an episode scores that has nothing to do with the cue: it is taken where nothing better is, the latest first.
+#: The score of an episode that has nothing to do with the cue: it is taken where nothing better is, the latest first.
 LEAST_SCORE = 0.001
-#: How much a long episode is held to mention words by chance, 0 to 1.
+#: How much of an episode's length counts against it, 0 to 1, as long ones mention words by chance.
 LENGTH_SHARE = 0.4
-#: Of the most relevant, how many are tried for whether they fit.
+#: How many of the most relevant episodes are tried for whether they fit.
 MAX_TRIED = 50
-#: Scores differ in their last digits between machines, and must not decide there.
+#: Scores differ in their last digits between machines, which must not decide.
 SCORE_DIGITS = 5
+
+#: Scripts without spaces between words, and hangul, whose words end in particles: indexed as pairs of characters.
+_PAIRED = r"\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_WORDS = re.compile(rf"[{_PAIRED}]+|[^\W_{_PAIRED}]+")
+#: The same for texts without such scripts, and for ASCII alone, each in half the time.
+_SPACED_WORDS = re.compile(r"[^\W_]+")
+_ASCII_WORDS = re.compile(r"[a-z0-9]+")
+_FIRST_PAIRED = re.compile(rf"[{_PAIRED}]")
+_SHORTEST_PLURAL = 4
+#: Words too common to tell anything. Those of other languages are found by how many episodes they are in.
+_FILLERS = frozenset(
+    """a an the and or but if of to in on at by for from with about into over after before as is are was were be been
+    being am do does did done has have had having will would shall should can could may might must it its this that
+    these those there here he she they them we us you i me my our your his her their who whom whose which what when
+    where why how than then so such not no nor only too very just up down out off again more most some any all each
+    both few other s t re ve ll d m
+    der die das und ist nicht ein eine ich sie wir mit auf von zu den dem des es im für
+    le la les un une et est pas que qui je il elle nous vous dans pour sur du
+    el los las una y es no que en por con para se su""".split()
+)
 
 Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One turn, in words."""
+    """One turn as a line of text."""
 
     round: int
     line: str
-    #: Where in the line the words begin, after the time.
+    #: Where in the line the text begins, after the time.
     start: int
     importance: float
     tokens: int
 
     @classmethod
-    def told(cls, round: int, time: str, text: str, importance: float, longest: int) -> Episode:
-        """In words, cut where it would take more tokens than that."""
-        before = f"- {_moment(time)}"
-        line = shorten(before + text, longest - 1) + "\n"
+    def of_turn(cls, round: int, time: str, text: str, importance: float, max_tokens: int) -> Episode:
+        """Write the line of a turn, cut at `max_tokens`, with the simulated time to the minute."""
+        before = f"- {time[:16].replace('T', ' ')} " if time else "- "
+        line = shorten(before + text, max_tokens - 1) + "\n"
         return cls(round, line, len(before), importance, estimate(line))
 
     def terms(self) -> list[str]:
-        return terms(self.line[self.start :])
+        return extract_terms(self.line[self.start :])
 
 
 class Past:
-    """Episodes are numbered from 0 in the order in which they were lived; a number is never used twice."""
+    """The episodes of one agent, numbered from 0 in the order of its turns. A number is never used twice."""
 
     def __init__(self) -> None:
         self._episodes: list[Episode] = []
         self._tokens = 0
-        #: Per episode, for scoring them all at once: its round, its tokens, how much it mattered.
+        #: Columns of the episodes, to score all at once: round, tokens, importance.
         self._rounds, self._lengths, self._importance = array("d"), array("d"), array("d")
-        #: Word -> numbers of the episodes it is in.
+        #: Word -> numbers of the episodes that contain it.
         self._postings: dict[str, array[int]] = {}
-        #: What episodes are about, in blocks of those that follow one another: number of the first, a row for each.
+        #: Embeddings of consecutive episodes: the number of the first, and a row for each.
         self._vectors: list[tuple[int, NDArray[np.float32]]] = []
-        #: Number of the oldest episode that is kept, of the first that is recent, and of the next to come.
+        #: The numbers of the oldest episode that is kept, of the first recent one, and of the next.
         self.first = 0
         self.recent_from = 0
         self.next = 0
@@ -80,7 +105,7 @@ class Past:
         return len(self._episodes)
 
     def episodes(self, start: int, stop: int) -> list[Episode]:
-        """Those of these numbers that are still kept."""
+        """Return the episodes from `start` up to `stop`, as far as they are still kept."""
         return self._episodes[max(start - self.first, 0) : max(stop - self.first, 0)]
 
     def recent(self) -> list[Episode]:
@@ -92,8 +117,16 @@ class Past:
 
     @property
     def usual_tokens(self) -> float:
-        """Tokens of an episode, on average."""
+        """The mean number of tokens of an episode."""
         return self._tokens / len(self._episodes) if self._episodes else 0.0
+
+    def allowed_tokens(self, settings: MemorySettings) -> int:
+        """Return the tokens for all that a prompt says of the past.
+
+        They are enough for some episodes of usual length, and never more than the budgets together.
+        """
+        headings = LEARNED_TOKENS + LATELY_TOKENS + REMINDED_TOKENS
+        return min(settings.total_tokens, ceil(settings.episodes_shown * self.usual_tokens) + headings)
 
     def add(self, episode: Episode, settings: MemorySettings) -> None:
         self._episodes.append(episode)
@@ -110,10 +143,17 @@ class Past:
         self.recent_tokens += episode.tokens
         while len(self._episodes) > settings.episodes_kept:
             self._forget_oldest()
-        self._move_window(for_recent(settings, allowance(settings, self.usual_tokens)))
+        most = recent_tokens(settings, self.allowed_tokens(settings))
+        if self.recent_tokens > most:
+            # Emptied by half: a window that moved at every turn would change the start of every prompt.
+            for old in self.recent()[:-1]:
+                if self.recent_tokens <= most // 2:
+                    break
+                self.recent_tokens -= old.tokens
+                self.recent_from += 1
 
     def add_vectors(self, first: int, vectors: NDArray[np.float32]) -> None:
-        """What episodes are about, from this number on."""
+        """Keep the embeddings of episodes from this number on."""
         self._vectors.append((first, vectors))
 
     def _forget_oldest(self) -> None:
@@ -132,19 +172,13 @@ class Past:
         self.first += 1
         self._vectors = [(n, vectors) for n, vectors in self._vectors if n + len(vectors) > self.first]
 
-    def _move_window(self, most: int) -> None:
-        """Once full it is emptied by half: a window that moved at every turn would change the start of every prompt."""
-        if self.recent_tokens <= most:
-            return
-        for episode in self.recent()[:-1]:
-            if self.recent_tokens <= most // 2:
-                return
-            self.recent_tokens -= episode.tokens
-            self.recent_from += 1
-
-    def like_words(self, cue: str) -> Scores:
-        """How much each episode has in common with the cue, rare words counting more."""
-        found, count = self._rarest(cue), len(self._episodes)
+    def score_by_words(self, cue: str) -> Scores:
+        """Score each episode by the words it has in common with the cue; rare words count more."""
+        count = len(self._episodes)
+        common = max(COMMON_SHARE * count, FEW_EPISODES)
+        postings = (self._postings.get(term) for term in extract_terms(cue[:MAX_CUE_CHARS]))
+        found = sorted((posting for posting in postings if posting and len(posting) <= common), key=len)
+        found = found[:MAX_CUE_TERMS]
         if not found:
             return np.zeros(count)
         rarity = [log(1 + (count - len(posting) + 0.5) / (len(posting) + 0.5)) for posting in found]
@@ -153,8 +187,8 @@ class Past:
         lengths = np.frombuffer(self._lengths) * (LENGTH_SHARE / self.usual_tokens)
         return np.divide(shared, lengths + (1 - LENGTH_SHARE))
 
-    def like_vector(self, cue: NDArray[np.float32]) -> Scores:
-        """How much each episode is about what the cue is about; 0 where that is not known."""
+    def score_by_vector(self, cue: NDArray[np.float32]) -> Scores:
+        """Score each episode by the similarity of its embedding to that of the cue; 0 where it has none."""
         scores = np.zeros(len(self._episodes))
         for first, vectors in self._vectors:
             if vectors.shape[1] == len(cue):
@@ -163,21 +197,10 @@ class Past:
                 scores[start : start + len(vectors) - gone] = vectors[gone:] @ cue
         return scores
 
-    def _rarest(self, cue: str) -> list[array[int]]:
-        postings = self._postings
-        common = max(COMMON_SHARE * len(self._episodes), FEW_EPISODES)
-        found = [
-            posting
-            for term in terms(cue[:CUE_CHARACTERS])
-            if (posting := postings.get(term)) and len(posting) <= common
-        ]
-        found.sort(key=len)
-        return found[:CUE_TERMS]
+    def select(self, scores: Scores, now: int, tokens: int) -> list[Episode]:
+        """Return the most relevant of the older episodes that fit, oldest first.
 
-    def best(self, scores: Scores, now: int, tokens: int) -> list[Episode]:
-        """Of the older episodes the most relevant that fit, oldest first.
-
-        Counted in is how long ago they were and how much they mattered; of equals the latest is taken.
+        Old episodes count less and important ones more; of equals the latest is taken.
         """
         older = self.recent_from - self.first
         if not older or tokens <= 0:
@@ -186,11 +209,8 @@ class Past:
         scores = np.maximum(scores[:older], LEAST_SCORE) * np.frombuffer(self._importance)[:older]
         weighed = (scores / (1 + ages / HALF_LIFE_ROUNDS)).round(SCORE_DIGITS)[::-1]
         order = older - 1 - (-weighed).argsort(kind="stable")
-        return self._fitting(order[:MAX_TRIED].tolist(), tokens)
-
-    def _fitting(self, places: Iterable[int], tokens: int) -> list[Episode]:
         taken = []
-        for place in places:
+        for place in order[:MAX_TRIED].tolist():
             needed = self._episodes[place].tokens
             if needed <= tokens:
                 tokens -= needed
@@ -198,6 +218,28 @@ class Past:
         return [self._episodes[place] for place in sorted(taken)]
 
 
-def _moment(time: str) -> str:
-    """Simulated time to the minute, as people write it."""
-    return f"{time[:16].replace('T', ' ')} " if time else ""
+def recent_tokens(settings: MemorySettings, allowed: int) -> int:
+    """Return how many of the allowed tokens are for the lines about recent turns."""
+    return allowed * settings.recent_tokens // settings.total_tokens - LATELY_TOKENS
+
+
+def extract_terms(text: str) -> list[str]:
+    """Return the words of a text that are worth looking for, in any language, each once."""
+    words = dict.fromkeys(_ASCII_WORDS.findall(text.lower()) if text.isascii() else _words(text.casefold()))
+    singular = {
+        word[:-1] if word[-1] == "s" and len(word) > _SHORTEST_PLURAL and word[-2] != "s" else word: None
+        for word in words
+        if word not in _FILLERS
+    }
+    return list(singular)
+
+
+def _words(text: str) -> Iterator[str]:
+    if not _FIRST_PAIRED.search(text):
+        yield from _SPACED_WORDS.findall(text)
+        return
+    for word in _WORDS.findall(text):
+        if len(word) == 1 or not _FIRST_PAIRED.match(word):
+            yield word
+        else:
+            yield from (word[at : at + 2] for at in range(len(word) - 1))

@@ -1,4 +1,4 @@
-"""What a scenario may say about memory."""
+"""The settings of memory in a scenario."""
 
 from __future__ import annotations
 

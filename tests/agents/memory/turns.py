@@ -1,4 +1,4 @@
-"""Lives to remember, and models that draw conclusions from them."""
+"""Turns to remember, and models that draw conclusions from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.models.openai.embeddings import Embedder
 from shoal.types import Population
 
 WORLD = "town"
-#: For memories that ask somebody.
+#: For memories that ask a model.
 ASKING = MemorySettings(model="openai/gpt-4.1-mini", consolidate_every=4, lag_rounds=2)
 
 _NAMES = "Ada Ben Cyd Dov Eva Finn Gil Hana".split()
@@ -40,19 +40,19 @@ def time(round: int) -> str:
 
 
 def turn(round: int, sentences: int = 3) -> str:
-    """What was seen and done in a round: the same each time it is asked for."""
+    """Return what was seen and done in a round, the same at each call."""
     draw = random.Random(round)
     said = [f"{draw.choice(_NAMES)} said the {draw.choice(_THINGS)} {draw.choice(_VERBS)}" for _ in range(sentences)]
     return f"Turn {round}. {'. '.join(said)}. You answered {draw.choice(_NAMES)}."
 
 
-def live(memory: Memory, rounds: range, agent: int = 0, sentences: int = 3) -> None:
+def absorb_turns(memory: Memory, rounds: range, agent: int = 0, sentences: int = 3) -> None:
     for round in rounds:
         memory.absorb(agent, round, time(round), turn(round, sentences))
 
 
-async def recollections(memory: Memory, rounds: range, agent: int = 0) -> list[str]:
-    """What was remembered in each round, lived as a mind would."""
+async def recall_each_round(memory: Memory, rounds: range, agent: int = 0) -> list[str]:
+    """Settle, recall and absorb in each round, as a mind does; return what was recalled."""
     texts = []
     for round in rounds:
         await memory.settle(agent, round, turn(round + 1000))
@@ -66,12 +66,12 @@ def insights(*texts: str) -> str:
 
 
 @dataclass
-class Thinker:
-    """Concludes something from each stretch that can be told apart; slower or faster, as it is told."""
+class InsightModel:
+    """Draws a different conclusion from each stretch, after a pause that the test sets."""
 
-    #: How often to let others go first, by the number of the question.
+    #: How often to let other tasks go first, by the number of the question.
     pauses: dict[int, int] = field(default_factory=dict)
-    #: What to say in place of conclusions, by the number of the question.
+    #: Answers in place of conclusions, by the number of the question.
     instead: dict[int, str | ModelFailed] = field(default_factory=dict)
     asked: list[Question] = field(default_factory=list)
 
@@ -87,7 +87,7 @@ class Thinker:
 
 
 @dataclass
-class Silent:
+class SilentModel:
     """Never answers."""
 
     asked: list[Question] = field(default_factory=list)
@@ -108,6 +108,6 @@ def shared_prefix(one: str, other: str) -> int:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def told(question: Question) -> Any:
-    """What the person lived through, as it is put to a model."""
+def notes_of(question: Question) -> Any:
+    """Return the episodes in a question about conclusions."""
     return question.messages[-1].content.partition("Lived through:\n")[2]
