@@ -97,6 +97,25 @@ def format_age(minutes: int) -> str:
     return f"{hours} h ago" if hours < 2 * _HOURS_PER_DAY else f"{hours // _HOURS_PER_DAY} days ago"
 
 
+def format_duration(seconds: float) -> str:
+    """Return `0:07`, `12:30` or `3:05:00`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_milliseconds(ms: float) -> str:
+    """Return `0.04 ms`, `105 ms` or `2.3 s`."""
+    if ms >= 1000:
+        return f"{ms / 1000:.1f} s"
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
+
+
+def format_kind(kind: str) -> str:
+    """Return `like post` for the action `LIKE_POST`."""
+    return kind.lower().replace("_", " ")
+
+
 def outline(value: Mapping[str, Any], limit: int, *, quoted: bool = False) -> str:
     """Write plain values as indented lines, up to `limit` characters; with `quoted`, texts are marked as quotations."""
     lines, room = [], limit

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.views.progress import Board, PlainLines, duration, milliseconds
-from shoal.cli.views.summary import sparkline
+from shoal.cli.views.progress import Board, PlainLines
+from shoal.cli.views.summary import draw_sparkline
 from shoal.engine.metrics import Latencies, Step
 from shoal.engine.record import RoundRecord, Tally
+from shoal.text import format_duration, format_milliseconds
 from shoal.worlds.clock import Clock, TimeSettings
 from tests.cli.terminal import COMMAND, environment, shoal
 
@@ -106,16 +107,16 @@ def test_a_world_that_came_to_its_end_is_done() -> None:
 
 @pytest.mark.parametrize(("ms", "words"), [(0.0412, "0.041 ms"), (12.4, "12 ms"), (999, "999 ms"), (2345, "2.3 s")])
 def test_a_time_is_said_in_few_digits(ms: float, words: str) -> None:
-    assert milliseconds(ms) == words
+    assert format_milliseconds(ms) == words
 
 
 def test_a_duration_is_read_at_a_glance() -> None:
-    assert [duration(seconds) for seconds in (0.4, 75, 11_100)] == ["0:00", "1:15", "3:05:00"]
+    assert [format_duration(seconds) for seconds in (0.4, 75, 11_100)] == ["0:00", "1:15", "3:05:00"]
 
 
 def test_a_sparkline_fits_its_room_and_shows_that_little_is_not_nothing() -> None:
-    assert sparkline([0, 1, 50, 100], 10) == " ▁▄█"
-    assert len(sparkline(range(1000), 40)) == 40
+    assert draw_sparkline([0, 1, 50, 100], 10) == " ▁▄█"
+    assert len(draw_sparkline(range(1000), 40)) == 40
 
 
 @pytest.mark.parametrize("command", [["run", "slow.yaml"], ["run", "slow.yaml", "--json"], ["list"]])

@@ -1,18 +1,16 @@
-"""The commands that look: show, query, list."""
+"""The commands that look at runs: show, query, list."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.views.output import Output, echo_json
+from shoal.cli.views.output import Output, echo_json, titled_table
 from shoal.cli.views.summary import STYLES, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RUNS, RunDirectory, list_runs
@@ -51,12 +49,18 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
       shoal query runs/rumour-1 "select action, count(*) from trace group by 1" --world reddit
     """
     directory = RunDirectory(run)
-    columns, rows = query_database(directory, _world(directory, world), sql)
+    worlds = list(directory.history().first.worlds)
+    if world is not None and world not in worlds:
+        raise click.BadParameter(f"there is no world {world!r}; there are {', '.join(worlds)}", param_hint="--world")
+    columns, rows = query_database(directory, world or worlds[0], sql)
     if as_json:
         for row in rows:
             echo_json(dict(zip(columns, row, strict=True)))
     else:
-        Output().print(_answer(columns, rows))
+        table = titled_table(*map(Text, columns))
+        for row in rows:
+            table.add_row(*("" if value is None else Text(str(value)) for value in row))
+        Output().print(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,24 @@ class RunRow:
     parent: str | None = None
     error: str | None = None
 
+    @classmethod
+    def of(cls, directory: RunDirectory) -> RunRow:
+        """Describe a run. One that cannot be read is listed too, so that it does not hide the others."""
+        try:
+            state = directory.state()
+            return cls(
+                run=str(directory.path),
+                status=directory.status(),
+                round=state.current_round,
+                rounds=state.total_rounds,
+                actions=state.actions_count,
+                started_at=state.started_at,
+                parent=directory.config().parent,
+                error=state.error,
+            )
+        except (ShoalError, msgspec.DecodeError) as error:
+            return cls(str(directory.path), "unreadable", error=str(error))
+
 
 @click.command("list")
 @click.argument("folder", type=PATH, default=RUNS)
@@ -84,57 +106,14 @@ def list_(folder: Path, as_json: bool) -> None:
       shoal list
       shoal list studies --json
     """
-    rows = [_row(directory) for directory in list_runs(folder)]
+    rows = [RunRow.of(directory) for directory in list_runs(folder)]
     if as_json:
         echo_json(rows)
-    elif rows:
-        Output().print(_table(rows))
-    else:
+        return
+    if not rows:
         click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
-
-
-def _world(directory: RunDirectory, name: str | None) -> str:
-    worlds = list(directory.history().first.worlds)
-    if name is not None and name not in worlds:
-        raise click.BadParameter(f"there is no world {name!r}; there are {', '.join(worlds)}", param_hint="--world")
-    return name or worlds[0]
-
-
-def _answer(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    for row in rows:
-        table.add_row(*("" if value is None else Text(str(value)) for value in row))
-    return table
-
-
-def _row(directory: RunDirectory) -> RunRow:
-    """A run that cannot be read is listed too: the others must be."""
-    try:
-        state = directory.state()
-        return RunRow(
-            run=str(directory.path),
-            status=directory.status(),
-            round=state.current_round,
-            rounds=state.total_rounds,
-            actions=state.actions_count,
-            started_at=state.started_at,
-            parent=directory.config().parent,
-            error=state.error,
-        )
-    except (ShoalError, msgspec.DecodeError) as error:
-        return RunRow(str(directory.path), "unreadable", error=str(error))
-
-
-def _table(rows: list[RunRow]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("run", overflow="fold")
-    table.add_column("status")
-    table.add_column("round", justify="right")
-    table.add_column("actions", justify="right")
-    table.add_column("started")
-    table.add_column("forked from", overflow="fold")
+        return
+    table = titled_table("run", "status", "round", "actions", "started", "forked from", right=("round", "actions"))
     for row in rows:
         table.add_row(
             Text(row.run),
@@ -144,4 +123,4 @@ def _table(rows: list[RunRow]) -> Table:
             (row.started_at or "")[:16].replace("T", " "),
             Text(row.parent or ""),
         )
-    return table
+    Output().print(table)

@@ -18,6 +18,7 @@ from rich.text import Text
 from shoal.engine.metrics import Metrics
 from shoal.engine.record import RoundRecord
 from shoal.models.costs import Spending
+from shoal.text import format_duration, format_kind, format_milliseconds
 from shoal.worlds.clock import Clock
 
 if TYPE_CHECKING:
@@ -160,13 +161,6 @@ def _days(start: datetime, at: datetime) -> int:
     return (at.date() - start.date()).days
 
 
-def duration(seconds: float) -> str:
-    """Read at a glance: 0:07, 12:30, 3:05:00."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 FRAMES_PER_SECOND = 8
 #: A plain line comes after a tenth of the rounds, but not more often than this, and at least this often.
 LINE_SECONDS = 2.0
@@ -252,7 +246,7 @@ class ProgressView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         now = self.board.now()
-        head = Text.assemble(f"{duration(now - self.board.began)}  ", (self.title, "bold"))
+        head = Text.assemble(f"{format_duration(now - self.board.began)}  ", (self.title, "bold"))
         parts = [Text(STOPPING, "yellow") if self.board.stopping else head]
         name_width = max(map(len, self.board.worlds))
         for world in self.board.worlds.values():
@@ -319,7 +313,7 @@ def _time_left(world: WorldCount, now: float) -> str:
     if world.done:
         return "done"
     left = world.seconds_left(now)
-    return "" if left is None else f"{duration(left)} left"
+    return "" if left is None else f"{format_duration(left)} left"
 
 
 def _pace(world: WorldCount, now: float) -> str:
@@ -337,15 +331,8 @@ def _waiting(world: WorldCount) -> str:
     latencies, speedup = world.metrics.latencies, world.speedup
     if not world.calls or speedup is None:
         return ""
-    show_progress = (f"p{percent} {milliseconds(latencies.percentile(percent) * 1000)}" for percent in (50, 99))
+    show_progress = (f"p{percent} {format_milliseconds(latencies.percentile(percent) * 1000)}" for percent in (50, 99))
     return f"  speedup {speedup:.1f}  {'  '.join(show_progress)}"
-
-
-def milliseconds(ms: float) -> str:
-    """Read at a glance: 0.04 ms, 105 ms, 2.3 s."""
-    if ms >= 1000:
-        return f"{ms / 1000:.1f} s"
-    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"
 
 
 def _troubles(world: WorldCount) -> str:
@@ -354,9 +341,4 @@ def _troubles(world: WorldCount) -> str:
 
 
 def _kinds(world: WorldCount) -> str:
-    return "  ".join(f"{kind_in_words(kind)} {count:,}" for kind, count in world.top(_TOP_KINDS))
-
-
-def kind_in_words(kind: str) -> str:
-    """`LIKE_POST` as people say it."""
-    return kind.lower().replace("_", " ")
+    return "  ".join(f"{format_kind(kind)} {count:,}" for kind, count in world.top(_TOP_KINDS))

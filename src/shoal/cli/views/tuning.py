@@ -10,12 +10,11 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.progress import milliseconds
 from shoal.runs.tuning.calls import Gauge
 from shoal.runs.tuning.knee import Knee, MeasuredLevel
 from shoal.runs.tuning.result import CALLS, TuneResult
 from shoal.runs.tuning.simulations import cores
-from shoal.text import format_count, quote_path
+from shoal.text import format_count, format_milliseconds, quote_path
 
 _FEW = 10
 _FAILING = 0.01
@@ -146,7 +145,7 @@ def _figure(value: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return milliseconds(1000 * seconds)
+    return format_milliseconds(1000 * seconds)
 
 
 _CALLS = {
