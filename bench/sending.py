@@ -33,7 +33,7 @@ from shoal.models.http.routes import Proxies
 from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import Retrying
 from shoal.models.openai.client import Client
-from shoal.models.openai.dialects import Dialect, Writer
+from shoal.models.openai.dialects import Dialect, RequestWriter
 from shoal.models.openai.endpoints import Endpoint
 from shoal.rehearsal.chat import tokens_of
 from shoal.rehearsal.settings import RehearsalSettings
@@ -138,10 +138,10 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[str]:
 
 def _ideal(setting: Setting) -> float:
     """Of the same questions, with the latencies that the server draws for them."""
-    writer, ids, tokens = Writer(), [], []
+    writer, ids, tokens = RequestWriter(), [], []
     for call in enumerate(setting.tokens()):
         asked = question(*call)
-        body = writer.body(_SERVED_AS, asked, Dialect())
+        body = writer.write_body(_SERVED_AS, asked, Dialect())
         ids.append(int.from_bytes(blake2b(body, digest_size=8).digest(), "big"))
         tokens.append(tokens_of(f"user: {asked.messages[0].content}") + setting.provider.reply_tokens)
     return oracle_seconds(Provider(setting.provider), tokens, ids)

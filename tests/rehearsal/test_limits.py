@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.models.base import FailureKind
-from shoal.models.openai.errors import of_reply
+from shoal.models.openai.errors import parse_failure
 from shoal.rehearsal.limits import Bucket, ProviderLimits, WindowAllowance
 from shoal.rehearsal.settings import RehearsalSettings, SettingChange
 from tests.models.clock import Reply, Stage
@@ -20,7 +20,7 @@ def statuses(replies: list[Reply]) -> dict[int, int]:
 
 
 def kind_of(reply: Reply) -> tuple[FailureKind, float | None]:
-    failure = of_reply(reply.status, reply.headers, reply.raw, 0.0)
+    failure = parse_failure(reply.status, reply.headers, reply.raw, 0.0)
     return failure.kind, failure.retry_after
 
 

@@ -91,9 +91,11 @@ class ModelFailure(msgspec.Struct, frozen=True):
 class ModelFailed(Exception):
     """A question that was not answered."""
 
-    def __init__(self, failure: ModelFailure) -> None:
+    def __init__(self, failure: ModelFailure, seconds: float | None = None) -> None:
         super().__init__(f"{failure.kind}: {failure.text}")
         self.failure = failure
+        #: How long the attempt took once it had its slot; None where no limit measured it.
+        self.seconds = seconds
 
 
 class Model(Protocol):

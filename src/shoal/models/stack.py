@@ -22,7 +22,6 @@ from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
 from shoal.models.openai.client import Client
-from shoal.models.openai.embeddings import EmbeddingClient
 from shoal.models.openai.endpoints import Endpoint
 
 
@@ -76,9 +75,7 @@ async def open_stack(
     async with AsyncExitStack() as opened:
         if transport is None:
             transport = await opened.enter_async_context(open_transport(settings.proxies))
-        attempt_seconds = settings.deadline_seconds * ATTEMPT_SHARE
-        model: Model = Client(transport, settings.endpoints, attempt_seconds)
-        model = EmbeddingClient(model, transport, settings.endpoints, attempt_seconds)
+        model: Model = Client(transport, settings.endpoints, settings.deadline_seconds * ATTEMPT_SHARE)
         if settings.limit is not None:
             model = Limited(model, settings.limit)
         model = Retrying(model, settings.deadline_seconds, settings.seed, spending, limit=settings.limit)

@@ -1,14 +1,15 @@
-"""How many tokens a text takes, roughly: without a tokenizer, which would have to be downloaded for each model."""
+"""Estimates of how many tokens a text takes, without a tokenizer, which would have to be downloaded for each model."""
 
 from __future__ import annotations
 
 import re
 from math import ceil
 
-#: Characters per token, by script, on the careful side for the tokenizers in use.
-ASCII_CHARACTERS = 4.0
-ALPHABET_CHARACTERS = 2.2
-WIDE_CHARACTERS = 1.5
+#: Characters per token of plain text, of other alphabets, and of wide scripts: on the careful side for the tokenizers
+#: in use.
+CHARACTERS_PER_TOKEN = 4
+ALPHABET_CHARACTERS_PER_TOKEN = 2.2
+WIDE_CHARACTERS_PER_TOKEN = 1.5
 
 #: Scripts without spaces, hangul, and pictures.
 _WIDE = re.compile(
@@ -19,17 +20,17 @@ _MARK = "…"
 
 
 def estimate(text: str) -> int:
-    """Tokens of a text. Of two texts put together it is never more than the sum of both."""
+    """Estimate the tokens of a text. The estimate of two texts joined is never more than the sum of both."""
     if text.isascii():
-        return ceil(len(text) / ASCII_CHARACTERS)
+        return ceil(len(text) / CHARACTERS_PER_TOKEN)
     beyond = _ASCII.sub("", text)
     ascii, wide = len(text) - len(beyond), len(_WIDE.findall(beyond))
     other = len(beyond) - wide
-    return ceil(ascii / ASCII_CHARACTERS + other / ALPHABET_CHARACTERS + wide / WIDE_CHARACTERS)
+    return ceil(ascii / CHARACTERS_PER_TOKEN + other / ALPHABET_CHARACTERS_PER_TOKEN + wide / WIDE_CHARACTERS_PER_TOKEN)
 
 
 def shorten(text: str, tokens: int) -> str:
-    """As much of the beginning as fits, with a mark where it was cut; empty where nothing fits."""
+    """Cut a text to this many tokens, with a mark at the cut; return an empty text where nothing fits."""
     if estimate(text) <= tokens:
         return text
     fits, too_long = 0, len(text)

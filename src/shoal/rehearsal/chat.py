@@ -11,12 +11,11 @@ import msgspec
 
 from shoal.rehearsal.faults import Flaw, corrupt_reply
 from shoal.rehearsal.schema.context import ConversationContext
-from shoal.rehearsal.schema.generation import Inventor
+from shoal.rehearsal.schema.generation import CHARACTERS_PER_TOKEN, Inventor
 from shoal.rehearsal.schema.model import Schema
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.seeds import Draws, derive
 
-_CHARACTERS_PER_TOKEN = 4
 _TOOL_CHANCE = 0.9
 _NOTHING = msgspec.Raw(b"null")
 _REFUSAL = "I'm sorry, but I can't help with that."
@@ -124,7 +123,7 @@ class InventedReply(msgspec.Struct, frozen=True, gc=False):
 
 
 def tokens_of(text: str) -> int:
-    return -(-len(text) // _CHARACTERS_PER_TOKEN)
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def reply_to(request: ChatRequest, content: int, flaw: Flaw, settings: RehearsalSettings) -> InventedReply:
@@ -159,7 +158,7 @@ def _sound(
     schema = _schema(request)
     if schema is not None:
         return InventedReply(_json(Inventor(schema, reading, draws, settings.reply_tokens).value()))
-    return InventedReply(reading.text(draws, settings.reply_tokens * _CHARACTERS_PER_TOKEN))
+    return InventedReply(reading.text(draws, settings.reply_tokens * CHARACTERS_PER_TOKEN))
 
 
 def _tool(request: ChatRequest, draws: Draws) -> Tool | None:

@@ -14,14 +14,13 @@ from urllib.parse import urlsplit
 from shoal.machine.pressure import Alarm, Failures, Throttle, watch_machine
 from shoal.models.base import Answer, FailureKind, ModelFailure, Question
 from shoal.models.openai.endpoints import Endpoint
+from shoal.models.tokens import CHARACTERS_PER_TOKEN
 from shoal.slots.client import Slots, open_slots
 from shoal.slots.leases import AGENTS, CANCELLED, Backoff, CallEnd, CallOutcome, Lease, Snapshot
 from shoal.slots.location import BrokerLocation
 
 _log = logging.getLogger(__name__)
 
-#: About how many characters make a token. Where a provider counts otherwise, the limit learns that as well.
-CHARACTERS_PER_TOKEN = 4
 #: How often the limits are looked at for the run's metrics.
 LOOK_SECONDS = 2.0
 LAST_LOOK_SECONDS = 0.5

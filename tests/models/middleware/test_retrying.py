@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
 from shoal.models.costs import Spending
-from shoal.models.middleware.limited import AttemptFailed, Limited
+from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import PATIENCE, Retry, Retrying, retry_decision
 from tests.models.fakes import FakeClock, Scripted, failed, question
 
@@ -95,7 +95,7 @@ async def test_the_time_that_attempts_take_counts() -> None:
     class Slow(Scripted):
         async def answer(self, question: Question) -> Answer:
             self.asked.append(question)
-            raise AttemptFailed(failed(FailureKind.TRANSIENT).failure, seconds=45)
+            raise ModelFailed(failed(FailureKind.TRANSIENT).failure, seconds=45)
 
     inner = Slow()
     model, _, _ = retrying(inner, deadline=100)

@@ -13,9 +13,10 @@ from shoal.journal import EMBED, Journal, JournalKey, read_journal
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Usage
 from shoal.models.http.messages import HttpReply, HttpRequest
 from shoal.models.http.pool import FakeTransport
-from shoal.models.openai.embeddings import EmbeddingClient, EmbeddingRequest, StackEmbedder, pack, unpack
+from shoal.models.openai.client import Client
+from shoal.models.openai.embeddings import EmbeddingRequest, StackEmbedder, pack, unpack
 from shoal.models.stack import StackSettings, open_stack, sealed_stack
-from tests.models.fakes import KEY, MODEL, Scripted, endpoints, question
+from tests.models.fakes import KEY, MODEL, completion, endpoints, question
 
 
 def passages(*texts: str) -> EmbeddingRequest:
@@ -27,8 +28,12 @@ def reply(*rows: list[float], status: int = 200, **more: Any) -> HttpReply:
     return HttpReply(status, {}, json.dumps({"data": data[::-1], "usage": {"prompt_tokens": 9}, **more}).encode())
 
 
-def client(transport: FakeTransport, inner: Scripted | None = None) -> EmbeddingClient:
-    return EmbeddingClient(inner or Scripted(), transport, endpoints("http://127.0.0.1:9/v1"), 10)
+def client(transport: FakeTransport, base_url: str = "http://127.0.0.1:9/v1") -> Client:
+    return Client(transport, endpoints(base_url), 10)
+
+
+def said_hello() -> HttpReply:
+    return HttpReply(200, {}, json.dumps(completion("hello")).encode())
 
 
 def letters(request: HttpRequest) -> HttpReply:
@@ -52,10 +57,16 @@ async def test_tokens_are_counted() -> None:
     assert answer.usage == Usage(input=9)
 
 
-async def test_other_questions_go_by() -> None:
-    transport, inner = FakeTransport(lambda _: reply([1.0])), Scripted(Answer("hello"))
-    assert (await client(transport, inner).answer(question())).text == "hello"
-    assert transport.requests == []
+@pytest.mark.parametrize(
+    ("base_url", "expected"), [("https://shoal.openai.azure.com/openai/v1", KEY), ("http://127.0.0.1:9/v1", None)]
+)
+async def test_azure_is_sent_its_own_header_for_chat_and_for_embeddings(base_url: str, expected: str | None) -> None:
+    transport = FakeTransport(lambda request: letters(request) if b'"input"' in request.body else said_hello())
+    model = client(transport, base_url)
+    await model.answer(passages("one").question())
+    await model.answer(question())
+    assert [request.url.rpartition("/v1")[2] for request in transport.requests] == ["/embeddings", "/chat/completions"]
+    assert [request.headers.get("api-key") for request in transport.requests] == [expected, expected]
 
 
 @pytest.mark.parametrize(

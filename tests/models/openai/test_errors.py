@@ -9,14 +9,21 @@ import orjson
 import pytest
 
 from shoal.models.base import FailureKind, ModelFailure
-from shoal.models.openai.errors import LONGEST_TEXT, no_answer, of_error, of_reply, unreachable, without_secrets
+from shoal.models.openai.errors import (
+    MAX_TEXT_CHARS,
+    mask_secrets,
+    parse_error_object,
+    parse_failure,
+    report_timeout,
+    report_unreachable,
+)
 
 NOON = 1_794_830_400.0  # Mon, 16 Nov 2026 12:00:00 GMT
 
 
 def said(status: int, body: Any, headers: dict[str, str] | None = None) -> ModelFailure:
     written = body.encode() if isinstance(body, str) else orjson.dumps(body)
-    return of_reply(status, headers or {}, written, NOON)
+    return parse_failure(status, headers or {}, written, NOON)
 
 
 def openai(message: str, type: str | None = None, code: str | None = None) -> dict[str, Any]:
@@ -136,12 +143,12 @@ def test_a_model_that_is_not_there_is_said_in_words() -> None:
 
 def test_pages_are_read_as_text_and_long_texts_are_cut() -> None:
     assert said(502, "<html>\n<h1>Bad\tGateway</h1></html>").text == "502: Bad Gateway"
-    assert len(said(500, "x" * 10_000).text) == LONGEST_TEXT
+    assert len(said(500, "x" * 10_000).text) == MAX_TEXT_CHARS
 
 
 def test_an_error_with_status_200_is_read_by_its_code() -> None:
-    assert of_error({"code": 429, "message": "slow down"}, {}, NOON).kind is FailureKind.LIMITED
-    assert of_error({"message": "upstream broke"}, {}, NOON).kind is FailureKind.TRANSIENT
+    assert parse_error_object({"code": 429, "message": "slow down"}, {}, NOON).kind is FailureKind.LIMITED
+    assert parse_error_object({"message": "upstream broke"}, {}, NOON).kind is FailureKind.TRANSIENT
 
 
 # when to come back
@@ -195,12 +202,12 @@ def test_what_the_network_does_may_get_better() -> None:
         OSError("no route"),
         ssl.SSLError("version"),
     ):
-        assert unreachable(error).kind is FailureKind.TRANSIENT
-    assert no_answer(135.0) == ModelFailure(FailureKind.TRANSIENT, "no answer within 135 s")
+        assert report_unreachable(error).kind is FailureKind.TRANSIENT
+    assert report_timeout(135.0) == ModelFailure(FailureKind.TRANSIENT, "no answer within 135 s")
 
 
 def test_a_false_certificate_does_not() -> None:
-    assert unreachable(ssl.SSLCertVerificationError("self-signed")).kind is FailureKind.FATAL
+    assert report_unreachable(ssl.SSLCertVerificationError("self-signed")).kind is FailureKind.FATAL
 
 
 @pytest.mark.parametrize(
@@ -213,10 +220,10 @@ def test_a_false_certificate_does_not() -> None:
     ],
 )
 def test_a_key_that_a_server_repeats_is_taken_out(text: str) -> None:
-    shown = without_secrets(text, "my-own-key-123")
+    shown = mask_secrets(text, "my-own-key-123")
     assert "[key]" in shown
     assert not any(part in shown for part in ("my-o", "123", "abcdef"))
 
 
 def test_other_words_stay() -> None:
-    assert without_secrets("the task-based model asks why", None) == "the task-based model asks why"
+    assert mask_secrets("the task-based model asks why", None) == "the task-based model asks why"

@@ -17,6 +17,7 @@ from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
+from shoal.models.tokens import CHARACTERS_PER_TOKEN
 from shoal.text import clip, format_age
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds.clock import Clock
@@ -25,8 +26,6 @@ from shoal.worlds.kinds import renderer_for
 from shoal.worlds.names import NameIndex
 from shoal.worlds.rendering import Ago
 
-#: What a server makes of a token, roughly.
-CHARS_PER_TOKEN = 4
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
 _AGES_IN_MIND = 4096
@@ -132,7 +131,7 @@ class LanguageMind(Mind):
     def _question(self, observation: Observation, recalled: str) -> Question:
         agent, round = observation.agent, observation.round
         settings = self._versions.at(round)
-        budget = settings.observation_tokens * CHARS_PER_TOKEN
+        budget = settings.observation_tokens * CHARACTERS_PER_TOKEN
         sight = renderer_for(observation).render_prompt(observation, budget, self._ago)
         prompt = Prompt(self._people.persona(agent), recalled, sight)
         occasion = TurnKey(JournalKey.of_turn(observation), self._model(agent, settings), self.given.seed)

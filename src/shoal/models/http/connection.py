@@ -16,7 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from shoal.models.base import ModelFailed
 from shoal.models.http.messages import HttpReply
-from shoal.models.openai.errors import no_answer, no_http, too_large
+from shoal.models.openai.errors import report_bad_http, report_oversize, report_timeout
 
 #: A reply, with its head. Answers of models have a few kilobytes, batches of embeddings a few megabytes.
 MAX_REPLY_BYTES = 64 * 1024 * 1024
@@ -82,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _expire(self) -> None:
-        self._fail(ModelFailed(no_answer(self._seconds)))
+        self._fail(ModelFailed(report_timeout(self._seconds)))
 
     def _fail(self, error: Exception) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -108,9 +108,9 @@ class HttpConnection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
-            self._fail(ModelFailed(no_http(f"{error}", data)))
+            self._fail(ModelFailed(report_bad_http(f"{error}", data)))
         if self._received > (MAX_REPLY_BYTES if self._in_body else MAX_HEAD_BYTES):
-            self._fail(ModelFailed(too_large(self._received)))
+            self._fail(ModelFailed(report_oversize(self._received)))
 
     def eof_received(self) -> None:
         """The loop closes the connection then, and says that it is lost."""
@@ -163,7 +163,7 @@ class HttpConnection(asyncio.Protocol):
         try:
             body = _decoded(body, headers.get("content-encoding"))
         except (zlib.error, ValueError) as error:
-            self._fail(ModelFailed(no_http(f"{error}", body)))
+            self._fail(ModelFailed(report_bad_http(f"{error}", body)))
             return
         self._waiter.set_result(HttpReply(self._parser.get_status_code(), headers, body))
         # A server that replies before it has heard everything will not listen to the next request either.

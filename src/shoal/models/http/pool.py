@@ -12,7 +12,7 @@ from shoal.models.base import ModelFailed
 from shoal.models.http.connection import HttpConnection
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget, Origin
 from shoal.models.http.routes import Proxies, Route, Routes
-from shoal.models.openai.errors import no_answer, unreachable
+from shoal.models.openai.errors import report_timeout, report_unreachable
 
 #: How long an idle connection is kept; opening one with TLS costs as much CPU as ten calls.
 KEEPALIVE_SECONDS = 60.0
@@ -119,7 +119,7 @@ class HttpTransport:
             message = b"%b%d\r\n\r\n%b" % (head, len(request.body), request.body)
             reply = await connection.exchange(message, request.seconds, deadline)
         except OSError as error:
-            raise ModelFailed(unreachable(error)) from error
+            raise ModelFailed(report_unreachable(error)) from error
         pool.give_back(connection)
         return reply
 
@@ -128,7 +128,7 @@ class HttpTransport:
             async with asyncio.timeout_at(deadline):
                 return await pool.open()
         except TimeoutError as error:
-            raise ModelFailed(no_answer(seconds)) from error
+            raise ModelFailed(report_timeout(seconds)) from error
 
     def _door(self, target: HttpTarget) -> _PreparedTarget:
         pool = self._pools.get(target.origin)

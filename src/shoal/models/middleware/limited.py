@@ -9,14 +9,6 @@ from typing import Any, Protocol
 from shoal.models.base import Answer, Model, ModelFailed, ModelFailure, Question
 
 
-class AttemptFailed(ModelFailed):
-    """One attempt that failed, and how long it took once it had its slot: waiting for one is nobody's failure."""
-
-    def __init__(self, failure: ModelFailure, seconds: float) -> None:
-        super().__init__(failure)
-        self.seconds = seconds
-
-
 class Limit(Protocol):
     async def enter(self, question: Question) -> Any:
         """Wait for a slot. What is returned is given back with it."""
@@ -63,6 +55,6 @@ class Limited:
             return answer
         except ModelFailed as failed:
             outcome = failed.failure
-            raise AttemptFailed(failed.failure, time.monotonic() - began) from failed
+            raise ModelFailed(failed.failure, time.monotonic() - began) from failed
         finally:
             self._limit.leave(slot, question, outcome, time.monotonic() - began)

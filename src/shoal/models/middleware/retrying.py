@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure, Question
 from shoal.models.costs import Spending
-from shoal.models.middleware.limited import AttemptFailed, Limit
+from shoal.models.middleware.limited import Limit
 from shoal.seeds import Draws, derive
 
 _log = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Retrying:
                 return await self._inner.answer(question)
             except ModelFailed as failed:
                 failure = failed.failure
-                taken_seconds += failed.seconds if isinstance(failed, AttemptFailed) else self._clock.now() - began
+                taken_seconds += self._clock.now() - began if failed.seconds is None else failed.seconds
             failures.append(failure.kind)
             taken_seconds += await self._wait(question, failure, failures, taken_seconds)
 

@@ -1,4 +1,4 @@
-"""Puts a question to its server, once."""
+"""The client for OpenAI-compatible servers: sends a chat or embedding question once, and reads the reply."""
 
 from __future__ import annotations
 
@@ -10,34 +10,41 @@ from urllib.parse import urlsplit
 import msgspec
 
 from shoal import __version__
-from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
-from shoal.models.http.messages import HttpRequest, HttpTarget
+from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question, Usage
+from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport
-from shoal.models.openai.dialects import Dialect, Writer, read
+from shoal.models.openai.dialects import Dialect, RequestWriter, read_answer
+from shoal.models.openai.embeddings import is_embedding, read_embeddings, write_embedding_request
 from shoal.models.openai.endpoints import Endpoint
-from shoal.models.openai.errors import of_reply, without_secrets
+from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits
 
 _log = logging.getLogger(__name__)
 
 
 class _Server:
-    """One endpoint, ready to be asked, and what was learned about it."""
+    """One endpoint, ready to be asked, and the dialect that was learned about it."""
 
     def __init__(self, name: str, endpoint: Endpoint) -> None:
         self.name = name
         self.endpoint = endpoint
-        self.target = HttpTarget(f"{endpoint.base_url}/chat/completions", _headers(endpoint))
+        headers = {"Content-Type": "application/json", "User-Agent": f"shoal/{__version__}"}
+        if endpoint.key is not None:
+            headers["Authorization"] = f"Bearer {endpoint.key}"
+            if (urlsplit(endpoint.base_url).hostname or "").endswith(".azure.com"):
+                headers["api-key"] = endpoint.key
+        self.chat = HttpTarget(f"{endpoint.base_url}/chat/completions", headers)
+        self.embeddings = HttpTarget(f"{endpoint.base_url}/embeddings", headers)
         self.dialect = Dialect()
 
     def learn(self, spoken: Dialect, simpler: Dialect) -> None:
-        """Give up one step, unless another question, in flight at the same time, has learned already."""
+        """Give up one step, unless another question in flight at the same time has already done so."""
         if self.dialect == spoken:
             self.dialect = simpler
             _log.info("%s: from now on asked as %s", self.name, simpler)
 
-    def in_words(self, failure: ModelFailure) -> ModelFailure:
-        """With what the user can do about it, and without the key."""
-        text = without_secrets(failure.text, self.endpoint.key)
+    def explain(self, failure: ModelFailure) -> ModelFailure:
+        """Add what the user can do about a failure, and mask the key."""
+        text = mask_secrets(failure.text, self.endpoint.key)
         if failure.kind is FailureKind.AUTH:
             variable = self.endpoint.key_variable
             text += f" (the key is that in {variable})" if self.endpoint.key else " (no key was sent)"
@@ -45,7 +52,7 @@ class _Server:
 
 
 class Client:
-    """Answers a question by asking the server that has its model; each failure is raised as what it is."""
+    """Answers a question by asking the server that has its model. Each failure is raised as its kind."""
 
     def __init__(
         self,
@@ -58,40 +65,47 @@ class Client:
         self._servers = {name: _Server(name, endpoint) for name, endpoint in endpoints.items()}
         self._attempt_seconds = attempt_seconds
         self._wall = wall
-        self._writer = Writer()
+        self._writer = RequestWriter()
 
     async def answer(self, question: Question) -> Answer:
         server = self._servers.get(question.model)
         if server is None:
-            raise ModelFailed(
-                ModelFailure(FailureKind.FATAL, f"{question.model}: this run has no server with this model")
-            )
+            text = f"{question.model}: this run has no server with this model"
+            raise ModelFailed(ModelFailure(FailureKind.FATAL, text))
         try:
-            return await self._ask(server, question)
+            return await (self._embed if is_embedding(question) else self._chat)(server, question)
         except ModelFailed as failed:
-            raise ModelFailed(server.in_words(failed.failure)) from failed
+            raise ModelFailed(server.explain(failed.failure)) from failed
 
-    async def _ask(self, server: _Server, question: Question) -> Answer:
+    async def _chat(self, server: _Server, question: Question) -> Answer:
         # Ends, as each turn gives something up and there is little to give up.
         while True:
             dialect = server.dialect
             began = time.perf_counter()
-            body = self._writer.body(server.endpoint.model, question, dialect)
-            reply = await self._transport.post(HttpRequest(server.target, body, self._attempt_seconds))
+            body = self._writer.write_body(server.endpoint.model, question, dialect)
+            reply = await self._transport.post(HttpRequest(server.chat, body, self._attempt_seconds))
             if reply.status == 200:
-                answer = read(reply.headers, reply.body, question, self._wall())
-                return msgspec.structs.replace(answer, ms=round((time.perf_counter() - began) * 1000))
-            failure = of_reply(reply.status, reply.headers, reply.body, self._wall())
-            simpler = dialect.after(failure, question)
+                answer = read_answer(reply.headers, reply.body, question, self._wall())
+                return msgspec.structs.replace(answer, ms=_milliseconds_since(began))
+            failure = self._read_failure(reply)
+            simpler = dialect.simplify_after(failure, question)
             if simpler is None:
                 raise ModelFailed(failure)
             server.learn(dialect, simpler)
 
+    async def _embed(self, server: _Server, question: Question) -> Answer:
+        began = time.perf_counter()
+        body = write_embedding_request(server.endpoint.model, question)
+        reply = await self._transport.post(HttpRequest(server.embeddings, body, self._attempt_seconds))
+        if reply.status != 200:
+            raise ModelFailed(self._read_failure(reply))
+        text, tokens = read_embeddings(reply.body, len(question.messages))
+        limits = read_rate_limits(reply.headers, self._wall())
+        return Answer(text, Usage(input=tokens), ms=_milliseconds_since(began), allowance=limits)
 
-def _headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "User-Agent": f"shoal/{__version__}"}
-    if endpoint.key is not None:
-        headers["Authorization"] = f"Bearer {endpoint.key}"
-        if (urlsplit(endpoint.base_url).hostname or "").endswith(".azure.com"):
-            headers["api-key"] = endpoint.key
-    return headers
+    def _read_failure(self, reply: HttpReply) -> ModelFailure:
+        return parse_failure(reply.status, reply.headers, reply.body, self._wall())
+
+
+def _milliseconds_since(began: float) -> int:
+    return round((time.perf_counter() - began) * 1000)

@@ -1,8 +1,7 @@
-"""How a question is put to a server, and how its reply is read: chat completions as OpenAI made them, and what others
-made of them.
+"""Chat completions as OpenAI and compatible servers speak them: writes request bodies and reads replies.
 
-Servers differ in how they can be held to a JSON schema. The best way is tried first; where a server says that it does
-not understand, one step is given up. What a server understands is learned once and is no part of the question.
+Servers differ in how they can be held to a JSON schema. The best form is tried first; where a server rejects it, the
+next simpler one is tried. What a server accepts is learned once and is no part of the question.
 """
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ import msgspec
 import orjson
 
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
-from shoal.models.openai.errors import allowance, of_error, unreadable
+from shoal.models.openai.errors import parse_error_object, read_rate_limits, report_unreadable
+from shoal.models.tokens import estimate
 
 TOOL = "answer"
-#: For servers that do not count tokens.
-CHARACTERS_PER_TOKEN = 4
-#: Schemas are few, one for each world and turn; more than this many means they are made anew each time.
+#: There are few schemas, one for each world and turn. More than this many means that they are made anew each time.
 _MAX_SCHEMAS = 256
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning|thought)>.*?(</\1>\s*|$)", re.DOTALL)
@@ -32,7 +30,7 @@ _FINISHES = {"length": "length", "max_tokens": "length", "model_length": "length
 
 
 class Form(StrEnum):
-    """How a server is held to a schema, best first."""
+    """Ways to hold a server to a schema, best first."""
 
     SCHEMA = "json_schema"
     TOOL = "tool"
@@ -41,21 +39,20 @@ class Form(StrEnum):
 
     @property
     def simpler(self) -> Form | None:
-        forms = list(Form)
-        later = forms[forms.index(self) + 1 :]
-        return later[0] if later else None
+        forms: list[Form | None] = [*Form, None]
+        return forms[forms.index(self) + 1]
 
 
 class Dialect(msgspec.Struct, frozen=True):
-    """What one endpoint understands, as far as it is known."""
+    """What one endpoint accepts, as far as it is known."""
 
     form: Form = Form.SCHEMA
     length_name: str = "max_tokens"
     has_temperature: bool = True
     has_seed: bool = True
 
-    def after(self, failure: ModelFailure, question: Question) -> Dialect | None:
-        """The dialect to try next, if the failure is about how the question was put; None: it is not."""
+    def simplify_after(self, failure: ModelFailure, question: Question) -> Dialect | None:
+        """Return the dialect to try next, or None if the failure is not about the form of the request."""
         if failure.kind is not FailureKind.FATAL or failure.status not in (400, 422):
             return None
         words = failure.text.lower()
@@ -71,14 +68,15 @@ class Dialect(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, form=simpler)
 
 
-class Writer:
-    """Writes questions as request bodies; remembers the schemas, as the same few are sent again and again."""
+class RequestWriter:
+    """Writes questions as request bodies. Remembers prepared schemas, as the same few are sent again and again."""
 
     def __init__(self) -> None:
         self._schemas: dict[tuple[int, Form], tuple[dict[str, Any], dict[str, Any] | str]] = {}
 
-    def body(self, model: str, question: Question, dialect: Dialect) -> bytes:
-        body: dict[str, Any] = {"model": model, "messages": question.messages}
+    def write_body(self, model: str, question: Question, dialect: Dialect) -> bytes:
+        messages = question.messages
+        body: dict[str, Any] = {"model": model, "messages": ()}
         if question.max_tokens is not None:
             body[dialect.length_name] = question.max_tokens
         if question.temperature is not None and dialect.has_temperature:
@@ -86,38 +84,35 @@ class Writer:
         if question.iteration and dialect.has_seed:
             body["seed"] = question.iteration
         if question.schema is not None:
-            self._hold_to(question.schema, dialect.form, body)
-        body["messages"] = [{"role": message.role, "content": message.content} for message in body["messages"]]
+            prepared = self._prepare(question.schema, dialect.form)
+            if isinstance(prepared, dict):
+                body.update(prepared)
+            else:
+                messages = _add_instruction(messages, prepared)
+                if dialect.form is Form.OBJECT:
+                    body["response_format"] = {"type": "json_object"}
+        body["messages"] = [{"role": message.role, "content": message.content} for message in messages]
         return orjson.dumps(body)
 
-    def _hold_to(self, schema: dict[str, Any], form: Form, body: dict[str, Any]) -> None:
-        held = self._prepared(schema, form)
-        if isinstance(held, str):
-            body["messages"] = _with_words(body["messages"], held)
-            if form is Form.OBJECT:
-                body["response_format"] = {"type": "json_object"}
-        else:
-            body.update(held)
-
-    def _prepared(self, schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
+    def _prepare(self, schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
         known = self._schemas.get((id(schema), form))
         # The schema is kept too, so that its id cannot become that of another one.
         if known is not None and known[0] is schema:
             return known[1]
         if len(self._schemas) >= _MAX_SCHEMAS:
             self._schemas.clear()
-        prepared = _prepare(schema, form)
+        prepared = _prepare_schema(schema, form)
         self._schemas[id(schema), form] = schema, prepared
         return prepared
 
 
-def _prepare(schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
-    """What is added to the body, already written; or to the messages, in words."""
+def _prepare_schema(schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
+    """Return what to add to the body, already encoded; or an instruction to add to the messages."""
     if form is Form.SCHEMA:
-        wanted = {"name": TOOL, "strict": True, "schema": strict(schema)}
+        wanted = {"name": TOOL, "strict": True, "schema": make_strict(schema)}
         return {"response_format": orjson.Fragment(orjson.dumps({"type": "json_schema", "json_schema": wanted}))}
     if form is Form.TOOL:
-        function = {"name": TOOL, "description": "Gives the answer.", "parameters": strict(schema), "strict": True}
+        function = {"name": TOOL, "description": "Gives the answer.", "parameters": make_strict(schema), "strict": True}
         tool = {"type": "function", "function": function}
         choice = {"type": "function", "function": {"name": TOOL}}
         return {"tools": orjson.Fragment(orjson.dumps([tool])), "tool_choice": choice}
@@ -125,42 +120,42 @@ def _prepare(schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
     return f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{written}"
 
 
-def _with_words(messages: tuple[Message, ...], words: str) -> tuple[Message, ...]:
-    """The words stand at the end of the first part, which all agents share, so that prefix caches still work."""
+def _add_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """Add a text to the end of the system message, which all agents share, so that prefix caches still work."""
     if messages and messages[0].role == "system":
-        return (Message("system", f"{messages[0].content}\n\n{words}"), *messages[1:])
-    return (Message("system", words), *messages)
+        return (Message("system", f"{messages[0].content}\n\n{text}"), *messages[1:])
+    return (Message("system", text), *messages)
 
 
-def strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema as strict servers want it: every property required, no others, `anyOf` for `oneOf`, no defaults.
+def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a schema for strict servers: every property required, no others, `anyOf` for `oneOf`, no defaults.
 
     A property that was optional may be null instead.
     """
-    made = {("anyOf" if key == "oneOf" else key): _strict_part(key, value) for key, value in schema.items()}
+    made = {("anyOf" if key == "oneOf" else key): _make_part_strict(key, value) for key, value in schema.items()}
     made.pop("default", None)
     made.pop("discriminator", None)
     if "properties" in made:
         required = schema.get("required", ())
         made["properties"] = {
-            name: part if name in required else _or_null(part) for name, part in made["properties"].items()
+            name: part if name in required else _allow_null(part) for name, part in made["properties"].items()
         }
         made["required"] = list(made["properties"])
         made["additionalProperties"] = False
     return made
 
 
-def _strict_part(key: str, value: Any) -> Any:
+def _make_part_strict(key: str, value: Any) -> Any:
     if key in ("properties", "$defs", "definitions"):
-        return {name: strict(part) for name, part in value.items()}
+        return {name: make_strict(part) for name, part in value.items()}
     if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        return [strict(part) for part in value]
+        return [make_strict(part) for part in value]
     if key in ("items", "not") and isinstance(value, dict):
-        return strict(value)
+        return make_strict(value)
     return value
 
 
-def _or_null(part: dict[str, Any]) -> dict[str, Any]:
+def _allow_null(part: dict[str, Any]) -> dict[str, Any]:
     kind = part.get("type")
     if isinstance(kind, str) and "enum" not in part and "const" not in part:
         return part if kind == "null" else {**part, "type": [kind, "null"]}
@@ -174,49 +169,48 @@ def _or_null(part: dict[str, Any]) -> dict[str, Any]:
 # reading
 
 
-def read(headers: Mapping[str, str], body: bytes, question: Question, now: float) -> Answer:
-    """The answer in a reply with status 200; ModelFailed where there is none."""
+def read_answer(headers: Mapping[str, str], body: bytes, question: Question, now: float) -> Answer:
+    """Read the answer in a reply with status 200; raise ModelFailed where there is none."""
     try:
         reply = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise ModelFailed(unreadable(body, "is no JSON")) from error
+        raise ModelFailed(report_unreadable(body, "is no JSON")) from error
     if not isinstance(reply, dict):
-        raise ModelFailed(unreadable(body, "is no JSON object"))
+        raise ModelFailed(report_unreadable(body, "is no JSON object"))
     choices = reply.get("choices")
     if not choices:
-        said = reply.get("error")
-        raise ModelFailed(of_error(said, headers, now) if isinstance(said, dict) else unreadable(body, "is empty"))
+        error_object = reply.get("error")
+        if isinstance(error_object, dict):
+            raise ModelFailed(parse_error_object(error_object, headers, now))
+        raise ModelFailed(report_unreadable(body, "is empty"))
     try:
-        text, finish = _choice(choices[0])
+        text, finish = _read_choice(choices[0])
     except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise ModelFailed(unreadable(body, "is no chat completion")) from error
-    usage = _usage(reply.get("usage"), question, text)
-    return Answer(text, usage, finish, allowance=allowance(headers, now))
+        raise ModelFailed(report_unreadable(body, "is no chat completion")) from error
+    return Answer(
+        text, _read_usage(reply.get("usage"), question, text), finish, allowance=read_rate_limits(headers, now)
+    )
 
 
-def _choice(choice: dict[str, Any]) -> tuple[str, str]:
+def _read_choice(choice: dict[str, Any]) -> tuple[str, str]:
+    """Return the text, and how it ended."""
     message = choice["message"]
-    refusal = message.get("refusal")
-    if refusal:
+    if refusal := message.get("refusal"):
         return str(refusal), "refused"
-    calls = message.get("tool_calls")
-    text = _arguments(calls[0]["function"]["arguments"]) if calls else without_thoughts(_text(message.get("content")))
+    if calls := message.get("tool_calls"):
+        arguments = calls[0]["function"]["arguments"]
+        text = arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    else:
+        content = message.get("content") or ""
+        if isinstance(content, list):
+            # Some servers send the content in parts, thoughts among them.
+            content = "".join(part.get("text") or "" for part in content if part.get("type", "text") == "text")
+        text = strip_thoughts(content)
     return text, _FINISHES.get(choice.get("finish_reason") or "", "stop")
 
 
-def _arguments(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
-
-
-def _text(content: Any) -> str:
-    """Content as text; some servers send it in parts, thoughts among them."""
-    if isinstance(content, list):
-        return "".join(part.get("text") or "" for part in content if part.get("type", "text") == "text")
-    return content or ""
-
-
-def without_thoughts(text: str) -> str:
-    """The text after the model's thoughts, where a server leaves them in. Thoughts that were cut off leave nothing."""
+def strip_thoughts(text: str) -> str:
+    """Remove the model's thoughts, where a server leaves them in. Of thoughts that were cut off, nothing is left."""
     if "think" not in text and "<reasoning>" not in text and "<thought>" not in text:
         return text
     stripped = text
@@ -229,10 +223,10 @@ def without_thoughts(text: str) -> str:
     return after.lstrip() if end and "<think>" not in thoughts and not thoughts.lstrip().startswith("{") else text
 
 
-def _usage(usage: Any, question: Question, text: str) -> Usage:
+def _read_usage(usage: Any, question: Question, text: str) -> Usage:
     if not isinstance(usage, dict):
-        characters = sum(len(message.content) for message in question.messages)
-        return Usage(characters // CHARACTERS_PER_TOKEN + 1, len(text) // CHARACTERS_PER_TOKEN + 1)
+        # This server does not count tokens.
+        return Usage(sum(estimate(message.content) for message in question.messages), estimate(text))
     details = usage.get("prompt_tokens_details") or {}
     cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
     return Usage(

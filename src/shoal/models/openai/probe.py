@@ -23,7 +23,7 @@ from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
-from shoal.models.openai.errors import allowance, of_reply, unreachable, without_secrets
+from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits, report_unreachable
 from shoal.rate_limits import RateLimits
 from shoal.text import nearest
 
@@ -105,7 +105,7 @@ def _listed(name: str, endpoint: Endpoint, proxies: Proxies, seconds: float) -> 
         reply = HttpReply(response.status, _lower(response.headers), response.read())
         timed = {"connect_ms": connect_ms, "round_trip_ms": _since(began), "tls": tls}
     except OSError as error:
-        return msgspec.structs.replace(found, problem=_without(endpoint, unreachable(error).text))
+        return msgspec.structs.replace(found, problem=_without(endpoint, report_unreachable(error).text))
     except http.client.HTTPException as error:
         return msgspec.structs.replace(found, problem=f"something answers, but not as a server does: {error!r}")
     finally:
@@ -142,11 +142,11 @@ def _judged(found: ProbeResult, endpoint: Endpoint, reply: HttpReply) -> ProbeRe
         names = _names(reply.body)
         warning = None if names is None else _unlisted(endpoint, names)
         return msgspec.structs.replace(
-            found, models=names and len(names), allowance=allowance(reply.headers, time.time()), warning=warning
+            found, models=names and len(names), allowance=read_rate_limits(reply.headers, time.time()), warning=warning
         )
     if reply.status in (404, 405, 501):
         return msgspec.structs.replace(found, warning="it does not list its models, so nothing is known about the key")
-    failure = of_reply(reply.status, reply.headers, reply.body, time.time())
+    failure = parse_failure(reply.status, reply.headers, reply.body, time.time())
     text = _without(endpoint, failure.text)
     if failure.kind in PASSING:
         return msgspec.structs.replace(found, warning=f"it is at its limit now: {text}")
@@ -206,7 +206,7 @@ async def _called(found: ProbeResult, endpoint: Endpoint, transport: Transport) 
     except ModelFailed as failed:
         changes["warning" if failed.failure.kind in PASSING else "problem"] = failed.failure.text
     if overheard.reply is not None:
-        changes["allowance"] = allowance(overheard.reply.headers, time.time()) or found.allowance
+        changes["allowance"] = read_rate_limits(overheard.reply.headers, time.time()) or found.allowance
     return msgspec.structs.replace(found, **changes)
 
 
@@ -218,7 +218,7 @@ def _key(endpoint: Endpoint) -> str:
 
 
 def _without(endpoint: Endpoint, text: str) -> str:
-    return without_secrets(text, endpoint.key)
+    return mask_secrets(text, endpoint.key)
 
 
 def _is_at(base_url: str, hosts: tuple[str, ...]) -> bool:

@@ -16,7 +16,7 @@ from shoal.seeds import Draws
 #: Below this, only what must be there is.
 _DEEP = 6
 _TRIES = 40
-_CHARACTERS_PER_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 _KINDS = ("string", "number", "boolean", "object", "array", "null")
 _OPTIONAL = 0.75
 _UNSEEN = 0.01
@@ -45,7 +45,7 @@ class Inventor:
         self._schema = schema
         self._reading = reading
         self._draws = draws
-        self._characters = reply_tokens * _CHARACTERS_PER_TOKEN
+        self._characters = reply_tokens * CHARACTERS_PER_TOKEN
 
     def value(self) -> Any:
         return self._invent(self._schema.root, "", 0)

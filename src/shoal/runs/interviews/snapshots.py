@@ -15,13 +15,14 @@ import msgspec
 
 from shoal.agents.interview import Respondent
 from shoal.agents.language.episodes import summarise_turn
-from shoal.agents.language.mind import CHARS_PER_TOKEN, LanguageMind
+from shoal.agents.language.mind import LanguageMind
 from shoal.agents.language.prompt import PersonaTexts
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import LanguageSettings
 from shoal.agents.wrappers import unwrap
 from shoal.errors import QueryFailed
+from shoal.models.tokens import CHARACTERS_PER_TOKEN
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
@@ -131,7 +132,7 @@ async def _lived(run: Rerun, world: str, last: int, agents: Sequence[int], topic
 def _sight_chars(scenario: Scenario) -> int:
     mind = scenario.mind
     tokens = mind.observation_tokens if isinstance(mind, LanguageSettings) else _SIGHT_TOKENS
-    return tokens * CHARS_PER_TOKEN
+    return tokens * CHARACTERS_PER_TOKEN
 
 
 @dataclass(frozen=True, slots=True)

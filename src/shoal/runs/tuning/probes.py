@@ -14,6 +14,7 @@ from shoal.agents.settings import LanguageSettings
 from shoal.errors import RunRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
+from shoal.models.tokens import CHARACTERS_PER_TOKEN
 from shoal.runs.planning.plan import questions
 from shoal.scenario.scenario import Scenario
 from shoal.seeds import Draws, derive
@@ -27,7 +28,6 @@ REPLY_TOKENS = 64
 FEWEST_PROMPT_TOKENS = 50
 #: What all agents share of a prompt, which servers may keep.
 SHARED_SHARE = 0.4
-CHARACTERS_PER_TOKEN = 4
 #: Of a scenario, so much is played through to hear what its agents ask.
 PLAYED_ROUNDS = 16
 FOLLOWED = 60
