@@ -136,10 +136,10 @@ def _lines(value: Any, indent: str, quoted: bool) -> Iterator[str]:
             yield start
             yield from _lines(inner, indent + "  ", quoted)
         else:
-            yield f"{start} {_plain(inner, quoted)}"
+            yield f"{start} {_format_value(inner, quoted)}"
 
 
-def _plain(value: Any, quoted: bool) -> str:
+def _format_value(value: Any, quoted: bool) -> str:
     if value is None or value in ((), [], {}):
         return "none"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""A small population and things for it to look at."""
+"""A small population, and observations for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AGAINST = "I doubt what they say about the campus curfew. It is a hoax, it is wr
 
 @dataclass
 class People:
-    """`Population` for tests: everybody has the stance and the interests given."""
+    """`Population` for tests: all agents have the stances and interests given."""
 
     stances: NDArray[np.float32]
     interests: NDArray[np.int16]
@@ -54,7 +54,7 @@ def people(*stances: float, interests: Sequence[int] = (0, 2)) -> People:
 
 
 def crowd(count: int) -> People:
-    """Stances and interests all over the place."""
+    """Build people with evenly spread stances and varied interests."""
     rows = np.array([[i % 6, (i // 6) % 7 - 1] for i in range(count)], dtype=np.int16)
     return People(np.linspace(-1, 1, count, dtype=np.float32), rows)
 
@@ -144,8 +144,8 @@ class Feed:
         return tuple(GroupView(number, f"Group {number}", 3, draws.chance(0.5), ()) for number in (1, 2))
 
 
-def live(mind: SocialMind, agents: int, rounds: int, feed: Feed) -> list[tuple[SocialObservation, Decision]]:
-    """Let everybody take a turn in every round."""
+def take_turns(mind: SocialMind, agents: int, rounds: int, feed: Feed) -> list[tuple[SocialObservation, Decision]]:
+    """Let every agent take a turn in every round."""
     history = []
     for round in range(1, rounds + 1):
         for agent in range(agents):

@@ -19,7 +19,7 @@ CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
 
 
 def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
-    question = CLAIM.build_question(TranscriptExcerpt.bounded(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
+    question = CLAIM.build_question(TranscriptExcerpt.of_lines(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
     text = question.messages[-1].content
     places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
     assert places == sorted(places)
@@ -30,7 +30,7 @@ def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_befo
 
 
 def test_claims_about_the_same_record_begin_alike() -> None:
-    record = TranscriptExcerpt.bounded(f"Round {round}: something" for round in range(20))
+    record = TranscriptExcerpt.of_lines(f"Round {round}: something" for round in range(20))
     one, other = (
         Proposition(claim, "world", "twitter").build_question(record, APPROACH, KEY) for claim in ("One.", "Other.")
     )
@@ -39,7 +39,7 @@ def test_claims_about_the_same_record_begin_alike() -> None:
     assert start > len(record.render())
 
 
-def test_a_world_is_called_one() -> None:
+def test_a_claim_about_a_world_names_the_world() -> None:
     text = (
         Proposition("It was calm.", "world", "twitter")
         .build_question(TranscriptExcerpt(()), APPROACH, KEY)
@@ -52,18 +52,18 @@ def test_a_world_is_called_one() -> None:
 
 
 def test_a_long_record_keeps_its_beginning_and_its_end() -> None:
-    record = TranscriptExcerpt.bounded((f"line {n}" for n in range(100)), first=2, last=3)
+    record = TranscriptExcerpt.of_lines((f"line {n}" for n in range(100)), first=2, last=3)
     assert record.lines == ("line 0", "line 1", "(… 95 lines left out …)", "line 97", "line 98", "line 99")
     assert record.left_out == 95
 
 
 def test_a_short_record_is_kept_whole() -> None:
-    record = TranscriptExcerpt.bounded([f"line {n}" for n in range(5)], first=2, last=3)
+    record = TranscriptExcerpt.of_lines([f"line {n}" for n in range(5)], first=2, last=3)
     assert (len(record.lines), record.left_out) == (5, 0)
 
 
 def test_no_record_is_longer_than_its_bounds() -> None:
-    record = TranscriptExcerpt.bounded(["x" * 10_000] * 1_000, first=10, last=10)
+    record = TranscriptExcerpt.of_lines(["x" * 10_000] * 1_000, first=10, last=10)
     assert len(record.render()) < 20 * (MAX_LINE_CHARS + 1) + 100
 
 
@@ -76,7 +76,7 @@ def test_a_score_comes_with_its_reason() -> None:
 
 
 @pytest.mark.parametrize("value", ["10", "-1", "4.5", '"high"', "null"])
-def test_what_is_no_score_from_0_to_9_is_none(value: str) -> None:
+def test_a_value_that_is_no_score_from_0_to_9_is_refused(value: str) -> None:
     answer = Answer(f'{{"reason": "x", "score": {value}}}')
     with pytest.raises(Unanswered):
         score(answer, answer)
@@ -90,6 +90,6 @@ def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
 
 
 @pytest.mark.parametrize("claim", ["", "  ", "x" * 3_000])
-def test_what_is_no_claim_is_refused(claim: str) -> None:
+def test_an_empty_or_too_long_claim_is_refused(claim: str) -> None:
     with pytest.raises(QueryFailed, match="claim"):
         Proposition(claim, "world", "twitter")

@@ -1,4 +1,4 @@
-"""A person among agents."""
+"""Agents that are played by a person."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.worlds.salon import dialogue
 
 
 class Person:
-    """Says the same in every turn, and remembers what was asked."""
+    """Answers every turn with the same words, and keeps what it was asked."""
 
     def __init__(self, words: str = "As a human, I see it differently.") -> None:
         self.seen: list[Observation] = []
@@ -34,14 +34,14 @@ class Person:
 
 
 def cast(person: Person, default: DialogueMind | None = None) -> PlayedMind:
-    """The second of two is played."""
+    """Wrap a mind so that the second of two agents is played."""
     return PlayedMind(default or mind_of(people(*NEAR)), HumanMind(person.answer), {1})
 
 
 async def run(
     mind: PlayedMind, journal: Path, limits: DecisionLimits | None = None, stop: asyncio.Event | None = None
 ) -> list[str]:
-    """A conversation of six turns and a score; returns what was committed."""
+    """Run a conversation of six turns and a score; return the digests of what was committed."""
     ledger = Ledger()
     async with Journal.open(journal) as lines:
         asking = Decider(mind, lines, limits or DecisionLimits())
@@ -50,14 +50,14 @@ async def run(
     return ledger.digests
 
 
-def test_only_the_played_are_asked_outside_and_may_take_their_time() -> None:
+def test_only_played_agents_are_asked_outside_and_have_no_deadline() -> None:
     mind = cast(Person())
     assert mind.outside
     assert [mind.mode(0), mind.mode(1)] == [MindMode.PURE, MindMode.EXTERNAL]
     assert [mind.deadline(0, 5.0), mind.deadline(1, 5.0)] == [5.0, None]
 
 
-def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
+def test_agents_that_are_asked_outside_anyway_still_are() -> None:
     default = DelayedMind(mind_of(people(*NEAR)), Latency(median_ms=1), seed=1)
     mind = PlayedMind(default, HumanMind(Person().answer), [1])
     assert [mind.mode(0), mind.mode(1)] == [MindMode.EXTERNAL, MindMode.EXTERNAL]
@@ -65,7 +65,7 @@ def test_where_the_others_are_asked_outside_too_they_still_are() -> None:
     assert mind.request(look()) == default.request(look())
 
 
-def test_the_others_decide_remember_and_explain_as_ever() -> None:
+def test_other_agents_decide_remember_and_explain_as_without_a_person() -> None:
     alone, default = mind_of(people(*NEAR)), mind_of(people(*NEAR))
     mind = cast(Person(), default)
     seen = look()
@@ -79,7 +79,7 @@ def test_the_others_decide_remember_and_explain_as_ever() -> None:
     assert mind.opinions()[0] == default.opinions()[0] == -1.0
 
 
-async def test_nobody_looks_into_the_head_of_a_person() -> None:
+async def test_the_mind_learns_nothing_of_a_played_agent() -> None:
     default = mind_of(people(*NEAR))
     mind = PlayedMind(default, HumanMind(Person("Hello.").answer), [0])
     seen = look()
@@ -93,7 +93,7 @@ async def test_nobody_looks_into_the_head_of_a_person() -> None:
     assert mind.request(seen) == seen
 
 
-def test_a_mind_that_remembers_nothing_is_no_obstacle() -> None:
+def test_a_mind_without_memory_can_be_wrapped() -> None:
     assert PlayedMind(ScriptedMind(lambda seen: []), HumanMind(Person().answer), [1]).memory(0) is None
 
 

@@ -55,7 +55,7 @@ def test_fields_are_declared_in_a_line_or_one_by_one() -> None:
         (":text", "cannot be called ''"),
     ],
 )
-def test_a_field_that_makes_no_sense_is_refused_in_words(declared: str, complaint: str) -> None:
+def test_a_field_that_makes_no_sense_is_refused_with_a_reason(declared: str, complaint: str) -> None:
     with pytest.raises(QueryFailed, match=complaint):
         parse_fields([declared])
 
@@ -88,7 +88,7 @@ def test_each_kind_of_field_has_its_schema(kind: str, schema: dict[str, Any]) ->
         ("Pro|Contra", "contra ", "Contra"),
     ],
 )
-def test_a_value_is_read_as_what_it_must_mean(kind: str, value: object, read: object) -> None:
+def test_a_value_is_converted_to_the_kind_of_its_field(kind: str, value: object, read: object) -> None:
     found = Field.parse("x", kind).read(value)
     assert (type(found), found) == (type(read), read)
 
@@ -124,7 +124,7 @@ def test_the_questions_of_a_survey_each_get_a_column() -> None:
     assert '"go": "yes" or "no"' in survey.render()
 
 
-def test_one_question_without_a_form_is_answered_in_free_words() -> None:
+def test_one_question_without_fields_is_answered_in_free_text() -> None:
     assert FREE.to_schema() is None
     assert FREE.columns == ("answer",)
     assert FREE.read(Answer("<think>hm</think> I do. ")) == {"answer": "I do."}
@@ -198,7 +198,7 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_with_the_reason() ->
         (Answer("I cannot help with that.", finish="refused"), "the model refused: I cannot help"),
     ],
 )
-def test_who_gives_no_usable_answer_is_said_to_have_given_none(answer: Answer, reason: str) -> None:
+def test_two_unusable_replies_count_as_no_answer(answer: Answer, reason: str) -> None:
     with pytest.raises(Unanswered, match=reason):
         asyncio.run(ask_survey(Scripted(answer), build_question(ADA, FORMED, APPROACH, KEY), FORMED))
 

@@ -1,4 +1,4 @@
-"""Agents that do what is written down."""
+"""Agents that follow a script."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def mind_of(*turns: ScriptedTurn) -> ScriptedMind:
     return ScriptedMind.from_turns(ScriptedSettings(kind="scripted", turns=turns), NAMES, "twitter")
 
 
-def said(text: str) -> Action:
+def create_post(text: str) -> Action:
     return Action("CREATE_POST", {"content": text})
 
 
-async def test_agents_do_exactly_what_is_written_down() -> None:
+async def test_agents_do_exactly_what_the_script_says() -> None:
     mind = mind_of(turn(2, "Bo", "hello"), turn(2, 1, "again"), turn(3, "Bo", "bye"))
-    assert await mind.decide(look(agent=1, round=2)) == Decision((said("hello"), said("again")))
-    assert await mind.decide(look(agent=1, round=3)) == Decision((said("bye"),))
+    assert await mind.decide(look(agent=1, round=2)) == Decision((create_post("hello"), create_post("again")))
+    assert await mind.decide(look(agent=1, round=3)) == Decision((create_post("bye"),))
     assert await mind.decide(look(agent=1, round=4)) == NOTHING
     assert await mind.decide(look(agent=0, round=2)) == NOTHING
 
 
 async def test_turns_of_other_worlds_are_left_out() -> None:
     mind = mind_of(turn(1, "Bo", "here", "twitter"), turn(1, "Bo", "there", "reddit"))
-    assert await mind.decide(look(agent=1, round=1)) == Decision((said("here"),))
+    assert await mind.decide(look(agent=1, round=1)) == Decision((create_post("here"),))
 
 
 async def test_a_shared_name_means_the_first_who_has_it() -> None:
     mind = mind_of(turn(1, "Mira", "me"))
-    assert await mind.decide(look(agent=0, round=1)) == Decision((said("me"),))
+    assert await mind.decide(look(agent=0, round=1)) == Decision((create_post("me"),))
     assert await mind.decide(look(agent=2, round=1)) == NOTHING
 
 
@@ -54,12 +54,12 @@ def test_an_unknown_agent_is_a_problem_of_the_scenario(agent: str | int) -> None
 
 
 async def test_a_function_can_be_the_script() -> None:
-    mind = ScriptedMind(lambda seen: [said(f"round {seen.round}")] if seen.agent == 1 else [])
-    assert await mind.decide(look(agent=1, round=5)) == Decision((said("round 5"),))
+    mind = ScriptedMind(lambda seen: [create_post(f"round {seen.round}")] if seen.agent == 1 else [])
+    assert await mind.decide(look(agent=1, round=5)) == Decision((create_post("round 5"),))
     assert await mind.decide(look(agent=0, round=5)) == NOTHING
 
 
-async def test_it_keeps_who_was_asked_in_which_round() -> None:
+async def test_it_records_the_agents_that_were_asked_in_each_round() -> None:
     mind = mind_of()
     for round, agent in ((1, 2), (1, 0), (2, 1)):
         await mind.decide(look(agent=agent, round=round))
@@ -79,5 +79,5 @@ async def test_a_delayed_agent_answers_after_the_others() -> None:
     assert answered == [1, 0]
 
 
-def test_it_counts_as_outside() -> None:
+def test_a_scripted_mind_is_outside() -> None:
     assert ScriptedMind.outside

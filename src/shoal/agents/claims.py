@@ -50,7 +50,7 @@ class TranscriptExcerpt:
     left_out: int = 0
 
     @classmethod
-    def bounded(cls, lines: Iterable[str], first: int = 40, last: int = 80) -> TranscriptExcerpt:
+    def of_lines(cls, lines: Iterable[str], first: int = 40, last: int = 80) -> TranscriptExcerpt:
         """Keep the first and the last lines, and say in between how many were left out."""
         kept = [*lines]
         left_out = max(len(kept) - first - last, 0)
@@ -91,6 +91,6 @@ class Proposition:
         return approach.build_question(key, CARD, f"{who}{record}\n\n{claim}\n\n{form}", _FORM.to_schema(), iteration)
 
     async def score(self, ask: Model, question: Question) -> Score:
-        """Ask for the score, and once more where a reply cannot be used; Unanswered where there is none."""
+        """Ask for the score, and once more where a reply cannot be used; Unanswered if both cannot."""
         found = await ask_survey(ask, question, _FORM)
         return Score(found["score"], found["reason"])

@@ -153,7 +153,7 @@ class Survey:
 
     @classmethod
     def of(cls, items: Iterable[Item]) -> Survey:
-        """Check the questions, and give each of several a field; QueryFailed where there is none or names repeat."""
+        """Check the questions, and give each of several a field; QueryFailed if none is there or names repeat."""
         asked = tuple(items)
         if not asked or not all(item.question.strip() for item in asked):
             raise QueryFailed("there is no question to ask")

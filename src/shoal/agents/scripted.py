@@ -1,20 +1,21 @@
-"""Agents that do what is written down, and nothing else."""
+"""Agents that do what a script lists, and nothing else."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from shoal.agents.settings import ScriptedSettings, ScriptedTurn
+from shoal.agents.settings import ScriptedSettings
 from shoal.errors import ScenarioInvalid
 from shoal.types import Action, Decision, Mind, Observation
+from shoal.worlds.names import NameIndex
 
 Play = Callable[[Observation], Sequence[Action]]
 
 
 class ScriptedMind(Mind):
-    """Plays its part as if somebody outside had been asked."""
+    """Takes each turn from a script, journaled like a reply from outside."""
 
     outside: ClassVar[bool] = True
 
@@ -22,7 +23,7 @@ class ScriptedMind(Mind):
         super().__init__()
         self._play = play
         self._delay = delay
-        #: (round, agent) of every decision that was really asked for, in order.
+        #: (round, agent) of every decision that did not come from the journal, in order.
         self.asked: list[tuple[int, int]] = []
 
     @classmethod
@@ -33,12 +34,14 @@ class ScriptedMind(Mind):
         world: str,
         delay: Callable[[Observation], float] | None = None,
     ) -> ScriptedMind:
-        """Plays the turns that a scenario lists for this world; several for one agent and round are one turn."""
-        numbers = {name: number for number, name in reversed(list(enumerate(names)))}
+        """Build the mind of one world from the turns in a scenario. Several for one agent and round are one turn."""
+        people = NameIndex(names)
         script: dict[tuple[int, int], list[Action]] = {}
         for turn in settings.turns:
             if turn.world in (None, world):
-                agent = _number(turn, numbers, len(names))
+                agent = people.find(turn.agent)
+                if agent is None:
+                    raise ScenarioInvalid([f"mind.turns: round {turn.round}: there is no agent {turn.agent!r}"])
                 script.setdefault((turn.round, agent), []).append(Action(turn.action, dict(turn.args)))
         return cls(lambda observation: script.get((observation.round, observation.agent), ()), delay)
 
@@ -47,11 +50,3 @@ class ScriptedMind(Mind):
         if self._delay is not None:
             await asyncio.sleep(self._delay(observation))
         return Decision(tuple(self._play(observation)) or (Action("DO_NOTHING"),))
-
-
-def _number(turn: ScriptedTurn, numbers: Mapping[str, int], people: int) -> int:
-    """The agent's number, by name or number; the first of those who share a name."""
-    agent = turn.agent if isinstance(turn.agent, int) else numbers.get(turn.agent)
-    if agent is None or not 0 <= agent < people:
-        raise ScenarioInvalid([f"mind.turns: round {turn.round}: there is no agent {turn.agent!r}"])
-    return agent

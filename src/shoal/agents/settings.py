@@ -1,4 +1,4 @@
-"""What a scenario may say about minds."""
+"""The settings of minds in a scenario."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ScriptedTurn(BaseModel):
 
 
 class ScriptedSettings(BaseModel):
-    """Agents that do what is written down, and nothing else. Each turn is journaled like a reply from outside."""
+    """Agents that do what a script lists, and nothing else. Each turn is journaled like a reply from outside."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -112,10 +112,10 @@ class LanguageSettings(BaseModel):
     )
 
     def model_of(self, name: str, group: str | None) -> str:
-        """Somebody's model: their own, or else that of their group, or else everybody's."""
+        """Return the model of a person: their own, else that of their group, else the model of all."""
         return self.by_agent.get(name) or self.by_group.get(group or "") or self.model
 
     def models(self) -> tuple[str, ...]:
-        """Every model that may be asked, each once."""
+        """Return every model that may be asked, each once."""
         memory = [model for model in (self.memory.model, self.memory.embeddings) if model is not None]
         return tuple(dict.fromkeys((self.model, *self.by_group.values(), *self.by_agent.values(), *memory)))

@@ -53,12 +53,12 @@ def look(*lines: LineView, turn: int = 6, round: int = 6, **fields: Any) -> Dial
     )  # fmt: skip
 
 
-def words(decision: Decision) -> str:
+def text_of(decision: Decision) -> str:
     return " ".join(action.args["content"] for action in decision.actions if action.kind == "SAY")
 
 
 def talk(who: Crowd, mind: DialogueMind, **settings: Any) -> tuple[Salon, list[tuple[DialogueObservation, Decision]]]:
-    """Lead everybody through all scenes."""
+    """Let all pairs talk through all scenes."""
     salon, history = Salon(who, **settings), []
     while not salon.world.over:
         decisions = {}
@@ -71,8 +71,8 @@ def talk(who: Crowd, mind: DialogueMind, **settings: Any) -> tuple[Salon, list[t
     return salon, history
 
 
-def said(history: Sequence[tuple[DialogueObservation, Decision]]) -> list[str]:
-    return [words(decision) for seen, decision in history if not seen.rating]
+def texts_said(history: Sequence[tuple[DialogueObservation, Decision]]) -> list[str]:
+    return [text_of(decision) for seen, decision in history if not seen.rating]
 
 
 # What it is
@@ -101,11 +101,11 @@ def test_a_decision_that_failed_is_not_remembered() -> None:
 
 def test_a_change_of_stance_shows_in_opinions_and_words() -> None:
     mind = mind_of(people(*FAR))
-    assert READER.slant(words(mind.decide(look()))) < 0
+    assert READER.slant(text_of(mind.decide(look()))) < 0
     mind.change(0, {"stance": 5})
     mind.change(1, {"activity": 0.5})
     assert mind.opinions() == pytest.approx([1.0, 0.9])
-    assert READER.slant(words(mind.decide(look()))) > 0
+    assert READER.slant(text_of(mind.decide(look()))) > 0
 
 
 def test_it_can_explain_itself() -> None:
@@ -120,8 +120,8 @@ def test_it_can_explain_itself() -> None:
 # Opinions
 
 
-def heard(stance: float, *lines: LineView, topic: str | None = SUBJECT, **settings: Any) -> float:
-    """What somebody thinks after hearing this."""
+def stance_after(stance: float, *lines: LineView, topic: str | None = SUBJECT, **settings: Any) -> float:
+    """Return the stance of an agent after it heard these lines."""
     mind = mind_of(people(stance, 0.0), topic=topic, **settings)
     mind.absorb(look(*lines), Decision((Action("SAY", {"content": "Hm."}),)))
     assert mind.memory(0) == (mind.opinions()[0], 1)
@@ -129,28 +129,28 @@ def heard(stance: float, *lines: LineView, topic: str | None = SUBJECT, **settin
 
 
 def test_what_is_near_pulls_and_what_is_far_does_not() -> None:
-    assert heard(0.25, line(1, "So I think.", 0.75), confidence=0.5, persuasion=0.5) == 0.5
-    assert heard(0.25, line(1, "So I think.", 0.8), confidence=0.5, persuasion=0.5) == 0.25
+    assert stance_after(0.25, line(1, "So I think.", 0.75), confidence=0.5, persuasion=0.5) == 0.5
+    assert stance_after(0.25, line(1, "So I think.", 0.8), confidence=0.5, persuasion=0.5) == 0.25
 
 
-def test_only_what_was_said_since_ones_own_last_words_persuades() -> None:
+def test_only_lines_since_the_agents_own_last_line_persuade() -> None:
     lines = (line(1, "So I think.", 0.5), line(0, "Hm."))
-    assert heard(0.25, *lines, persuasion=0.5) == 0.25
-    assert heard(0.25, *lines, line(1, "Still.", 0.5), persuasion=0.5) == 0.375
+    assert stance_after(0.25, *lines, persuasion=0.5) == 0.25
+    assert stance_after(0.25, *lines, line(1, "Still.", 0.5), persuasion=0.5) == 0.375
 
 
-def test_no_more_opinions_count_than_one_pays_attention_to() -> None:
+def test_attention_limits_how_many_opinions_count() -> None:
     lines = [line(1, "So I think.", 0.5)] * 3
-    assert heard(0.0, *lines, persuasion=0.5, attention=2) == 0.375
+    assert stance_after(0.0, *lines, persuasion=0.5, attention=2) == 0.375
 
 
 def test_talk_about_other_things_persuades_nobody() -> None:
-    assert heard(0.25, line(1, "I love football."), persuasion=0.5) == 0.25
-    assert heard(0.25, line(1, "I love it."), persuasion=0.5) > 0.25
+    assert stance_after(0.25, line(1, "I love football."), persuasion=0.5) == 0.25
+    assert stance_after(0.25, line(1, "I love it."), persuasion=0.5) > 0.25
 
 
 def test_without_a_topic_there_is_nothing_to_be_persuaded_of() -> None:
-    assert heard(0.25, line(1, "I love it."), topic=None, persuasion=0.5) == 0.25
+    assert stance_after(0.25, line(1, "I love it."), topic=None, persuasion=0.5) == 0.25
 
 
 def test_two_who_are_not_far_apart_come_closer() -> None:
@@ -172,24 +172,24 @@ def test_people_greet_at_first_and_say_goodbye_at_the_end() -> None:
     for seen, decision in history:
         if seen.rating:
             continue
-        plain = re.sub(r", (Bo|Mira)\b", "", words(decision))
+        plain = re.sub(r", (Bo|Mira)\b", "", text_of(decision))
         assert any(text in plain for text in greetings) == (seen.turn <= 2), plain
         assert any(text in plain for text in goodbyes) == (seen.turn >= seen.turns - 1), plain
 
 
 def test_they_speak_of_the_setting_the_turning_point_and_the_news() -> None:
     scene = {"setting": "A bench by the river.", "turning_point": "It starts to rain!", "turns": 10}
-    texts = said(talk(people(*NEAR), mind_of(people(*NEAR)), scenes=[scene])[1])
+    texts = texts_said(talk(people(*NEAR), mind_of(people(*NEAR)), scenes=[scene])[1])
     assert [turn for turn, text in enumerate(texts, 1) if "“A bench by the river”" in text] == [1]
     assert [turn for turn, text in enumerate(texts, 1) if "“It starts to rain”" in text] == [6, 7]
     news = look(announcements=("The bridge is closed.",))
-    assert "“The bridge is closed”" in words(mind_of(people(*NEAR)).decide(news))
+    assert "“The bridge is closed”" in text_of(mind_of(people(*NEAR)).decide(news))
 
 
-def test_they_agree_with_who_is_near_and_disagree_with_who_is_far() -> None:
+def test_agents_agree_with_near_and_disagree_with_distant_partners() -> None:
     def first_words(slant: float) -> str:
         decisions = [mind_of(people(0.6, 0), seed).decide(look(line(1, "So I think.", slant))) for seed in range(20)]
-        return " ".join(re.split(r"[,.?]", words(decision))[0] for decision in decisions)
+        return " ".join(re.split(r"[,.?]", text_of(decision))[0] for decision in decisions)
 
     agreeing, disagreeing = first_words(0.7), first_words(-0.8)
     for tone, texts in ((1, agreeing), (-1, disagreeing)):
@@ -203,13 +203,13 @@ def test_a_question_is_answered_and_a_digression_brought_back() -> None:
     mind = mind_of(people(0.6, 0))
     answers = [text.replace("{name}", ", Bo") for text in PHRASES["answers"]]
     returns = [text.replace("{name}", ", Bo") for text in PHRASES["returns"]]
-    assert words(mind.decide(look(line(1, "How do you see it?")))).startswith(tuple(answers))
-    assert words(mind.decide(look(line(1, "I love football.")))).startswith(tuple(returns))
+    assert text_of(mind.decide(look(line(1, "How do you see it?")))).startswith(tuple(answers))
+    assert text_of(mind.decide(look(line(1, "I love football.")))).startswith(tuple(returns))
 
 
 def test_now_and_then_they_ask_back_and_speak_of_an_interest() -> None:
     who = people(*([0.5] * 40))
-    texts = said(talk(who, mind_of(who))[1])
+    texts = texts_said(talk(who, mind_of(who))[1])
     questions = sum("?" in text for text in texts) / len(texts)
     asides = sum("gardening" in text or "football" in text for text in texts) / len(texts)
     assert 0.1 < questions < 0.35
@@ -218,7 +218,7 @@ def test_now_and_then_they_ask_back_and_speak_of_an_interest() -> None:
 
 def test_the_outspoken_stay_with_the_topic() -> None:
     who = people(*([0.5] * 10))
-    assert all(SUBJECT in text for text in said(talk(who, mind_of(who, outspoken=True))[1]))
+    assert all(SUBJECT in text for text in texts_said(talk(who, mind_of(who, outspoken=True))[1]))
 
 
 def test_what_they_think_of_the_topic_is_said_outright_and_can_be_read_from_the_words() -> None:
@@ -235,20 +235,20 @@ def test_without_a_topic_they_talk_about_what_interests_them() -> None:
     who = people(*FAR)
     _, history = talk(who, mind_of(who, topic=None))
     assert all("opinion" not in action.args for _, decision in history for action in decision.actions)
-    assert sum("gardening" in text or "football" in text for text in said(history)) > 15
+    assert sum("gardening" in text or "football" in text for text in texts_said(history)) > 15
     assert not any(action.kind == "LEAVE" for _, decision in history for action in decision.actions)
 
 
 def test_nobody_says_the_same_thing_twice() -> None:
     _, history = talk(people(*NEAR), mind_of(people(*NEAR)), turns=200)
-    texts = said(history)
+    texts = texts_said(history)
     assert len(texts) == 200
     assert len(set(texts)) > 190
 
 
 def test_lines_are_clean_sentences() -> None:
     who = people(*np.linspace(-1, 1, 40).tolist())
-    for text in said(talk(who, mind_of(who))[1]):
+    for text in texts_said(talk(who, mind_of(who))[1]):
         assert re.fullmatch(r"[A-Z“].*[.?!”]", text), text
         assert not re.search(r"[{}]|  | ,|\.\.|\d", text), text
         assert 20 < len(text) < 320, text
@@ -256,19 +256,19 @@ def test_lines_are_clean_sentences() -> None:
 
 def test_the_taciturn_stay_silent() -> None:
     who = people(*([0.5] * 20))
-    texts = said(talk(who, mind_of(who, talkativeness=0.5))[1])
+    texts = texts_said(talk(who, mind_of(who, talkativeness=0.5))[1])
     assert 0.35 < sum(not text for text in texts) / len(texts) < 0.65
-    assert not any(said(talk(who, mind_of(who, talkativeness=0))[1]))
+    assert not any(texts_said(talk(who, mind_of(who, talkativeness=0))[1]))
 
 
-def test_two_who_cannot_bear_each_other_may_part_early() -> None:
-    def left(*stances: float) -> int:
+def test_partners_that_are_far_apart_may_leave_early() -> None:
+    def scenes_left(*stances: float) -> int:
         who = people(*(stances * 40))
         salon, _ = talk(who, mind_of(who))
         return int(salon.rows("SELECT count(*) FROM scene WHERE ended_by = 'left'")[0][0])
 
-    assert 5 < left(*FAR) < 35
-    assert left(*NEAR) == 0
+    assert 5 < scenes_left(*FAR) < 35
+    assert scenes_left(*NEAR) == 0
 
 
 # Scores

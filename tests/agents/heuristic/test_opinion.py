@@ -124,7 +124,7 @@ def test_the_number_of_camps_falls_with_confidence_as_published(
 
 def test_pairs_meet_halfway_so_the_mean_opinion_stays(tmp_path: Path, histories: Histories) -> None:
     first, second = live(Trial("Deffuant", 2.0, rounds=2, people=200), tmp_path / "run")
-    # Whoever meets ends up where the other does: two hundred opinions have become a hundred.
+    # Two agents that meet end up at the same opinion: two hundred opinions have become a hundred.
     assert sorted(np.unique(second.round(4), return_counts=True)[1].tolist()) == [2] * 100
     for trial, rows in histories.items():
         if trial.model == "Deffuant":
@@ -133,7 +133,7 @@ def test_pairs_meet_halfway_so_the_mean_opinion_stays(tmp_path: Path, histories:
 
 
 def test_averaging_is_one_step_of_the_published_rule(tmp_path: Path) -> None:
-    # Opinions are said with six decimals: this confidence lies between two distances, so that nobody is on the edge.
+    # Opinions are said with six decimals: this confidence lies between two distances, so that no agent is on the edge.
     confidence = 0.5123455
     rows = live(Trial("Hegselmann-Krause", confidence, rounds=4, people=150), tmp_path / "run")
     for before, after in pairwise(rows):

@@ -42,13 +42,13 @@ def look(*stimuli: Stimulus, agent: int = 0, round: int = 1, **more: Any) -> Roo
 
 
 def actions_of(mind: RoomMind, *stimuli: Stimulus, rounds: int = 300, **more: Any) -> list[Action]:
-    """What one agent does in many rounds in which it perceives the same."""
+    """Return what one agent does in many rounds in which it perceives the same."""
     looks = [look(*stimuli, round=round, **more) for round in range(1, rounds + 1)]
     return [action for seen in looks for action in mind.decide(seen).actions]
 
 
-def gathering(mind: RoomMind, count: int, rounds: int) -> list[list[tuple[int, Action]]]:
-    """Everybody hears everybody, all act on one picture; returns what was done in each round."""
+def talk_in_room(mind: RoomMind, count: int, rounds: int) -> list[list[tuple[int, Action]]]:
+    """Let all agents hear one another and act at once; return what was done in each round."""
     history: list[list[tuple[int, Action]]] = []
     said: list[tuple[int, Stimulus]] = []
     for round in range(1, rounds + 1):
@@ -60,12 +60,12 @@ def gathering(mind: RoomMind, count: int, rounds: int) -> list[list[tuple[int, A
             decision = mind.decide(seen)
             mind.absorb(seen, decision)
             acts += [(agent, action) for action in decision.actions]
-        said = [(agent, _heard(agent, action)) for agent, action in acts if action.kind == "TALK"]
+        said = [(agent, _stimulus_of(agent, action)) for agent, action in acts if action.kind == "TALK"]
         history.append(acts)
     return history
 
 
-def _heard(agent: int, action: Action) -> Stimulus:
+def _stimulus_of(agent: int, action: Action) -> Stimulus:
     content, opinion = action.args["content"], action.args.get("opinion")
     topics = tuple(READER.vocabulary[topic] for topic in READER.topics(content))
     slant = READER.slant(content) if opinion is None else opinion
@@ -141,7 +141,7 @@ def test_a_stance_can_be_changed_from_outside() -> None:
     assert mind.opinions() == [-1.0, pytest.approx(0.2)]
 
 
-def test_the_words_of_the_influential_count_for_more() -> None:
+def test_influence_weighs_what_people_say() -> None:
     usual, led = (mind_of(people(0.0, 0.5), persuasion=0.1) for _ in range(2))
     led.change(1, {"influence": 3})
     for mind in (usual, led):
@@ -166,7 +166,7 @@ def test_an_explanation_says_what_the_decision_rests_on() -> None:
 # Acting
 
 
-def test_whoever_is_spoken_to_mostly_answers_the_speaker() -> None:
+def test_an_agent_that_is_addressed_mostly_answers() -> None:
     mind = mind_of(people(0.8))
     answers = actions_of(mind, remark("What do you think, Mira?", source=2, addressed=True))
     targets = Counter(action.args.get("target") for action in answers if action.kind == "TALK")
@@ -174,7 +174,7 @@ def test_whoever_is_spoken_to_mostly_answers_the_speaker() -> None:
     assert "Bo Berg" not in targets
 
 
-def test_nobody_answers_somebody_who_cannot_hear_it() -> None:
+def test_an_agent_does_not_answer_a_speaker_out_of_hearing() -> None:
     call = remark("What do you think, Mira?", source=2, addressed=True)
     assert all("target" not in act.args for act in actions_of(mind_of(people(0.8)), call, present=("Bo Berg",)))
 
@@ -190,7 +190,7 @@ def test_agreement_and_disagreement_show_in_the_answer() -> None:
         assert all(answer.startswith(expected) for answer in answers)
 
 
-def test_who_talks_about_the_topic_says_their_opinion_outright_and_who_does_not_does_not() -> None:
+def test_only_talk_about_the_topic_carries_an_opinion() -> None:
     mind = mind_of(people(1 / 3))
     talks = [action.args for action in actions_of(mind, rounds=2_000) if action.kind == "TALK"]
     about_it = [args for args in talks if SUBJECT in args["content"]]
@@ -210,8 +210,8 @@ def test_outspoken_people_say_what_they_think_in_every_turn() -> None:
     assert [(action.kind, action.args["opinion"]) for action in said] == [("TALK", 0.9)] * 50
 
 
-def test_a_full_room_is_not_a_babel() -> None:
-    rounds = gathering(mind_of(crowd(100)), 100, 20)
+def test_in_a_full_room_few_people_talk_at_once() -> None:
+    rounds = talk_in_room(mind_of(crowd(100)), 100, 20)
     talks = [sum(action.kind == "TALK" for _, action in acts) for acts in rounds[5:]]
     assert min(talks) > 5
     assert max(talks) < 40
@@ -221,7 +221,7 @@ def test_a_full_room_is_not_a_babel() -> None:
 
 def test_talkativeness_makes_a_room_louder() -> None:
     def talks(talkativeness: float) -> int:
-        rounds = gathering(mind_of(crowd(30), talkativeness=talkativeness), 30, 10)
+        rounds = talk_in_room(mind_of(crowd(30), talkativeness=talkativeness), 30, 10)
         return sum(action.kind == "TALK" for _, action in chain.from_iterable(rounds))
 
     silent, usual, loud = talks(0.0), talks(1.0), talks(3.0)
@@ -238,7 +238,7 @@ def test_a_small_group_talks_more_than_a_crowd() -> None:
     assert len(few) > 2 * len(many) > 0
 
 
-def test_people_react_to_what_they_are_told_if_it_concerns_them() -> None:
+def test_people_react_to_news_that_concerns_them() -> None:
     told = "The campus curfew begins tonight."
     news = Stimulus("hear", told, topics=(SUBJECT,))
     other = Stimulus("see", "A parrot flies in.")
@@ -303,7 +303,7 @@ def test_the_leaning_of_what_is_said_can_be_heard_in_it(lean: int, about: str) -
 
 
 def test_nobody_says_the_same_thing_twice_and_everything_is_a_clean_sentence() -> None:
-    rounds = gathering(mind_of(crowd(60), talkativeness=2), 60, 40)
+    rounds = talk_in_room(mind_of(crowd(60), talkativeness=2), 60, 40)
     said = [(agent, a.args["content"]) for agent, a in chain.from_iterable(rounds) if a.kind in ("TALK", "THINK")]
     assert len(said) > 500
     assert [words for words, times in Counter(said).items() if times > 1] == []

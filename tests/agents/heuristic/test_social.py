@@ -1,4 +1,4 @@
-"""The heuristic mind: seeded, bound by the rules, and moved by what it reads."""
+"""The heuristic mind of platforms: seeded, bound by the rules, and persuaded by what it reads."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.agents.people import (
     TOPICS,
     Feed,
     crowd,
-    live,
     look,
     mind_of,
     people,
     post,
+    take_turns,
     text_of,
 )
 
@@ -66,7 +66,7 @@ History = list[tuple[SocialObservation, Decision]]
 @pytest.fixture(scope="module")
 def history() -> History:
     """A long run of many people, shared by the tests that only look at it."""
-    return live(mind_of(crowd(120)), 120, 150, Feed())
+    return take_turns(mind_of(crowd(120)), 120, 150, Feed())
 
 
 def actions_of(history: Iterable[tuple[SocialObservation, Decision]]) -> list[Action]:
@@ -74,14 +74,14 @@ def actions_of(history: Iterable[tuple[SocialObservation, Decision]]) -> list[Ac
 
 
 def test_the_same_seed_gives_the_same_history() -> None:
-    first = live(mind_of(crowd(20)), 20, 20, Feed())
-    second = live(mind_of(crowd(20)), 20, 20, Feed())
+    first = take_turns(mind_of(crowd(20)), 20, 20, Feed())
+    second = take_turns(mind_of(crowd(20)), 20, 20, Feed())
     assert [decision for _, decision in first] == [decision for _, decision in second]
 
 
 def test_another_seed_gives_another_history() -> None:
-    first = live(mind_of(crowd(20)), 20, 5, Feed())
-    second = live(mind_of(crowd(20), seed=2), 20, 5, Feed())
+    first = take_turns(mind_of(crowd(20)), 20, 5, Feed())
+    second = take_turns(mind_of(crowd(20), seed=2), 20, 5, Feed())
     assert [decision for _, decision in first] != [decision for _, decision in second]
 
 
@@ -104,7 +104,7 @@ def test_deciding_changes_no_memory() -> None:
 
 def test_absorbing_a_journaled_decision_leads_to_the_same_memory() -> None:
     lived, replayed = mind_of(crowd(20)), mind_of(crowd(20))
-    for seen, decision in live(lived, 20, 30, Feed()):
+    for seen, decision in take_turns(lived, 20, 30, Feed()):
         copy = msgspec.json.decode(msgspec.json.encode(decision), type=Decision)
         replayed.absorb(seen, copy)
     assert [lived.memory(agent) for agent in range(20)] == [replayed.memory(agent) for agent in range(20)]
@@ -159,7 +159,7 @@ def test_only_strangers_are_followed(history: History) -> None:
                 assert action.args["followee_id"] in seen.strangers
 
 
-def test_what_nobody_can_see_yet_is_not_done_again() -> None:
+def test_a_pending_action_is_not_repeated() -> None:
     mind = mind_of(crowd(40))
     posts = (post(1, FOR, author_id=900),)
     pending = (Action("LIKE_POST", {"post_id": 1}), Action("FOLLOW", {"followee_id": 900}))
@@ -197,14 +197,14 @@ def test_only_actions_that_the_platform_offers_are_taken() -> None:
     mind = SocialMind(
         crowd(40), Versioned(Behaviour(HeuristicSettings(), offered)), 1, "twitter", TextReader(TOPICS, SUBJECT)
     )
-    assert {action.kind for action in actions_of(live(mind, 40, 40, Feed()))} == offered
+    assert {action.kind for action in actions_of(take_turns(mind, 40, 40, Feed()))} == offered
 
 
 def test_nobody_acts_when_nothing_is_offered() -> None:
     mind = SocialMind(
         crowd(10), Versioned(Behaviour(HeuristicSettings(), ())), 1, "twitter", TextReader(TOPICS, SUBJECT)
     )
-    assert {action.kind for action in actions_of(live(mind, 10, 40, Feed()))} == {"DO_NOTHING"}
+    assert {action.kind for action in actions_of(take_turns(mind, 10, 40, Feed()))} == {"DO_NOTHING"}
 
 
 def test_an_empty_feed_makes_people_post_search_or_rest() -> None:
@@ -223,7 +223,7 @@ def test_people_without_interests_find_something_to_write_about() -> None:
     assert any(text and "everyday life" in text for text in texts)
 
 
-def test_news_is_talked_about_by_those_it_concerns() -> None:
+def test_agents_post_about_news_that_concerns_them() -> None:
     def share(announcement: str, interests: tuple[int, int]) -> float:
         mind = mind_of(people(*[0.5] * 200, interests=interests))
         decisions = [mind.decide(look(agent, announcements=(announcement,))) for agent in range(200)]
@@ -275,7 +275,7 @@ def test_stances_stay_within_bounds() -> None:
     population = crowd(30)
     population.stances[:3] = (-7.0, 7.0, 1.0)
     mind = mind_of(population, persuasion=1.0, confidence=2.0)
-    live(mind, 30, 30, Feed())
+    take_turns(mind, 30, 30, Feed())
     assert all(-1.0 <= mind.opinions()[agent] <= 1.0 for agent in range(30))
 
 
@@ -326,7 +326,7 @@ def test_camps_form_with_low_confidence_and_not_with_high() -> None:
 def test_a_talkative_population_writes_more() -> None:
     def texts(talkativeness: float) -> int:
         mind = mind_of(crowd(40), talkativeness=talkativeness)
-        return sum(text_of(action) is not None for action in actions_of(live(mind, 40, 20, Feed())))
+        return sum(text_of(action) is not None for action in actions_of(take_turns(mind, 40, 20, Feed())))
 
     assert texts(0.0) < texts(1.0) < texts(3.0)
     assert texts(0.0) < 20
@@ -356,8 +356,8 @@ def test_interests_beyond_the_sixty_third_topic_count_too() -> None:
 # Habits of some people
 
 
-def paced(**columns: float) -> SocialMind:
-    """A mind for 40 people; the first 20 have these habits."""
+def mind_with_habits(**columns: float) -> SocialMind:
+    """Build a mind for 40 people; the first 20 have these habits."""
     population = crowd(40)
     population.stances[:] = 0.0
     for name, value in columns.items():
@@ -368,8 +368,8 @@ def paced(**columns: float) -> SocialMind:
 
 
 def by_group(mind: SocialMind, rounds: int = 30) -> tuple[list[Action], list[Action]]:
-    """What the first 20 do, and what the others do."""
-    history = live(mind, 40, rounds, Feed())
+    """Return what the first 20 do, and what the others do."""
+    history = take_turns(mind, 40, rounds, Feed())
     some, others = (actions_of(pair for pair in history if (pair[0].agent < 20) is first) for first in (True, False))
     return some, others
 
@@ -382,7 +382,7 @@ def mean_slant(actions: list[Action]) -> float:
 
 @pytest.mark.parametrize("rate", [0.0, 0.25, 1.0, 2.5])
 def test_posts_per_hour_are_written_on_average(rate: float) -> None:
-    some, others = by_group(paced(posts_per_hour=rate))
+    some, others = by_group(mind_with_habits(posts_per_hour=rate))
     written = sum(action.kind == "CREATE_POST" for action in some) / (20 * 30)
     assert written == pytest.approx(rate, abs=0.1)
     assert any(action.kind == "CREATE_POST" for action in others)
@@ -390,53 +390,53 @@ def test_posts_per_hour_are_written_on_average(rate: float) -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 0.25, 1.0, 2.5])
 def test_comments_per_hour_are_written_on_average(rate: float) -> None:
-    some, _ = by_group(paced(comments_per_hour=rate))
+    some, _ = by_group(mind_with_habits(comments_per_hour=rate))
     assert sum(action.kind == "CREATE_COMMENT" for action in some) / (20 * 30) == pytest.approx(rate, abs=0.1)
 
 
 def test_nobody_comments_twice_on_a_post_in_a_turn() -> None:
-    for _, decision in live(paced(comments_per_hour=6), 20, 10, Feed()):
+    for _, decision in take_turns(mind_with_habits(comments_per_hour=6), 20, 10, Feed()):
         commented = [action.args["post_id"] for action in decision.actions if action.kind == "CREATE_COMMENT"]
         assert len(commented) == len(set(commented))
 
 
-def test_those_who_write_at_a_rate_react_besides() -> None:
-    some, others = by_group(paced(posts_per_hour=1, comments_per_hour=1))
+def test_agents_that_write_at_a_rate_react_to_posts_too() -> None:
+    some, others = by_group(mind_with_habits(posts_per_hour=1, comments_per_hour=1))
     likes = [sum(action.kind == "LIKE_POST" for action in group) for group in (some, others)]
     assert likes[0] > 0.8 * likes[1]
 
 
-def test_what_others_do_does_not_depend_on_somebodys_habits() -> None:
-    _, others = by_group(paced(posts_per_hour=2, comments_per_hour=2, sentiment=1))
-    assert others == by_group(paced())[1]
+def test_the_habits_of_one_agent_do_not_change_what_others_do() -> None:
+    _, others = by_group(mind_with_habits(posts_per_hour=2, comments_per_hour=2, sentiment=1))
+    assert others == by_group(mind_with_habits())[1]
 
 
-def test_a_rate_of_nothing_keeps_somebody_silent_about_news() -> None:
-    mind = paced(posts_per_hour=0)
+def test_an_agent_with_rate_zero_does_not_post_about_news() -> None:
+    mind = mind_with_habits(posts_per_hour=0)
     news = (f"The dean decided about {SUBJECT}.",)
     kinds = {a.kind for agent in range(20) for a in mind.decide(look(agent, announcements=news)).actions}
     assert "CREATE_POST" not in kinds
 
 
 def test_sentiment_colours_what_is_written() -> None:
-    bright, usual = by_group(paced(sentiment=0.9))
-    gloomy, _ = by_group(paced(sentiment=-0.9))
+    bright, usual = by_group(mind_with_habits(sentiment=0.9))
+    gloomy, _ = by_group(mind_with_habits(sentiment=-0.9))
     assert mean_slant(gloomy) + 0.1 < mean_slant(usual) < mean_slant(bright) - 0.1
 
 
 def test_influence_multiplies_persuasion() -> None:
-    def moved(influence: float) -> float:
-        mind = paced(influence=influence)
+    def stance_after(influence: float) -> float:
+        mind = mind_with_habits(influence=influence)
         mind.absorb(look(30, posts=[post(1, "I welcome the campus curfew.", author_id=3)]), Decision())
         return mind.opinions()[30]
 
-    assert moved(3) == pytest.approx(3 * moved(1))
-    assert moved(0) == 0
-    assert moved(100) == pytest.approx(TextReader(TOPICS, SUBJECT).slant("I welcome the campus curfew."))
+    assert stance_after(3) == pytest.approx(3 * stance_after(1))
+    assert stance_after(0) == 0
+    assert stance_after(100) == pytest.approx(TextReader(TOPICS, SUBJECT).slant("I welcome the campus curfew."))
 
 
 def test_influence_weighs_opinions_that_are_averaged() -> None:
-    def moved(influence: float) -> float:
+    def stance_after(influence: float) -> float:
         population = people(0.0, 0.0, 0.0)
         population.habits.influence = np.array([influence, 1.0, 1.0], np.float32)
         mind = mind_of(population, influence_rule="average")
@@ -444,8 +444,8 @@ def test_influence_weighs_opinions_that_are_averaged() -> None:
         mind.absorb(look(2, posts=posts), Decision())
         return mind.opinions()[2]
 
-    assert moved(1) == pytest.approx(0)
-    assert moved(2) == pytest.approx(TextReader(TOPICS, SUBJECT).slant("I welcome the campus curfew.") / 4)
+    assert stance_after(1) == pytest.approx(0)
+    assert stance_after(2) == pytest.approx(TextReader(TOPICS, SUBJECT).slant("I welcome the campus curfew.") / 4)
 
 
 @pytest.mark.parametrize(("attention", "counted"), [(1, 1), (2, 2), (5, 4)])
@@ -477,7 +477,7 @@ def test_a_changed_habit_is_that_of_one_agent() -> None:
     assert not kinds & {"CREATE_POST", "CREATE_COMMENT"}
 
 
-def test_traits_that_a_mind_has_no_use_for_are_ignored() -> None:
+def test_unknown_traits_are_ignored() -> None:
     mind = mind_of(people(0.5))
     before = mind.memory(0)
     mind.change(0, {"shoe size": 43, "stance": "unknown", "sentiment": True})
@@ -487,7 +487,7 @@ def test_traits_that_a_mind_has_no_use_for_are_ignored() -> None:
 # Explanations
 
 
-def test_an_explanation_says_what_the_agent_brings_and_how_it_will_be_moved() -> None:
+def test_an_explanation_shows_the_memory_before_and_the_stance_after() -> None:
     mind = mind_of(people(0.4))
     seen = look(posts=[post(1, FOR)])
     told = mind.explain(seen)
@@ -534,7 +534,7 @@ def test_an_explanation_decides_nothing_and_changes_nothing() -> None:
 
 
 def test_an_explanation_speaks_of_habits_and_news() -> None:
-    told = paced(posts_per_hour=0.5, sentiment=0.4).explain(look(0, announcements=("News.",)))
+    told = mind_with_habits(posts_per_hour=0.5, sentiment=0.4).explain(look(0, announcements=("News.",)))
     assert told["before"]["sentiment"] == pytest.approx(0.4)
     assert told["chances"]["posts in a turn, on average"] == 0.5
     assert told["chances"]["a post of its own"] == 0

@@ -21,7 +21,7 @@ from shoal.agents.heuristic.writing import (
     load_phrases,
 )
 from shoal.worlds.lexicon import TextReader
-from tests.agents.people import SUBJECT, TOPICS, Feed, crowd, live, mind_of, people, text_of
+from tests.agents.people import SUBJECT, TOPICS, Feed, crowd, mind_of, people, take_turns, text_of
 
 READER = TextReader(TOPICS, SUBJECT)
 
@@ -121,21 +121,21 @@ def test_nobody_writes_the_same_text_twice_even_when_a_family_is_used_up() -> No
 
 
 def test_one_agent_never_repeats_itself_in_two_thousand_turns() -> None:
-    history = live(mind_of(people(0.7), talkativeness=3.0), 1, 2_000, Feed())
+    history = take_turns(mind_of(people(0.7), talkativeness=3.0), 1, 2_000, Feed())
     texts = [text for _, decision in history for action in decision.actions if (text := text_of(action))]
     assert len(texts) > 1_000
     assert len(set(texts)) == len(texts)
 
 
 def test_different_agents_rarely_write_the_same() -> None:
-    history = live(mind_of(crowd(100)), 100, 40, Feed())
+    history = take_turns(mind_of(crowd(100)), 100, 40, Feed())
     texts = [text for _, decision in history for action in decision.actions if (text := text_of(action))]
     assert len(texts) > 1_000
     assert len(set(texts)) > 0.99 * len(texts)
 
 
 def test_texts_are_clean_sentences() -> None:
-    history = live(mind_of(crowd(100)), 100, 40, Feed())
+    history = take_turns(mind_of(crowd(100)), 100, 40, Feed())
     for _, decision in history:
         for text in filter(None, map(text_of, decision.actions)):
             assert re.fullmatch(r"[A-Z“].*[.?!”)]", text), text

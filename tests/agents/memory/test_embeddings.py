@@ -19,8 +19,8 @@ MEANINGS = (("fire", "blaze"), ("ship", "vessel"), ("money", "coins"))
 
 
 @dataclass
-class Understanding:
-    """Knows what a few words mean."""
+class MeaningEmbedder:
+    """Embeds a few words by their meaning."""
 
     fails: tuple[str, ...] = ()
     asked: list[EmbeddingRequest] = field(default_factory=list)
@@ -33,8 +33,8 @@ class Understanding:
         return np.asarray([[*row, 0.2] for row in rows], np.float32)
 
 
-async def lived(embed: Understanding) -> str:
-    """What comes back, after many turns, about something that was put in other words."""
+async def recall_after_many_turns(embed: MeaningEmbedder) -> str:
+    """Return what is recalled, after many turns, for a cue in other words."""
     mine = memory(SETTINGS, embed=embed)
     mine.absorb(0, 1, time(1), "A blaze took the mill.")
     mine.absorb(0, 2, time(2), "The vessel sank.")
@@ -46,14 +46,14 @@ async def lived(embed: Understanding) -> str:
 
 
 async def test_what_is_meant_is_found_whatever_the_words() -> None:
-    found = await lived(Understanding())
+    found = await recall_after_many_turns(MeaningEmbedder())
     assert "A blaze took the mill." in found
     assert "vessel" not in found
 
 
 async def test_each_turn_is_embedded_once_and_when_it_is_not_recent_any_more() -> None:
-    embed = Understanding()
-    text = await lived(embed)
+    embed = MeaningEmbedder()
+    text = await recall_after_many_turns(embed)
     episodes = [line for passages in embed.asked[:-1] for line in passages.texts]
     assert len(set(episodes)) == len(episodes)
     assert not any(line in text.partition("From longer ago")[0] for line in episodes)
@@ -64,19 +64,19 @@ async def test_each_turn_is_embedded_once_and_when_it_is_not_recent_any_more() -
 
 
 async def test_words_decide_where_the_cue_cannot_be_embedded() -> None:
-    found = await lived(Understanding(fails=("town/60/0/embed/cue",)))
+    found = await recall_after_many_turns(MeaningEmbedder(fails=("town/60/0/embed/cue",)))
     assert "blaze" not in found
 
 
 async def test_what_could_not_be_embedded_is_counted_and_the_rest_found() -> None:
-    whole = Understanding()
-    await lived(whole)
-    embed = Understanding(fails=(whole.asked[1].key,))
-    assert "A blaze took the mill." in await lived(embed)
+    whole = MeaningEmbedder()
+    await recall_after_many_turns(whole)
+    embed = MeaningEmbedder(fails=(whole.asked[1].key,))
+    assert "A blaze took the mill." in await recall_after_many_turns(embed)
 
 
 async def test_forgotten_turns_are_not_found() -> None:
-    mine = memory(SETTINGS.model_copy(update={"episodes_kept": 30}), embed=Understanding())
+    mine = memory(SETTINGS.model_copy(update={"episodes_kept": 30}), embed=MeaningEmbedder())
     mine.absorb(0, 1, time(1), "A blaze took the mill.")
     for round in range(2, 80):
         await mine.settle(0, round, "Was there a fire?")

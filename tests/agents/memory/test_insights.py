@@ -31,11 +31,11 @@ REFUSAL = ModelFailed(ModelFailure(FailureKind.OVERLOAD, "come back later"))
 ROUNDS = range(1, 25)
 
 
-def learned(text: str) -> list[str]:
+def learned_lines(text: str) -> list[str]:
     return text.partition(LEARNED)[2].partition("What happened")[0].splitlines()
 
 
-async def test_conclusions_are_drawn_after_so_many_turns_from_just_these() -> None:
+async def test_conclusions_are_drawn_from_each_stretch_of_turns() -> None:
     thinker = InsightModel()
     mine = memory(ask=thinker)
     absorb_turns(mine, range(1, 9), agent=2)
@@ -45,7 +45,7 @@ async def test_conclusions_are_drawn_after_so_many_turns_from_just_these() -> No
     assert "Cyd" in thinker.asked[0].messages[-1].content.splitlines()[0]
 
 
-async def test_everybody_is_asked_with_the_same_beginning() -> None:
+async def test_questions_of_all_agents_begin_alike() -> None:
     thinker = InsightModel()
     mine = memory(ask=thinker)
     for agent in (0, 1):
@@ -56,7 +56,7 @@ async def test_everybody_is_asked_with_the_same_beginning() -> None:
 
 async def test_conclusions_count_from_the_first_turn_after_the_lag() -> None:
     texts = await recall_each_round(memory(ask=InsightModel()), ROUNDS)
-    assert [bool(learned(text)) for text in texts[:7]] == [False] * 5 + [True] * 2
+    assert [bool(learned_lines(text)) for text in texts[:7]] == [False] * 5 + [True] * 2
 
 
 async def test_each_conclusion_knows_the_ones_before() -> None:
@@ -67,7 +67,7 @@ async def test_each_conclusion_knows_the_ones_before() -> None:
     absorb_turns(mine, range(1, 9))
     await mine.settle(0, 10)
     assert "- Ada is to be trusted.\n" in thinker.asked[1].messages[-1].content
-    assert learned(mine.recall(0, 10, "")) == ["- Ada is to be trusted.", "- Ben is not."]
+    assert learned_lines(mine.recall(0, 10, "")) == ["- Ada is to be trusted.", "- Ben is not."]
 
 
 async def test_conclusions_stay_within_their_budget_and_the_oldest_go() -> None:
@@ -77,7 +77,7 @@ async def test_conclusions_stay_within_their_budget_and_the_oldest_go() -> None:
     assert mine.tally["drawn"] == 49
     assert all(estimate(text.partition("What happened")[0]) <= ASKING.insights_tokens for text in texts)
     assert all(estimate(text) <= ASKING.total_tokens for text in texts)
-    assert learned(texts[-1])[-1].startswith("- Conclusion 48")
+    assert learned_lines(texts[-1])[-1].startswith("- Conclusion 48")
 
 
 async def test_nobody_waits_before_conclusions_are_due() -> None:
@@ -144,11 +144,11 @@ async def test_conclusions_are_found_in_chatter_cleaned_and_cut() -> None:
     mine = memory(ask=InsightModel(instead={0: said}))
     absorb_turns(mine, range(1, 5))
     await mine.settle(0, 6)
-    assert [line[:12] for line in learned(mine.recall(0, 6, ""))][-1] == "- Ben left."
+    assert [line[:12] for line in learned_lines(mine.recall(0, 6, ""))][-1] == "- Ben left."
     assert "Too many" not in mine.recall(0, 6, "")
 
 
-async def test_a_run_that_must_stop_learns_it_where_it_would_have_waited() -> None:
+async def test_a_stop_of_the_run_is_raised_where_the_result_is_awaited() -> None:
     class Spent:
         async def answer(self, question: Question) -> Answer:
             raise Stopped("the budget is reached")
@@ -170,7 +170,7 @@ async def test_a_decision_that_is_cut_short_while_waiting_leaves_the_question_un
     cut.cancel()
     await asyncio.wait({cut})
     await mine.settle(0, 7)
-    assert len(learned(mine.recall(0, 7, ""))) == 1
+    assert len(learned_lines(mine.recall(0, 7, ""))) == 1
     assert len(thinker.asked) == 1
 
 
@@ -185,10 +185,10 @@ async def test_the_same_is_remembered_however_long_conclusions_take(pauses: dict
     assert found == everybody
 
 
-async def test_a_turn_that_came_to_nothing_makes_no_difference_to_later_ones() -> None:
+async def test_a_failed_turn_makes_no_difference_to_later_ones() -> None:
     """Whether it was cut short before or after its conclusions were taken in is not known when a run is replayed."""
 
-    async def lived(settled: bool) -> list[str]:
+    async def recall_after(settled: bool) -> list[str]:
         mine = memory(ask=InsightModel())
         await recall_each_round(mine, range(1, 6))
         if settled:
@@ -196,7 +196,7 @@ async def test_a_turn_that_came_to_nothing_makes_no_difference_to_later_ones() -
         absorb_turns(mine, range(6, 7))
         return await recall_each_round(mine, range(7, 25))
 
-    assert await lived(settled=True) == await lived(settled=False)
+    assert await recall_after(settled=True) == await recall_after(settled=False)
 
 
 # the journal

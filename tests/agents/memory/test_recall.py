@@ -20,15 +20,15 @@ from tests.agents.memory.turns import absorb_turns, memory, recall_each_round, s
 REST_TOKENS = 1200
 
 
-def recent(text: str) -> list[str]:
+def recent_lines(text: str) -> list[str]:
     return text.partition(LATELY)[2].partition(REMINDED)[0].splitlines()
 
 
-def reminded(text: str) -> list[str]:
+def reminded_lines(text: str) -> list[str]:
     return text.partition(REMINDED)[2].splitlines()
 
 
-def test_nobody_remembers_anything_before_the_first_turn() -> None:
+def test_memory_is_empty_before_the_first_turn() -> None:
     assert memory().recall(0, 1, "the bridge") == ""
 
 
@@ -48,11 +48,11 @@ def test_recent_turns_come_oldest_first_and_older_ones_after_them_in_order() -> 
     mine = memory()
     absorb_turns(mine, range(1, 60))
     text = mine.recall(0, 60, turn(5))
-    for lines in (recent(text), reminded(text)):
+    for lines in (recent_lines(text), reminded_lines(text)):
         turns = [int(line.split("Turn ")[1].split(".")[0]) for line in lines]
         assert len(turns) > 1
         assert turns == sorted(turns)
-    assert recent(text)[-1].endswith(turn(59))
+    assert recent_lines(text)[-1].endswith(turn(59))
 
 
 def test_recalling_changes_nothing() -> None:
@@ -80,7 +80,7 @@ async def test_memory_stops_growing_after_ten_turns(sentences: int) -> None:
 
 
 @pytest.mark.parametrize("every", [2, 3])
-async def test_the_prompt_of_somebody_who_seldom_acts_stays_bounded_as_well(every: int) -> None:
+async def test_the_prompt_of_an_agent_that_seldom_acts_stays_bounded_too(every: int) -> None:
     mine = memory()
     sizes = {}
     for round in range(1, 202):
@@ -121,7 +121,7 @@ def test_a_turn_longer_than_the_budget_is_cut() -> None:
     assert mine.recall(0, 2, "").endswith("…\n")
 
 
-def test_of_the_oldest_turns_nothing_is_kept() -> None:
+def test_the_oldest_turns_are_forgotten() -> None:
     mine = memory(MemorySettings(episodes_kept=20))
     mine.absorb(0, 1, time(1), "Zebedee hid the key.")
     absorb_turns(mine, range(2, 21))
@@ -135,12 +135,12 @@ def test_budgets_may_change_on_the_way() -> None:
     settings = Versioned(MemorySettings(), ((30, small),))
     mine = Memory(settings, memory()._population, 7, "town", None)
     absorb_turns(mine, range(1, 30))
-    assert mine.recall(0, 29, turn(3)) == _lived(29).recall(0, 29, turn(3))
+    assert mine.recall(0, 29, turn(3)) == _memory_after(29).recall(0, 29, turn(3))
     absorb_turns(mine, range(30, 31))
     assert estimate(mine.recall(0, 31, turn(3))) <= small.total_tokens
 
 
-def _lived(rounds: int) -> Memory:
+def _memory_after(rounds: int) -> Memory:
     mine = memory()
     absorb_turns(mine, range(1, rounds + 1))
     return mine
@@ -159,7 +159,7 @@ async def test_most_turns_begin_with_what_the_one_before_began_with() -> None:
 async def test_between_two_moves_of_the_window_all_recent_turns_are_a_prefix() -> None:
     texts = await recall_each_round(memory(), range(1, 200))
     for one, other in pairwise(texts):
-        before, after = recent(one), recent(other)
+        before, after = recent_lines(one), recent_lines(other)
         if before and after[0] == before[0]:
             assert after[:-1] == before
             assert other.startswith(one.partition(REMINDED)[0])
@@ -214,7 +214,7 @@ def test_what_mattered_is_recalled_before_what_did_not() -> None:
         name, importance = names[round % 8], 3.0 if round % 8 == 5 else 0.5
         mine.absorb(0, round, time(round), f"{name} spoke of the lighthouse on the pier.", importance)
     absorb_turns(mine, range(41, 60))
-    found = [line for line in reminded(mine.recall(0, 60, "the lighthouse")) if "lighthouse" in line]
+    found = [line for line in reminded_lines(mine.recall(0, 60, "the lighthouse")) if "lighthouse" in line]
     assert len(found) >= 4
     assert all("Finn spoke" in line for line in found[:4])
 
@@ -224,7 +224,7 @@ def test_of_equals_the_latest_is_recalled() -> None:
     for round in range(1, 7):
         mine.absorb(0, round, time(round), f"Somebody spoke of the lighthouse at length, {round} times.")
     absorb_turns(mine, range(7, 30))
-    found = [line for line in reminded(mine.recall(0, 30, "the lighthouse")) if "lighthouse" in line]
+    found = [line for line in reminded_lines(mine.recall(0, 30, "the lighthouse")) if "lighthouse" in line]
     assert found[-1].endswith("6 times.")
     assert not any(line.endswith(" 1 times.") for line in found)
 

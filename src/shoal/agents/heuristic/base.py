@@ -14,7 +14,7 @@ from shoal.seeds import Draws, derive, extend
 from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
 from shoal.worlds.lexicon import TextReader
 
-#: Chance per turn to write a post of one's own.
+#: Chance per turn to write an original post.
 ORIGINAL_CHANCE = 0.12
 #: Actions after which an agent has written one more text.
 TEXTS = frozenset({"CREATE_POST", "CREATE_COMMENT", "QUOTE_POST", "SEND_TO_GROUP"})
@@ -94,9 +94,10 @@ class OpinionMind(Mind):
         """Remember a turn, unless it failed."""
         if decision.failure is None:
             self._enter(observation.round)
-            self._remember(observation, decision)
+            self.remember_turn(observation, decision)
 
-    def _remember(self, observation: Observation, decision: Decision) -> None:
+    def remember_turn(self, observation: Observation, decision: Decision) -> None:
+        """Take over what the agent saw and did. Called by `absorb`."""
         raise NotImplementedError
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
@@ -117,13 +118,13 @@ class OpinionMind(Mind):
     def _may(self, kind: str) -> bool:
         return self._behaviour.may(kind)
 
-    def _interests(self, agent: int) -> list[int]:
+    def interests_of(self, agent: int) -> list[int]:
         """Return the topics that the agent is interested in."""
         return [topic for topic in cast("list[int]", self._population.interests[agent].tolist()) if topic >= 0]
 
     def _own_topic(self, agent: int, draws: Draws) -> str | None:
         """Draw one of the agent's interests; None if it has none."""
-        topics = self._interests(agent)
+        topics = self.interests_of(agent)
         return self._readings.labels[draws.choice(topics)] if topics else None
 
 

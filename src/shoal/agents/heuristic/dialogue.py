@@ -19,7 +19,7 @@ from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.pair import half
 from shoal.worlds.lexicon import TextReader
 
-#: Opinions further apart than this may make somebody walk out.
+#: Opinions further apart than this may make an agent walk out.
 UNBEARABLE = 1.5
 WALKOUT_CHANCE = 0.03
 QUESTION_CHANCE = 0.2
@@ -85,10 +85,10 @@ class DialogueMind(OpinionMind):
             says["opinion"] = round(self._stances[seen.agent], 3)
         return Decision((*actions, Action("SAY", says)))
 
-    def _remember(self, observation: Observation, decision: Decision) -> None:
+    def remember_turn(self, observation: Observation, decision: Decision) -> None:
         seen = cast(DialogueObservation, observation)
         agent, settings = seen.agent, self._behaviour.settings
-        heard = [line.slant for line in _unanswered_lines(seen) if self._is_opinion(line)]
+        heard = [line.slant for line in _lines_to_answer(seen) if self._is_opinion(line)]
         if heard:
             self._stances[agent] = persuade(self._stances[agent], heard[-settings.attention :], settings)
         self._said[agent] += sum(action.kind == "SAY" for action in decision.actions)
@@ -127,14 +127,14 @@ class DialogueMind(OpinionMind):
         if seen.turn >= seen.turns - 1 and seen.turns > 2:
             farewell = [self._phrase(seen, "goodbyes"), self._point(seen), self._phrase(seen, ("partings", tone))]
             return " ".join([*opening, *farewell]), True
-        unanswered = _unanswered_lines(seen)
+        unanswered = _lines_to_answer(seen)
         asked = bool(unanswered) and unanswered[-1].content.rstrip().endswith("?")
         if not opening:
             digressed = bool(unanswered) and not self._is_to_the_point(unanswered[-1])
             opening = [self._phrase(seen, "answers" if asked else "returns" if digressed else ("openers", tone))]
         may_digress = not self._behaviour.settings.outspoken and not asked and seen.turn >= SETTLED_TURN
         if may_digress and draws.chance(ASIDE_CHANCE):
-            labels = (self._readings.labels[topic] for topic in self._interests(seen.agent))
+            labels = (self._readings.labels[topic] for topic in self.interests_of(seen.agent))
             interests = [topic for topic in labels if topic != self._subject]
             if interests:
                 return " ".join([*opening, self._phrase(seen, "asides", about=draws.choice(interests))]), False
@@ -156,7 +156,7 @@ class DialogueMind(OpinionMind):
         return opening
 
     def _point(self, seen: DialogueObservation, closing: bool = False) -> str:
-        """Say what the agent thinks of the subject, or something about an interest where there is none."""
+        """Say what the agent thinks of the subject, or something about an interest if there is no subject."""
         if self._subject is None:
             return self._phrase(seen, "chat", *(["chat_reasons"] if closing else []))
         lean = classify_stance(self._stances[seen.agent])
@@ -170,15 +170,15 @@ class DialogueMind(OpinionMind):
     def _phrase(self, seen: DialogueObservation, *lists: PhraseKey, about: str | None = None) -> str:
         text = self._voice.choose(lists, seen.agent, self._said[seen.agent])
         if "{about}" in text:
-            text = text.replace("{about}", about or self._subject or self._other_topic(seen))
+            text = text.replace("{about}", about or self._subject or self._pick_topic(seen))
         return text.replace("{name}", address(seen.partner))
 
-    def _other_topic(self, seen: DialogueObservation) -> str:
+    def _pick_topic(self, seen: DialogueObservation) -> str:
         """Return what to talk about where there is no subject: the topic of the scene, or an interest."""
         for line in reversed(seen.lines):
             if line.topics:
                 return label(line.topics[0])
-        own = self._interests(seen.agent)
+        own = self.interests_of(seen.agent)
         return self._readings.labels[own[0]] if own else ANYTHING
 
     def _rate(self, seen: DialogueObservation, draws: Draws) -> Action:
@@ -196,7 +196,7 @@ class DialogueMind(OpinionMind):
         return Action("RATE", {"score": score, "reason": draws.choice(verdicts)})
 
 
-def _unanswered_lines(seen: DialogueObservation) -> Sequence[LineView]:
+def _lines_to_answer(seen: DialogueObservation) -> Sequence[LineView]:
     """Return what the other said since the agent spoke last."""
     lines = list(takewhile(lambda line: line.speaker_id != seen.agent, reversed(seen.lines)))
     return lines[::-1]

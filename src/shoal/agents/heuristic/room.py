@@ -2,7 +2,7 @@
 
 What people heard moves their stance first, by bounded confidence (`opinion`). Then they answer a person who spoke to
 them, react to news, or say something, more of them the smaller the room is. The others think, turn to something else,
-or do nothing. People who hear their own opinion from somebody come to be of one mind, allies and friends with them.
+or do nothing. People who hear their own opinion from another person become of one mind, allies and friends with them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENGROSSED_REMARKS = 3
 #: People react to one of the latest remarks, not to what was said long before.
 RECENT_REMARKS = 12
 MAX_TIES = 6
-#: Chance that an agent who speaks up replies to a remark of somebody else.
+#: Chance that an agent who speaks up replies to a remark.
 REPLY_CHANCE = 0.6
 
 
@@ -116,7 +116,7 @@ class RoomMind(OpinionMind):
         done = words or self._keep_quiet(moment, chances), self._relate(moment, chances)
         return Decision(tuple(action for action in done if action is not None)) if any(done) else NOTHING
 
-    def _remember(self, observation: Observation, decision: Decision) -> None:
+    def remember_turn(self, observation: Observation, decision: Decision) -> None:
         seen = cast(RoomObservation, observation)
         agent = seen.agent
         self._stances[agent] = self._stance_after(seen)
@@ -211,7 +211,7 @@ class RoomMind(OpinionMind):
         return Action("TALK", args)
 
     def _state_opinion(self, moment: Moment) -> Action:
-        """Tell everybody within hearing what the agent thinks of the subject."""
+        """Say what the agent thinks of the subject to all within hearing."""
         words = moment.write(("remark", moment.lean), self._readings.subject or ANYTHING)
         return self._talk(moment, words, contested=True)
 
@@ -223,12 +223,12 @@ class RoomMind(OpinionMind):
         return self._reply(moment, calls[-1], calls[-1].source) if moment.draws.chance(chances.answer) else None
 
     def _react(self, moment: Moment, chances: Chances) -> Action | None:
-        """React to the latest news: what was heard or seen and nobody in the room said."""
+        """React to the latest news: what was heard or seen but not said by a person."""
         news = [s for s in moment.seen.stimuli if s.source_id is None and s.kind in ("hear", "see")]
         if not news or not chances.speak:
             return None
         reading = self._read(news[-1])
-        concerned = reading.contested or any(reading.mask >> topic & 1 for topic in self._interests(moment.agent))
+        concerned = reading.contested or any(reading.mask >> topic & 1 for topic in self.interests_of(moment.agent))
         if not moment.draws.chance(chances.news if concerned else 0.1 * chances.news):
             return None
         words = moment.write(("reaction", moment.lean if reading.contested else 0), reading.about)
@@ -264,7 +264,7 @@ class RoomMind(OpinionMind):
     # What people do besides talking
 
     def _keep_quiet(self, moment: Moment, chances: Chances) -> Action | None:
-        """Think, turn to what somebody talks about, or reach out to somebody; mostly do nothing."""
+        """Think, turn to what another person talks about, or reach out to a friend; mostly do nothing."""
         draw = moment.draws.random()
         if draw < chances.think:
             about = self._readings.subject or self._own_topic(moment.agent, moment.draws) or ANYTHING
@@ -279,13 +279,13 @@ class RoomMind(OpinionMind):
         if draw < chances.think + chances.attend + chances.reach_out:
             close = [relation.agent for relation in moment.seen.relations]
             if close and self._may("REACH_OUT"):
-                # Rather to somebody who is not within hearing.
+                # Rather to a friend who is not within hearing.
                 away = [name for name in close if name not in moment.seen.present]
                 return Action("REACH_OUT", {"target": moment.draws.choice(away or close)})
         return None
 
     def _relate(self, moment: Moment, chances: Chances) -> Action | None:
-        """Come closer to somebody who said what the agent thinks itself."""
+        """Come closer to a person who said what the agent thinks itself."""
         if not moment.draws.chance(chances.relate) or not self._may("RELATE"):
             return None
         close = {relation.agent_id: relation.relation for relation in moment.seen.relations}

@@ -1,8 +1,8 @@
 """The offline mind of social platforms: a seeded classical model of people, never a language model.
 
 What people read pulls their stance towards the slant of posts that are not too far away (bounded confidence). What is
-far away provokes them, and the more they see of the subject the more they talk about it. So a rumour spreads along who
-follows whom, doubters push back, and with low confidence camps form.
+far away provokes them, and the more they see of the subject the more they talk about it. So a rumour spreads along
+follows, doubters push back, and with low confidence camps form.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class SocialMind(OpinionMind):
 
     # Memory
 
-    def _remember(self, observation: Observation, decision: Decision) -> None:
+    def remember_turn(self, observation: Observation, decision: Decision) -> None:
         seen = cast(SocialObservation, observation)
         agent = seen.agent
         self._stances[agent], self._heats[agent] = self._opinion_after(seen)
@@ -257,10 +257,10 @@ class SocialMind(OpinionMind):
             return -1 if gap >= PROVOCATION else 0
         return 1 if reading.mask & self._masks[turn.agent] else 0
 
-    # Posts of one's own, and everything else
+    # Original posts, and everything else
 
     def _write_due(self, turn: Turn) -> None:
-        """Write what an agent with rates of its own writes besides whatever else it does in the turn."""
+        """Write the posts and comments that the agent's own rates demand, besides whatever else it does in the turn."""
         if turn.posts is not None and self._may("CREATE_POST"):
             for _ in range(turn.draw_due(turn.posts)):
                 turn.add(self._talk_of_news(turn) or self._write_post(turn))
@@ -342,7 +342,13 @@ class SocialMind(OpinionMind):
                 for post, reading, attitude, appeal in zip(posts, readings, attitudes, _steps(bounds), strict=True)
             ],
             "chances": self._chances(turn, bounds),
-            "reactions": {ATTITUDES[attitude]: self._reactions(turn, attitude) for attitude in sorted(set(attitudes))},
+            "reactions": {
+                ATTITUDES[attitude]: {
+                    kind: _round(step / table[-1]) for kind, step in zip(kinds, _steps(table), strict=True)
+                }
+                for attitude, (table, kinds) in sorted(self._tables(turn).items())
+                if attitude in attitudes
+            },
             "after reading": {"stance": _round(stance), "topic on its mind": _round(heat)},
         }
 
@@ -362,11 +368,6 @@ class SocialMind(OpinionMind):
         if turn.comments is not None:
             chances["comments in a turn, on average"] = min(turn.comments, MOST_DUE)
         return {what: _round(chance) for what, chance in chances.items()}
-
-    def _reactions(self, turn: Turn, attitude: int) -> dict[str, float]:
-        """Return what the agent does about a post that it has picked, with chances."""
-        bounds, kinds = self._tables(turn)[attitude]
-        return {kind: _round(step / bounds[-1]) for kind, step in zip(kinds, _steps(bounds), strict=True)}
 
 
 def _steps(bounds: Sequence[float]) -> list[float]:

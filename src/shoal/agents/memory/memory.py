@@ -105,7 +105,7 @@ class Memory:
         if not past.has_older:
             return learned + lately
         taken = estimate(learned) + past.recent_tokens + LATELY_TOKENS + REMINDED_TOKENS
-        left = past.allowed_tokens(self._settings.at(round)) - taken
+        left = past.token_budget(self._settings.at(round)) - taken
         known = self._cues.get(agent)
         if known is not None and known[:2] == (round, cue) and known[2] is not None:
             scores = past.score_by_vector(known[2])
@@ -165,7 +165,7 @@ class Memory:
 
     def _start_consolidation(self, agent: int, round: int, settings: MemorySettings) -> None:
         past, every = self._pasts[agent], settings.consolidate_every or 0
-        share = past.allowed_tokens(settings) * settings.insights_tokens // settings.total_tokens
+        share = past.token_budget(settings) * settings.insights_tokens // settings.total_tokens
         stretch = Stretch(
             key=JournalKey(self._world, round, agent, REMEMBER, past.next // every - 1),
             model=settings.model or "",

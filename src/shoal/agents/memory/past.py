@@ -120,7 +120,7 @@ class Past:
         """The mean number of tokens of an episode."""
         return self._tokens / len(self._episodes) if self._episodes else 0.0
 
-    def allowed_tokens(self, settings: MemorySettings) -> int:
+    def token_budget(self, settings: MemorySettings) -> int:
         """Return the tokens for all that a prompt says of the past.
 
         They are enough for some episodes of usual length, and never more than the budgets together.
@@ -143,7 +143,7 @@ class Past:
         self.recent_tokens += episode.tokens
         while len(self._episodes) > settings.episodes_kept:
             self._forget_oldest()
-        most = recent_tokens(settings, self.allowed_tokens(settings))
+        most = recent_tokens(settings, self.token_budget(settings))
         if self.recent_tokens > most:
             # Emptied by half: a window that moved at every turn would change the start of every prompt.
             for old in self.recent()[:-1]:

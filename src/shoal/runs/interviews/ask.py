@@ -118,7 +118,7 @@ async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outs
     jobs = [
         _scoring(
             Proposition(claim, "agent", somebody.name, somebody.persona.partition("\n")[2]),
-            TranscriptExcerpt.bounded(copies.records[somebody.agent]),
+            TranscriptExcerpt.of_lines(copies.records[somebody.agent]),
             approach,
             (copies.round, somebody.agent, iteration),
         )
@@ -137,7 +137,7 @@ async def score_world(
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
     desk = _Desk.of(directory, asking, outside)
     until = last_round(rounds, asking.round)
-    transcript = TranscriptExcerpt.bounded(transcript_lines(directory.file(world) / "actions.jsonl", until))
+    transcript = TranscriptExcerpt.of_lines(transcript_lines(directory.file(world) / "actions.jsonl", until))
     proposition = Proposition(claim, "world", world)
     approach = _approach(desk.mind, desk.mind.model, _SCORED)
     jobs = [_scoring(proposition, transcript, approach, (until, None, turn)) for turn in range(asking.iterations)]
