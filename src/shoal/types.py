@@ -121,6 +121,10 @@ class Versioned(Generic[T]):
                 found = changed
         return found
 
+    @property
+    def latest(self) -> T:
+        return self.changes[-1][1] if self.changes else self.first
+
     def versions(self) -> tuple[T, ...]:
         return (self.first, *(changed for _, changed in self.changes))
 

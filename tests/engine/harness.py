@@ -66,7 +66,7 @@ async def play(
     ledger = Ledger()
     async with Journal.open(journal) as lines:
         asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits)
-        await Engine(world, asking, ledger, simulation.seed, simulation.agendas[name]).run(
+        await Engine(world, asking, ledger, simulation.seed, simulation.schedules[name]).run(
             simulation.rounds, stop or asyncio.Event()
         )
     return ledger

@@ -17,7 +17,6 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run
 from shoal.runs.state import Status
 from shoal.runs.worker import RunOutcome, work_on_run
-from shoal.scenario.build import history_end
 from shoal.scenario.loading import validate
 from shoal.scenario.overrides import override
 from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
@@ -36,7 +35,7 @@ def longer(path: Path, *sets: str) -> RunDirectory:
     """The run in this directory, made to go on with these changes."""
     directory = RunDirectory(path)
     history = directory.history()
-    extend_run(directory, override(history.at(history_end(history)), sets))
+    extend_run(directory, override(history.latest, sets))
     return directory
 
 

@@ -22,7 +22,7 @@ def begun(scenario: dict[str, Any], round: int, world: str = "twitter") -> list[
     built = build(Versioned(validate(scenario)))
     happened: list[Event | Notice] = []
     for n in range(round + 1):
-        due = built.agendas[world].due(n)
+        due = built.schedules[world].due(n)
         built.worlds[world].begin(n)
         happened += [event for happening in due for event in built.worlds[world].happen(n, happening)]
     return happened

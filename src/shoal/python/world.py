@@ -353,7 +353,7 @@ def _mind(mind: object) -> object:
 
 
 def _named(kind: type) -> str:
-    name = plugins.name_of(kind)
+    name = plugins.name_class(kind)
     if "<locals>" in name:
         where = "is defined inside a function, where a resumed run could not find it"
         raise ScenarioInvalid([f"{kind.__name__} {where}; define it at the top of the script"])

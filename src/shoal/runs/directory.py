@@ -21,8 +21,8 @@ from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.runs.store import stream_from
 from shoal.runs.stream import ActionStream
-from shoal.scenario.build import clock_of, parse_event
 from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario.happenings import build_clock, parse_event
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
@@ -146,7 +146,7 @@ class RunDirectory:
     def clock(self) -> Clock:
         """Simulated time in the run."""
         skips = (line for line in read_events(self.journal) if line.event is not None and "skip" in line.event)
-        return clock_of(self.history(), injected_events(skips))
+        return build_clock(self.history(), injected_events(skips))
 
     def write_state(self, state: RunState) -> None:
         replace_json(self.path / STATE, state.to_json())

@@ -10,7 +10,7 @@ import msgspec
 
 from shoal.engine.metrics import Metrics
 from shoal.engine.record import RoundRecord
-from shoal.scenario.build import clock_of
+from shoal.scenario.happenings import build_clock
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
@@ -91,7 +91,7 @@ class RunState(msgspec.Struct):
     def plan(self, history: Versioned[Scenario]) -> None:
         """How far the run is to go."""
         self.total_rounds = history.versions()[-1].rounds
-        self.total_simulation_hours = clock_of(history).hours_gone(self.total_rounds)
+        self.total_simulation_hours = build_clock(history).hours_gone(self.total_rounds)
 
     def spend(self, spending: dict[str, Any]) -> None:
         self.spending = spending

@@ -131,7 +131,7 @@ def build_engine(
     mind: Mind | None = None,
 ) -> Engine:
     deliberation = Decider(mind or simulation.minds[world], journal, simulation.limits)
-    return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.agendas[world])
+    return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.schedules[world])
 
 
 async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:

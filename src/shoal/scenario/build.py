@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
-from pydantic import TypeAdapter
+from typing import Any
 
 from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.minds import build_heuristic_mind
@@ -19,55 +15,29 @@ from shoal.agents.language.world_card import build_card
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.scripted import ScriptedMind
-from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
+from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
 from shoal.agents.wrappers import DelayedMind
 from shoal.engine.decisions import DecisionLimits
-from shoal.engine.interventions import Rule, Schedule
+from shoal.engine.interventions import Schedule
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.journal import digest
 from shoal.models.base import Answer, Model, Question
-from shoal.scenario import plugins
-from shoal.scenario.declared.events import (
-    BroadcastEvent,
-    ChangeEvent,
-    DeclaredEvent,
-    EventField,
-    MuteEvent,
-    PostEvent,
-    SkipEvent,
-    StimulusEvent,
-    StopEvent,
-)
-from shoal.scenario.declared.interventions import Intervention
-from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
+from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario.happenings import build_clock, build_schedule, list_events
+from shoal.scenario.plugins import find_mind_class, find_world_class, instantiate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import OwnMindSettings, OwnWorldSettings, Scenario
-from shoal.scenario.validation.consistency import accepts_event
-from shoal.seeds import derive
-from shoal.types import (
-    MAX_ACTIONS_PER_TURN,
-    Decision,
-    FollowGraph,
-    Happening,
-    Mind,
-    Observation,
-    Versioned,
-    WorldProtocol,
-)
-from shoal.worlds.clock import Clock
+from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
 from shoal.worlds.context import WorldContext
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.lexicon import TextReader
-from shoal.worlds.settings import WorldSettings
-
-_EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
+from shoal.worlds.names import NameIndex
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """Everything that runs, ready to run."""
+    """The people, worlds and minds of a run, ready to run."""
 
     seed: int
     rounds: int
@@ -75,310 +45,138 @@ class Simulation:
     people: People
     worlds: Mapping[str, WorldProtocol]
     minds: Mapping[str, Mind]
-    agendas: Mapping[str, Schedule]
+    schedules: Mapping[str, Schedule]
     #: World -> how much of its prompts repeats earlier ones, where language minds send any.
     prefixes: Mapping[str, PrefixMeter]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where replies come from that a run cannot make itself: a person who plays somebody, and language models."""
+    """Where replies come from that a run cannot compute: a person who plays an agent, and language models."""
 
     answer: AskPerson | None = None
     model: Model | None = None
 
 
 def build(
-    history: Versioned[Scenario], injected: Sequence[DeclaredEvent] = (), sources: Sources | None = None
+    scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = (), sources: Sources | None = None
 ) -> Simulation:
-    """People, worlds and minds, as the scenario declares them and as forks have changed it since."""
+    """Build people, worlds and minds as the first version of the scenario declares them, and as later ones change them.
+
+    `injected` are the events that were added when the run was forked.
+    """
     sources = sources or Sources()
-    scenario, latest = history.first, history.at(history_end(history))
+    scenario, latest = scenarios.first, scenarios.latest
     people = sample(scenario)
-    events = [*_scheduled(history), *(Origin("inject", n, event) for n, event in enumerate(injected))]
-    time = history.map(lambda version: version.time)
-    given = WorldContext(
+    context = WorldContext(
         population=people,
         graph=draw_follow_graph(scenario, people),
-        time=time,
-        clock=clock_of(history, injected),
+        time=scenarios.map(lambda version: version.time),
+        clock=build_clock(scenarios, injected),
         seed=scenario.seed,
         reader=TextReader(people.topics, scenario.topic),
     )
-    worlds = {name: _world(name, history, given) for name in scenario.worlds}
-    minds = {name: _mind(name, history, given, worlds[name], sources.model) for name in scenario.worlds}
+    worlds = {name: _build_world(name, scenarios, context) for name in scenario.worlds}
+    minds = {name: _build_mind(name, scenarios, context, worlds[name], sources.model) for name in scenario.worlds}
     prefixes = {name: mind.prefixes for name, mind in minds.items() if isinstance(mind, LanguageMind)}
     if scenario.play:
-        minds = {name: _played(mind, scenario, given, sources.answer) for name, mind in minds.items()}
-    agendas = {name: _agenda(name, history, given, events) for name in scenario.worlds}
+        index = NameIndex(people.names)
+        played = [index[who] for who in scenario.play]
+        human = HumanMind(sources.answer or _refuse_to_answer)
+        minds = {name: PlayedMind(mind, human, played) for name, mind in minds.items()}
+    events = list_events(scenarios, injected)
+    schedules = {name: build_schedule(name, scenarios, context, events) for name in scenario.worlds}
     limits = DecisionLimits(latest.workers, latest.deadline_seconds, latest.metrics)
-    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, agendas, prefixes)
-
-
-def clock_of(history: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
-    """Simulated time, with what is skipped."""
-    events = [*(placed.event for placed in _scheduled(history)), *injected]
-    return Clock(history.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
+    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, schedules, prefixes)
 
 
 def check_classes(scenario: Scenario) -> None:
-    """Find every class of the user's own that a scenario names; ScenarioInvalid where one cannot be found."""
+    """Check that every class of the user's own can be found; ScenarioInvalid says which one cannot."""
     for name, world in scenario.worlds.items():
         if isinstance(world, OwnWorldSettings):
-            plugins.world(world.kind, f"worlds.{name}.kind")
+            find_world_class(world.kind, f"worlds.{name}.kind")
             if world.mind is not None:
-                plugins.mind(world.mind, f"worlds.{name}.mind")
+                find_mind_class(world.mind, f"worlds.{name}.mind")
     if isinstance(scenario.mind, OwnMindSettings):
-        plugins.mind(scenario.mind.kind, "mind.kind")
+        find_mind_class(scenario.mind.kind, "mind.kind")
 
 
-def parse_event(event: Mapping[str, Any]) -> DeclaredEvent:
-    """An event from a journal."""
-    return _EVENT.validate_python(event)
-
-
-def history_end(history: Versioned[Scenario]) -> int:
-    """The round from which on nothing about the scenario changes any more."""
-    return max((since for since, _ in history.changes), default=0)
-
-
-# Worlds and minds
-
-
-def _world(name: str, history: Versioned[Scenario], given: WorldContext) -> WorldProtocol:
-    settings: Versioned[Any] = history.map(lambda version: version.worlds[name])
+def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContext) -> WorldProtocol:
+    settings: Versioned[Any] = scenarios.map(lambda version: version.worlds[name])
     own = settings.first
     if isinstance(own, OwnWorldSettings):
         field = f"worlds.{name}.kind"
-        world: WorldProtocol = plugins.instantiate(plugins.world(own.kind, field), field, name, given, own.settings)
+        world: WorldProtocol = instantiate(find_world_class(own.kind, field), field, name, context, own.settings)
         return world
     kind = kind_named(own.kind)
     assert kind is not None
-    return kind.build(name, settings, given)
+    return kind.build(name, settings, context)
 
 
-def _mind(
-    name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol, model: Model | None
+def _build_mind(
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, world: WorldProtocol, model: Model | None
 ) -> Mind:
-    settings = history.first.mind
+    settings = scenarios.first.mind
     match settings:
         case LanguageSettings():
-            return _language(name, history, given, world, model)
+            return _build_language_mind(name, scenarios, context, world, model)
         case ScriptedSettings():
-            mind: Mind = ScriptedMind.from_turns(settings, given.population.names, name)
-        case OwnMindSettings(kind=kind, settings=own):
-            mind = _own_mind(kind, "mind.kind", given, own)
+            mind: Mind = ScriptedMind.from_turns(settings, context.population.names, name)
+        case OwnMindSettings():
+            own = find_mind_class(settings.kind, "mind.kind")
+            mind = instantiate(own, "mind.kind", context, settings.settings)
         case HeuristicSettings():
-            mind = _heuristic(name, history, given, world)
-    return _unhurried(mind, settings.latency, given.seed)
+            mind = _build_heuristic_mind(name, scenarios, context, world)
+    return mind if settings.latency is None else DelayedMind(mind, settings.latency, context.seed)
 
 
-def _language(
-    name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol, model: Model | None
+def _build_language_mind(
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, world: WorldProtocol, model: Model | None
 ) -> Mind:
-    settings = history.map(_language_settings)
-    cards = history.map(
-        lambda version: build_card(version.worlds[name], world, _language_settings(version).max_actions)
-    )
-    memory = Memory(settings.map(_memory_settings), given.population, given.seed, name, model)
-    memory.last_round = history.versions()[-1].rounds
-    return LanguageMind(given, settings, cards, model or _NoModel(), memory)
+    def select_settings(version: Scenario) -> LanguageSettings:
+        assert isinstance(version.mind, LanguageSettings)
+        return version.mind
 
+    def select_memory_settings(settings: LanguageSettings) -> MemorySettings:
+        # The mind's own model draws conclusions, unless the memory names another one.
+        return settings.memory.model_copy(update={"model": settings.memory.model or settings.model})
 
-def _memory_settings(settings: LanguageSettings) -> MemorySettings:
-    """Conclusions are drawn by the mind's own model, unless another one is named."""
-    memory = settings.memory
-    return memory.model_copy(update={"model": memory.model or settings.model})
-
-
-def _language_settings(scenario: Scenario) -> LanguageSettings:
-    assert isinstance(scenario.mind, LanguageSettings)
-    return scenario.mind
+    settings = scenarios.map(select_settings)
+    cards = scenarios.map(lambda version: build_card(version.worlds[name], world, select_settings(version).max_actions))
+    memory = Memory(settings.map(select_memory_settings), context.population, context.seed, name, model)
+    memory.last_round = scenarios.latest.rounds
+    return LanguageMind(context, settings, cards, model or _NoModel(), memory)
 
 
 class _NoModel:
-    """Stands where nobody can be asked."""
+    """Takes the place of the model in a run without one."""
 
     async def answer(self, question: Question) -> Answer:
         raise RunRefused(f"no language model is at hand to answer {question.key}")
 
 
-def _heuristic(name: str, history: Versioned[Scenario], given: WorldContext, world: WorldProtocol) -> Mind:
-    """The offline mind that suits the world."""
-    settings = history.first.worlds[name]
-    if isinstance(settings, OwnWorldSettings):
-        return _own_worlds_mind(name, settings.mind, given, world)
-    kind = kind_named(settings.kind)
-    assert kind is not None
-    return build_heuristic_mind(kind, given, history.map(lambda version: _manner(version, name)), name)
-
-
-def _own_worlds_mind(name: str, kind: str | None, given: WorldContext, world: WorldProtocol) -> Mind:
-    if kind is not None:
-        return _own_mind(kind, f"worlds.{name}.mind", given, {})
-    usual = getattr(world, "mind", None)
-    if isinstance(usual, type) and issubclass(usual, Mind):
-        mind: Mind = plugins.instantiate(usual, f"worlds.{name}.kind", given, {})
-        return mind
-    raise ScenarioInvalid(
-        [f"worlds.{name}: the heuristic mind knows only Shoal's own worlds; name a class with `mind: module:Class`"]
-    )
-
-
-def _own_mind(kind: str, field: str, given: WorldContext, settings: Mapping[str, Any]) -> Mind:
-    mind: Mind = plugins.instantiate(plugins.mind(kind, field), field, given, settings)
-    return mind
-
-
-def _manner(scenario: Scenario, world: str) -> Behaviour:
-    assert isinstance(scenario.mind, HeuristicSettings)
-    actions = getattr(scenario.worlds[world], "actions", None)
-    return Behaviour(scenario.mind, actions, scenario.time.minutes_per_round)
-
-
-def _unhurried(mind: Mind, latency: Latency | None, seed: int) -> Mind:
-    return mind if latency is None else DelayedMind(mind, latency, seed)
-
-
-def _played(mind: Mind, scenario: Scenario, given: WorldContext, answer: AskPerson | None) -> Mind:
-    names = list(given.population.names)
-    agents = [who if isinstance(who, int) else names.index(who) for who in scenario.play]
-    return PlayedMind(mind, HumanMind(answer or _nobody), agents)
-
-
-async def _nobody(observation: Observation) -> Decision:
+async def _refuse_to_answer(observation: Observation) -> Decision:
     raise RunRefused(f"{observation.name} is played by a person; go on from a terminal with `shoal resume`")
 
 
-# What is made to happen
+def _build_heuristic_mind(
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, world: WorldProtocol
+) -> Mind:
+    """Build the offline mind that suits the world; a world of the user's own names or has its own one."""
+    settings = scenarios.first.worlds[name]
+    if isinstance(settings, OwnWorldSettings):
+        field = f"worlds.{name}.kind" if settings.mind is None else f"worlds.{name}.mind"
+        found = getattr(world, "mind", None) if settings.mind is None else find_mind_class(settings.mind, field)
+        if not isinstance(found, type) or not issubclass(found, Mind):
+            message = "the heuristic mind knows only Shoal's own worlds; name a class with `mind: module:Class`"
+            raise ScenarioInvalid([f"worlds.{name}: {message}"])
+        mind: Mind = instantiate(found, field, context, {})
+        return mind
 
+    def select_behaviour(version: Scenario) -> Behaviour:
+        assert isinstance(version.mind, HeuristicSettings)
+        return Behaviour(version.mind, getattr(version.worlds[name], "actions", None), version.time.minutes_per_round)
 
-class Origin(NamedTuple):
-    """An event and where it is declared, which what is drawn for it depends on: a fork must not move it."""
-
-    source: str
-    place: int
-    event: DeclaredEvent
-
-
-def _scheduled(history: Versioned[Scenario]) -> list[Origin]:
-    """Each version of the scenario schedules the events of the rounds in which it is in force."""
-    versions = [(0, history.first), *history.changes]
-    return [
-        Origin("event", place, event)
-        for since, version in versions
-        for place, event in enumerate(version.events)
-        if event.round >= since and history.at(event.round) is version
-    ]
-
-
-def _agenda(name: str, history: Versioned[Scenario], given: WorldContext, events: Sequence[Origin]) -> Schedule:
-    known = history.first.worlds[name]
-    mine = [placed for placed in events if placed.event.world in (None, name) and accepts_event(known, placed.event)]
-    casting = EventResolver(name, given)
-    scheduled = [
-        (placed.event.round, happening)
-        for placed in mine
-        if (happening := casting.happening(placed, placed.event.round)) is not None
-    ]
-    return Schedule(scheduled, _rules(name, history, casting))
-
-
-def _rules(name: str, history: Versioned[Scenario], casting: EventResolver) -> list[Rule]:
-    """The interventions of each version of the scenario, in force while it is."""
-    sinces = [0, *(since for since, _ in history.changes)]
-    rules = []
-    for since, until, version in zip(sinces, [*sinces[1:], None], history.versions(), strict=True):
-        for place, intervention in enumerate(version.interventions):
-            if intervention.world in (None, name):
-                rules.append(_rule(intervention, place, (since, until), casting, version.worlds[name]))
-    return rules
-
-
-def _rule(
-    intervention: Intervention, place: int, force: tuple[int, int | None], casting: EventResolver, world: WorldSettings
-) -> Rule:
-    condition = intervention.condition
-    happenings = [
-        casting.happening(Origin(f"intervention {place}", n, event), None)
-        for n, event in enumerate(intervention.do)
-        if accepts_event(world, event)
-    ]
-    return Rule(
-        key=digest(intervention.model_dump(mode="json")),
-        name=intervention.name or intervention.when,
-        condition=condition.holds,
-        happenings=tuple(happening for happening in happenings if happening is not None),
-        times=intervention.times,
-        pause=intervention.pause,
-        since=force[0],
-        until=force[1],
-        words=condition.asked.get("total_said", ()),
-    )
-
-
-class EventResolver:
-    """Turns declared events into happenings in one world: names become numbers, and lots are drawn."""
-
-    def __init__(self, world: str, given: WorldContext) -> None:
-        self._world = world
-        self._given = given
-        self._numbers: dict[str, int] = {}
-        self._posted: Counter[tuple[int, int]] = Counter()
-
-    def happening(self, placed: Origin, round: int | None) -> Happening | None:
-        """The happening of a round, or of whichever round a condition comes true in."""
-        event = placed.event
-        match event:
-            case PostEvent():
-                return Happening("post", event.post, self._author(placed, event, round))
-            case BroadcastEvent():
-                return Happening("broadcast", event.broadcast, to=self._all(event.to))
-            case StimulusEvent():
-                source = None if event.by is None else self._all([event.by])[0]
-                return Happening(event.kind, event.content, source, to=self._all(event.to))
-            case ChangeEvent():
-                told = ", ".join(f"{trait} = {value}" for trait, value in event.change.items())
-                return Happening("change", told, to=self._all(event.to), args=event.change)
-            case MuteEvent():
-                told = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
-                return Happening("mute", told, to=self._all(event.mute), args={"rounds": event.rounds})
-            case StopEvent():
-                return Happening("stop", event.stop)
-            case SkipEvent():
-                return Happening("skip", f"{event.skip} minutes", args={"minutes": event.skip})
-        raise AssertionError(event)
-
-    def _all(self, people: Sequence[str | int]) -> tuple[int, ...]:
-        return tuple(who if isinstance(who, int) else self._number(who) for who in people)
-
-    def _number(self, name: str) -> int:
-        if not self._numbers:
-            self._numbers = {name: agent for agent, name in enumerate(self._given.population.names)}
-        return self._numbers[name]
-
-    def _author(self, placed: Origin, event: PostEvent, round: int | None) -> int:
-        lot = derive(self._given.seed, self._world, placed.source, placed.place)
-        author = self._chosen(event.by, lot, self._given.graph)
-        if round is None:
-            return author
-        author = self._with_room(author, event, round)
-        self._posted[author, round] += 1
-        return author
-
-    def _chosen(self, by: str | int, lot: int, graph: FollowGraph) -> int:
-        if isinstance(by, int):
-            return by
-        if by == MOST_FOLLOWED and graph.edges:
-            return int(np.argmax(np.bincount(graph.targets)))
-        if by in (RANDOM, MOST_FOLLOWED):
-            return lot % len(self._given.population)
-        return self._number(by)
-
-    def _with_room(self, author: int, event: PostEvent, round: int) -> int:
-        """Whoever posts has a limited number of events in a round; where anybody may post, the next one does."""
-        people = len(self._given.population)
-        for candidate in range(author, author + (people if event.by == RANDOM else 1)):
-            if self._posted[candidate % people, round] < MAX_ACTIONS_PER_TURN:
-                return candidate % people
-        raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {round}"])
+    kind = kind_named(settings.kind)
+    assert kind is not None
+    return build_heuristic_mind(kind, context, scenarios.map(select_behaviour), name)

@@ -24,7 +24,7 @@ from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.declared.population import Entries
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole
-from shoal.scenario.plugins import is_own
+from shoal.scenario.plugins import names_class
 from shoal.scenario.validation.consistency import find_problems
 from shoal.scenario.validation.problems import InvalidValue, Problem, show_value
 from shoal.text import one_of
@@ -127,7 +127,7 @@ class OwnWorldSettings(DeclaredModel, WorldSettings):
 
 def _world_kind(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    if is_own(kind):
+    if names_class(kind):
         return "<own>"
     known = kind_named(kind)
     return f"<{kind}>" if known is None else _tag(known)
@@ -144,7 +144,7 @@ def _known_kind(value: object) -> object:
         advice = f"a world that is not called {one_of(KIND_NAMES)} must say which of them it is"
         raise InvalidValue(Problem((), "missing field 'kind'", advice=advice, missing="kind"))
     kind = value["kind"]
-    if kind not in KIND_NAMES and not is_own(kind):
+    if kind not in KIND_NAMES and not names_class(kind):
         advice = "a world of your own is named as module:Class"
         problem = Problem.unknown("kind of world", kind, KIND_NAMES, "kind", expected=one_of(KIND_NAMES), advice=advice)
         raise InvalidValue(problem)
@@ -181,20 +181,20 @@ class OwnMindSettings(DeclaredModel):
 def _mind(value: object) -> object:
     """A word is a mind with its usual settings; settings without a kind are those of the heuristic mind."""
     if isinstance(value, str):
-        if value not in MINDS and not is_own(value):
+        if value not in MINDS and not names_class(value):
             raise InvalidValue(Problem.unknown("mind", value, MINDS, expected=one_of(MINDS)))
         return {"kind": value}
     if not isinstance(value, Mapping):
         return value
     kind = value.get("kind", "heuristic")
-    if kind not in MINDS and not is_own(kind):
+    if kind not in MINDS and not names_class(kind):
         raise InvalidValue(Problem.unknown("mind", kind, MINDS, "kind", expected=one_of(MINDS)))
     return {"kind": kind, **value}
 
 
 def _mind_kind(value: object) -> str | None:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return "<own>" if is_own(kind) else f"<{kind}>"
+    return "<own>" if names_class(kind) else f"<{kind}>"
 
 
 MindField = Annotated[

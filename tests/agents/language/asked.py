@@ -115,7 +115,7 @@ def live(made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord
         for name, world in made.worlds.items():
             async with Journal.open(path / f"{name}.jsonl") as journal:
                 asking = Decider(made.minds[name], journal, made.limits)
-                await Engine(world, asking, Ledger(), made.seed, made.agendas[name]).run(rounds, asyncio.Event())
+                await Engine(world, asking, Ledger(), made.seed, made.schedules[name]).run(rounds, asyncio.Event())
             await made.minds[name].close()
 
     asyncio.run(run())

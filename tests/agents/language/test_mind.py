@@ -27,7 +27,7 @@ def mind_of(model: Any, **settings: Any) -> tuple[LanguageMind, Observation]:
     mind, made = minds(model, PLACE, **forgetful(**settings))
     world = made.worlds["twitter"]
     world.begin(0)
-    for happening in made.agendas["twitter"].due(0):
+    for happening in made.schedules["twitter"].due(0):
         world.happen(0, happening)
     world.writes()
     world.turns(1)

@@ -251,4 +251,4 @@ def test_what_an_intervention_draws_by_lot_is_drawn_once(tmp_path: Path) -> None
 async def test_a_run_without_interventions_watches_nothing(tmp_path: Path) -> None:
     directory = create_run(validate(scripted()), tmp_path / "run")
     async with Journal.open(directory.journal) as journal:
-        assert not build_from(directory, journal).agendas["twitter"].watches
+        assert not build_from(directory, journal).schedules["twitter"].watches

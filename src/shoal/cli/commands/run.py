@@ -40,7 +40,6 @@ from shoal.runs.reports.summary import committed_rounds, summarize
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources, check_models
 from shoal.runs.state import Status
-from shoal.scenario.build import history_end
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
 from shoal.scenario.loading import load_events
 from shoal.scenario.overrides import override
@@ -317,4 +316,4 @@ def _board(directory: RunDirectory, rounds: int, known: dict[str, int]) -> Board
 
 
 def _latest(history: Versioned[Scenario]) -> Scenario:
-    return history.at(history_end(history))
+    return history.latest

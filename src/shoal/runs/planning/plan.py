@@ -272,7 +272,7 @@ def _least(world: WorldSettings, rounds: Sequence[_Round]) -> float:
 
 async def _run(simulation: Simulation, name: str, mind: Mind, ledger: _TurnCounter) -> None:
     deliberation = Decider(mind, Journal(Path(), [], None), DecisionLimits())
-    engine = Engine(simulation.worlds[name], deliberation, ledger, simulation.seed, simulation.agendas[name])
+    engine = Engine(simulation.worlds[name], deliberation, ledger, simulation.seed, simulation.schedules[name])
     await engine.run(simulation.rounds, asyncio.Event())
 
 

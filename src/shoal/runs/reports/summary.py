@@ -22,7 +22,6 @@ from shoal.runs.directory import CONFIG, METRICS, RunDirectory
 from shoal.runs.reports import queries
 from shoal.runs.reports.conversations import Conversations, RoomTalk, conversations, room_talk
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.scenario.build import history_end
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.scenario import Scenario
 from shoal.types import Notice, Versioned
@@ -177,7 +176,7 @@ def summarize(directory: RunDirectory) -> Summary:
     """Read the whole summary; changes nothing."""
     config, state, clock = directory.config(), directory.state(), directory.clock()
     history = directory.history()
-    scenario = history.at(history_end(history))
+    scenario = history.latest
     return Summary(
         run=str(directory.path),
         name=config.simulation_id,
@@ -248,7 +247,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
 def _world(
     directory: RunDirectory, name: str, history: Versioned[Scenario], state: RunState, clock: Clock
 ) -> WorldSummary:
-    scenario = history.at(history_end(history))
+    scenario = history.latest
     counted = state.worlds.get(name, WorldState())
     settings = scenario.worlds[name]
     kind = settings.kind

@@ -1,0 +1,156 @@
+"""Turns the events and interventions of a scenario into the schedule of one world."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from shoal.engine.interventions import Rule, Schedule
+from shoal.errors import ScenarioInvalid
+from shoal.journal import digest
+from shoal.scenario.declared.events import (
+    BroadcastEvent,
+    ChangeEvent,
+    DeclaredEvent,
+    EventField,
+    MuteEvent,
+    PostEvent,
+    SkipEvent,
+    StimulusEvent,
+    StopEvent,
+)
+from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
+from shoal.scenario.scenario import Scenario
+from shoal.scenario.validation.consistency import accepts_event
+from shoal.seeds import derive
+from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Versioned
+from shoal.worlds.clock import Clock
+from shoal.worlds.context import WorldContext
+from shoal.worlds.names import NameIndex
+
+_EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
+
+
+class PlacedEvent(NamedTuple):
+    """An event and where it is declared. Random draws for the event depend on the place, so that a fork keeps them."""
+
+    source: str
+    place: int
+    event: DeclaredEvent
+
+
+def parse_event(event: Mapping[str, Any]) -> DeclaredEvent:
+    """Parse an event from a journal."""
+    return _EVENT.validate_python(event)
+
+
+def list_events(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> list[PlacedEvent]:
+    """List the events of a run. Each version of the scenario schedules those of the rounds in which it is in force."""
+    scheduled = [
+        PlacedEvent("event", place, event)
+        for since, version in [(0, scenarios.first), *scenarios.changes]
+        for place, event in enumerate(version.events)
+        if event.round >= since and scenarios.at(event.round) is version
+    ]
+    return [*scheduled, *(PlacedEvent("inject", place, event) for place, event in enumerate(injected))]
+
+
+def build_clock(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
+    """Build the clock of simulated time, with the time that events skip."""
+    events = [placed.event for placed in list_events(scenarios, injected)]
+    return Clock(scenarios.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
+
+
+def build_schedule(
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, events: Sequence[PlacedEvent]
+) -> Schedule:
+    """Build the schedule of a world: its events, and the interventions of each version while it is in force."""
+    resolver = EventResolver(name, context)
+    settings = scenarios.first.worlds[name]
+    scheduled = [
+        (placed.event.round, resolver.resolve(placed, placed.event.round))
+        for placed in events
+        if placed.event.world in (None, name) and accepts_event(settings, placed.event)
+    ]
+    rules: list[Rule] = []
+    starts = [0, *(since for since, _ in scenarios.changes)]
+    for since, until, version in zip(starts, [*starts[1:], None], scenarios.versions(), strict=True):
+        for place, intervention in enumerate(version.interventions):
+            if intervention.world not in (None, name):
+                continue
+            condition = intervention.condition
+            happenings = [
+                resolver.resolve(PlacedEvent(f"intervention {place}", number, event), None)
+                for number, event in enumerate(intervention.do)
+                if accepts_event(version.worlds[name], event)
+            ]
+            rules.append(
+                Rule(
+                    key=digest(intervention.model_dump(mode="json")),
+                    name=intervention.name or intervention.when,
+                    condition=condition.holds,
+                    happenings=tuple(happenings),
+                    times=intervention.times,
+                    pause=intervention.pause,
+                    since=since,
+                    until=until,
+                    words=condition.asked.get("total_said", ()),
+                )
+            )
+    return Schedule(scheduled, rules)
+
+
+class EventResolver:
+    """Turns declared events into happenings of one world: names become numbers, and random authors are drawn."""
+
+    def __init__(self, world: str, context: WorldContext) -> None:
+        self._world = world
+        self._context = context
+        self._index = NameIndex(context.population.names)
+        self._posts_per_round: Counter[tuple[int, int]] = Counter()
+
+    def resolve(self, placed: PlacedEvent, round: int | None) -> Happening:
+        """Return the happening of a round; None stands for the round in which a condition holds."""
+        event = placed.event
+        match event:
+            case PostEvent():
+                return Happening("post", event.post, self._choose_author(placed, event, round))
+            case BroadcastEvent():
+                return Happening("broadcast", event.broadcast, to=self._number_all(event.to))
+            case StimulusEvent():
+                source = None if event.by is None else self._index[event.by]
+                return Happening(event.kind, event.content, source, to=self._number_all(event.to))
+            case ChangeEvent():
+                content = ", ".join(f"{trait} = {value}" for trait, value in event.change.items())
+                return Happening("change", content, to=self._number_all(event.to), args=event.change)
+            case MuteEvent():
+                content = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
+                return Happening("mute", content, to=self._number_all(event.mute), args={"rounds": event.rounds})
+            case StopEvent():
+                return Happening("stop", event.stop)
+            case SkipEvent():
+                return Happening("skip", f"{event.skip} minutes", args={"minutes": event.skip})
+
+    def _number_all(self, people: Sequence[str | int]) -> tuple[int, ...]:
+        return tuple(self._index[who] for who in people)
+
+    def _choose_author(self, placed: PlacedEvent, event: PostEvent, round: int | None) -> int:
+        """Choose who posts. Posts per person and round are limited; past the limit a random post goes to the next."""
+        people, graph = len(self._context.population), self._context.graph
+        if event.by == MOST_FOLLOWED and graph.edges:
+            author = int(np.argmax(np.bincount(graph.targets)))
+        elif event.by in (RANDOM, MOST_FOLLOWED):
+            author = derive(self._context.seed, self._world, placed.source, placed.place) % people
+        else:
+            author = self._index[event.by]
+        if round is None:
+            return author
+        for candidate in range(author, author + (people if event.by == RANDOM else 1)):
+            if self._posts_per_round[candidate % people, round] < MAX_ACTIONS_PER_TURN:
+                self._posts_per_round[candidate % people, round] += 1
+                return candidate % people
+        raise ScenarioInvalid([f"events: more than {MAX_ACTIONS_PER_TURN} posts by one person in round {round}"])
