@@ -63,7 +63,7 @@ class SharedLimit:
         again = question.key in self._again
         if again:
             self._again.discard(question.key)
-            self._slots.back_off(question.key, None)
+            self._slots.back_off(str(question.key), None)
         return await self._slots.acquire(self._pools[question.model], _tokens(question), first=again)
 
     def leave(self, slot: Lease, question: Question, outcome: Answer | ModelFailure | None, seconds: float) -> None:
@@ -76,7 +76,7 @@ class SharedLimit:
 
     def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
         pool = self._pools[question.model][0]
-        self._slots.back_off(question.key, Backoff(pool, failure.kind, attempt, time.monotonic() + seconds))
+        self._slots.back_off(str(question.key), Backoff(pool, failure.kind, attempt, time.monotonic() + seconds))
 
 
 def _tokens(question: Question) -> int:
