@@ -1,23 +1,20 @@
-"""The command that asks agents: ask."""
+"""The command `ask`, which interviews agents and scores claims."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import click
-from rich.table import Table as Grid
 from rich.text import Text
 
 from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, outside_options, run_argument
-from shoal.cli.views.output import Output, echo_json
+from shoal.cli.views.output import Output, echo_json, titled_table
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
@@ -26,15 +23,13 @@ from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.resources import RunResources
 from shoal.text import format_count, printable
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 #: How many rows say why they failed, on a terminal.
 _MAX_REASONS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class AskRequest:
-    """What is asked: a question, a survey or a claim."""
+    """A question, a survey or a claim, as the command line has it."""
 
     question: str | None
     fields: tuple[str, ...]
@@ -50,61 +45,39 @@ class AskRequest:
         if self.world is not None and self.claim is None:
             raise click.UsageError("--world goes with --claim; questions are put to agents")
 
-    def read(self) -> Survey:
-        if self.survey is not None:
-            return read_survey(self.survey)
-        return Survey.of([Item(self.question or "", parse_fields(self.fields))])
-
-
-def _asking_options(command: F) -> F:
-    """Who is asked, as of when, by which model, and how often, as one value."""
-
-    @click.option("--who", metavar="NAMES", help='Names and numbers with commas between, such as "Ada Novak,17".')
-    @click.option("--where", metavar="CONDITION", help='What has to hold of them, such as "age > 40 and stance < 0".')
-    @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many of those, drawn by lot.")
-    @click.option("--round", "at", type=click.IntRange(min=0), metavar="N", help="As they were after this round.")
-    @click.option("--iterations", type=click.IntRange(min=1), default=1, metavar="K", help="Ask each K times.")
-    @click.option("--model", metavar="NAME", help="Let this language model answer; default: that of the agent.")
-    @wraps(command)
-    def asking(*args: Any, **rest: Any) -> Any:
-        names = ("who", "where", "sample", "at", "iterations", "model")
-        who, where, sample, at, iterations, model = (rest.pop(name) for name in names)
-        return command(*args, asking=Asking(AgentSelection(who, where, sample), at, model, iterations), **rest)
-
-    return cast(F, asking)
-
-
-def _subject_options(command: F) -> F:
-    """What is asked, as one value."""
-
-    @click.argument("question", required=False)
-    @click.option(
-        "--fields",
-        multiple=True,
-        metavar="NAME:KIND",
-        help="Form of the answer: text, number, integer, integer 0-10, yes/no or a|b|c; may be repeated.",
-    )
-    @click.option("--survey", type=PATH, metavar="FILE", help="YAML list of {question, fields}, asked all at once.")
-    @click.option("--claim", metavar="TEXT", help="Score this claim 0 to 9, with reasons, in place of a question.")
-    @click.option("--world", metavar="NAME", help="Score the claim on this world, not on agents.")
-    @wraps(command)
-    def subject(*args: Any, **rest: Any) -> Any:
-        given = [rest.pop(name) for name in ("question", "fields", "survey", "claim", "world")]
-        return command(*args, subject=AskRequest(*given), **rest)
-
-    return cast(F, subject)
+    async def put(self, directory: RunDirectory, asking: Asking, outside: RunResources) -> AnswerTable:
+        """Ask the agents, or score the claim."""
+        if self.claim is None:
+            question = Item(self.question or "", parse_fields(self.fields))
+            survey = Survey.of([question]) if self.survey is None else read_survey(self.survey)
+            return await ask_agents(directory, survey, asking, outside)
+        if self.world is None:
+            return await score_agents(directory, self.claim, asking, outside)
+        return await score_world(directory, self.claim, self.world, asking, outside)
 
 
 @click.command("ask")
 @run_argument
-@_subject_options
-@_asking_options
+@click.argument("question", required=False)
+@click.option(
+    "--fields",
+    multiple=True,
+    metavar="NAME:KIND",
+    help="Form of the answer: text, number, integer, integer 0-10, yes/no or a|b|c; may be repeated.",
+)
+@click.option("--survey", type=PATH, metavar="FILE", help="YAML list of {question, fields}, asked all at once.")
+@click.option("--claim", metavar="TEXT", help="Score this claim 0 to 9, with reasons, in place of a question.")
+@click.option("--world", metavar="NAME", help="Score the claim on this world, not on agents.")
+@click.option("--who", metavar="NAMES", help='Names and numbers with commas between, such as "Ada Novak,17".')
+@click.option("--where", metavar="CONDITION", help='What has to hold of them, such as "age > 40 and stance < 0".')
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N of those at random.")
+@click.option("--round", "at", type=click.IntRange(min=0), metavar="N", help="As they were after this round.")
+@click.option("--iterations", type=click.IntRange(min=1), default=1, metavar="K", help="Ask each K times.")
+@click.option("--model", metavar="NAME", help="Let this language model answer; default: that of the agent.")
 @click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the table to this file as CSV.")
 @outside_options
 @json_option
-def ask_(
-    run: Path, subject: AskRequest, asking: Asking, csv_file: Path | None, outside: RunResources, as_json: bool
-) -> None:
+def ask_(run: Path, csv_file: Path | None, outside: RunResources, as_json: bool, **options: Any) -> None:
     """Interview agents of a run, or score a claim; changes nothing.
 
     Copies of the agents are asked: one call for each, with who the agent is, what it remembers in view of the question,
@@ -124,39 +97,24 @@ def ask_(
         fields: {go: yes/no, why: text}
       - question: Whom do you trust most?
     """
-    subject.check()
-    table = run_async(_table(RunDirectory(run), subject, asking, outside))
+    request = AskRequest(**{name: options[name] for name in ("question", "fields", "survey", "claim", "world")})
+    request.check()
+    selection = AgentSelection(options["who"], options["where"], options["sample"])
+    asking = Asking(selection, options["at"], options["model"], options["iterations"])
+    table = run_async(request.put(RunDirectory(run), asking, outside))
     if csv_file is not None:
         with storage_errors(csv_file):
-            csv_file.write_text(_csv(table), encoding="utf-8", newline="")
+            csv_file.write_text(_format_csv(table), encoding="utf-8", newline="")
     if as_json:
-        echo_json(_object(table))
+        named = {name: getattr(table, name) for name in ("run", "round", "columns", "stand_in", "spending")}
+        echo_json({**named, "rows": table.records()})
     else:
         _print(table, csv_file)
     if all(row.error is not None for row in table.rows):
         raise click.exceptions.Exit(1)
 
 
-async def _table(directory: RunDirectory, subject: AskRequest, asking: Asking, outside: RunResources) -> AnswerTable:
-    if subject.claim is None:
-        return await ask_agents(directory, subject.read(), asking, outside)
-    if subject.world is None:
-        return await score_agents(directory, subject.claim, asking, outside)
-    return await score_world(directory, subject.claim, subject.world, asking, outside)
-
-
-def _object(table: AnswerTable) -> dict[str, Any]:
-    return {
-        "run": table.run,
-        "round": table.round,
-        "columns": table.columns,
-        "rows": table.records(),
-        "stand_in": table.stand_in,
-        "spending": table.spending,
-    }
-
-
-def _csv(table: AnswerTable) -> str:
+def _format_csv(table: AnswerTable) -> str:
     text = io.StringIO()
     fields = ("agent", "name", "iteration", "model", *table.columns, "error")
     writer = csv.DictWriter(text, fields, lineterminator="\n")
@@ -166,42 +124,32 @@ def _csv(table: AnswerTable) -> str:
 
 
 def _print(table: AnswerTable, csv_file: Path | None) -> None:
-    if csv_file is None:
-        Output().print(_grid(table))
-    else:
+    if csv_file is not None:
         click.echo(f"{csv_file}: {format_count(len(table.rows), 'row')}")
+    else:
+        repeated = any(row.iteration for row in table.rows)
+        who = "agent" if table.rows[0].agent is not None else "world"
+        columns = (Text(column.replace("_", " ")) for column in table.columns)
+        grid = titled_table(who, *["iteration"] * repeated, *columns)
+        for row in table.rows:
+            values = [printable(str(row.values.get(column, ""))) for column in table.columns]
+            cells = [_format_name(row), *[str(row.iteration)] * repeated, *values]
+            grid.add_row(*map(Text, cells), style="dim" if row.error else "")
+        Output().print(grid)
     failed = [row for row in table.rows if row.error is not None]
     for row in failed[:_MAX_REASONS]:
-        complain(f"{_name(row)}: {printable(row.error or '')}")
+        complain(f"{_format_name(row)}: {printable(row.error or '')}")
     if len(failed) > _MAX_REASONS:
         complain(f"and {len(failed) - _MAX_REASONS:,} more without an answer; --json has every reason")
     if table.stand_in:
         models = ", ".join(dict.fromkeys(row.model for row in table.rows))
         complain(f"note: {models} answered in the name of agents who did not act by it in the run")
-    complain(_spent(table))
-
-
-def _name(row: AnswerRow) -> str:
-    return printable(row.name) if row.agent is None else f"{printable(row.name)} ({row.agent})"
-
-
-def _grid(table: AnswerTable) -> Grid:
-    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    repeated = any(row.iteration for row in table.rows)
-    for title in ("agent" if table.rows[0].agent is not None else "world", *(["iteration"] if repeated else [])):
-        grid.add_column(title)
-    for column in table.columns:
-        grid.add_column(Text(column.replace("_", " ")), overflow="fold")
-    for row in table.rows:
-        values = [printable(str(row.values.get(column, ""))) for column in table.columns]
-        cells = [_name(row), *([str(row.iteration)] if repeated else []), *values]
-        grid.add_row(*map(Text, cells), style="dim" if row.error else "")
-    return grid
-
-
-def _spent(table: AnswerTable) -> str:
     spent = table.spending
     cost = "cost unknown" if spent["cost"] is None else f"${spent['cost']:,.4f}"
-    tokens = format_count(spent["input"] + spent["output"], "token")
     hits = f", {spent['cache_hits']:,} from the cache" if spent["cache_hits"] else ""
-    return f"{format_count(spent['calls'], 'call')}{hits}, {tokens}, {cost}"
+    tokens = format_count(spent["input"] + spent["output"], "token")
+    complain(f"{format_count(spent['calls'], 'call')}{hits}, {tokens}, {cost}")
+
+
+def _format_name(row: AnswerRow) -> str:
+    return printable(row.name) if row.agent is None else f"{printable(row.name)} ({row.agent})"

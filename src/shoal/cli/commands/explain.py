@@ -1,4 +1,4 @@
-"""The commands that ask why: explain, diff."""
+"""The commands `explain` and `diff`, which rebuild turns and compare runs."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
-from rich.console import RenderableType
 from rich.rule import Rule
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.diff import print_diff
-from shoal.cli.views.observation import Row, render_action, render_observation, render_rows, render_values
-from shoal.cli.views.output import Output, echo_json
+from shoal.cli.views.observation import Row, render_action, render_observation, render_values
+from shoal.cli.views.output import Output, echo_json, label_table
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.diff import diff_runs
-from shoal.runs.rerun.explain import ExplainResult, Explanation, JournaledReply, NoTurn, explain_turn
+from shoal.runs.rerun.explain import ExplainResult, Explanation, NoTurn, explain_turn
 from shoal.text import printable, quote_path
 from shoal.types import Event, Notice
 
@@ -40,11 +39,11 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
       shoal explain runs/rumour-1 17 12 --world reddit
       shoal explain runs/rumour-1 17 12 --json | jq '.explanations[0].rests_on'
     """
-    why = run_async(explain_turn(RunDirectory(run), agent, round, world))
+    result = run_async(explain_turn(RunDirectory(run), agent, round, world))
     if as_json:
-        echo_json(why)
+        echo_json(result)
     else:
-        _print(Output(), why, world is not None)
+        _print(Output(), result, world is not None)
 
 
 @click.command("diff")
@@ -70,72 +69,67 @@ def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
         print_diff(Output(), found)
 
 
-def _print(console: Output, why: ExplainResult, everywhere: bool) -> None:
-    """Worlds in which the agent had no turn are only spoken of where it had none at all, or they were asked for."""
-    for explanation in why.explanations:
-        for part in _explanation(explanation):
-            console.print(part)
-    for absence in why.absences if everywhere or not why.explanations else ():
-        console.print(_absence(why.run, absence), soft_wrap=True)
+def _print(console: Output, result: ExplainResult, everywhere: bool) -> None:
+    for turn in result.explanations:
+        moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
+        console.print(Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment))
+        for title, content in _sections(turn):
+            console.print()
+            console.print(Rule(Text(title, "bold cyan"), align="left", style="dim"))
+            console.print(content)
+        console.print()
+    # Worlds without a turn are of interest where there was none at all, or where one world was named.
+    for absence in result.absences if everywhere or not result.explanations else ():
+        console.print(_describe_absence(result.run, absence), soft_wrap=True)
 
 
-def _explanation(turn: Explanation) -> Iterator[RenderableType]:
-    moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
-    yield Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment)
-    yield from _section("what was seen", render_observation(turn.saw))
+def _sections(turn: Explanation) -> Iterator[Row]:
+    yield "what was seen", render_observation(turn.saw)
     if turn.happened:
-        yield from _section("what was made to happen", render_rows(map(_happening, turn.happened)))
+        yield "what was made to happen", label_table(map(_describe_happening, turn.happened))
     rests = {**turn.rests_on, **({} if turn.memory is None else {"memory": turn.memory})}
     nothing = Text("what was seen, and nothing that the mind would tell", "dim")
-    yield from _section("what the decision rests on", render_values(rests) if rests else nothing)
-    yield from _section("what was decided", render_rows(_decision(turn)))
-    yield from _section("what came of it", render_rows(map(_event, turn.events)))
-    yield Text()
+    yield "what the decision rests on", render_values(rests) if rests else nothing
+    yield "what was decided", label_table(_describe_decision(turn))
+    yield "what came of it", label_table(map(_describe_event, turn.events))
 
 
-def _section(title: str, content: RenderableType) -> Iterator[RenderableType]:
-    yield Text()
-    yield Rule(Text(title, "bold cyan"), align="left", style="dim")
-    yield content
+def _describe_happening(line: Event | Notice) -> Row:
+    if isinstance(line, Notice):
+        words = f"{line.event_type}: {printable(line.content)}"
+    else:
+        content = printable(str(line.action_args.get("content", "")))
+        words = f"post in the name of {printable(line.agent_name)}: {content}"
+    return f"round {line.round}", Text(words)
 
 
-def _happening(event: Event | Notice) -> Row:
-    if isinstance(event, Notice):
-        return f"round {event.round}", Text(f"{event.event_type}: {printable(event.content)}")
-    words = printable(str(event.action_args.get("content", "")))
-    return f"round {event.round}", Text(f"post in the name of {printable(event.agent_name)}: {words}")
-
-
-def _decision(turn: Explanation) -> Iterator[Row]:
+def _describe_decision(turn: Explanation) -> Iterator[Row]:
     if turn.decision.failure is not None:
         yield turn.decision.failure, Text(printable(turn.decision.reason or ""), "red")
     elif not turn.decision.actions:
         yield "", Text("nothing", "dim")
     for done in turn.decision.actions:
         yield "", render_action(done)
-    if turn.reply is not None:
-        yield "journal", Text(_reply(turn.reply), "" if turn.reply.matches else "red")
+    if (reply := turn.reply) is not None:
+        source = f", taken over from {reply.inherited_from}" if reply.inherited_from else ""
+        usage = "".join(f", {count:,} {name} tokens" for name, count in (reply.usage or {}).items())
+        same = "the same request" if reply.matches else "ANOTHER REQUEST"
+        words = f"{reply.key} answers {same}, {reply.request[:12]}; took {reply.ms:,} ms{usage}{source}"
+        yield "journal", Text(words, "" if reply.matches else "red")
 
 
-def _reply(reply: JournaledReply) -> str:
-    source = f", taken over from {reply.inherited_from}" if reply.inherited_from else ""
-    usage = "".join(f", {count:,} {name} tokens" for name, count in (reply.usage or {}).items())
-    same = "the same request" if reply.matches else "ANOTHER REQUEST"
-    return f"{reply.key} answers {same}, {reply.request[:12]}; took {reply.ms:,} ms{usage}{source}"
-
-
-def _event(event: Event) -> Row:
+def _describe_event(event: Event) -> Row:
     done = Text(printable(event.action_type.lower()))
-    if event.success:
-        for name, value in event.action_args.items():
-            done.append(f"\n  {name.replace('_', ' ')} ", "dim").append(printable(str(value)))
-        return "done", done
-    return "came to nothing", done.append(f": {printable(event.result or '')}", "red")
+    if not event.success:
+        return "came to nothing", done.append(f": {printable(event.result or '')}", "red")
+    for name, value in event.action_args.items():
+        done.append(f"\n  {name.replace('_', ' ')} ", "dim").append(printable(str(value)))
+    return "done", done
 
 
-def _absence(run: str, absence: NoTurn) -> Text:
-    told = f" had no turn in round {absence.round} in {absence.world}: {absence.why}."
-    text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), told)
+def _describe_absence(run: str, absence: NoTurn) -> Text:
+    why = f" had no turn in round {absence.round} in {absence.world}: {absence.why}."
+    text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), why)
     near = [round for round in (absence.before, absence.after) if round is not None]
     for round in near:
         text.append(f"\n  shoal explain {quote_path(run)} {absence.agent} {round} --world {absence.world}")

@@ -1,4 +1,4 @@
-"""The command that hands a run to other tools: export."""
+"""The command `export`, which writes a run's files for other tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.output import echo_json
 from shoal.formats.tables import FORMATS, Format
 from shoal.runs.directory import RunDirectory
-from shoal.runs.reports.export import Graphs, Manifest, export_run
+from shoal.runs.reports.export import Graphs, export_run
 from shoal.text import format_count
 
 _GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")
@@ -40,12 +40,8 @@ def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: b
     manifest = export_run(RunDirectory(run), folder, format, graph, force)
     if as_json:
         echo_json({"out": str(folder), **msgspec.to_builtins(manifest)})
-    else:
-        click.echo(f"{folder}: {_told(manifest)}")
-
-
-def _told(manifest: Manifest) -> str:
+        return
     tables = [file for file in manifest.files if file.kind == "table"]
-    graphs = len(manifest.files) - len(tables)
     rows = format_count(sum(file.rows for file in tables), "row")
-    return f"{format_count(len(tables), 'table')} with {rows}, {format_count(graphs, 'graph')}"
+    graphs = format_count(len(manifest.files) - len(tables), "graph")
+    click.echo(f"{folder}: {format_count(len(tables), 'table')} with {rows}, {graphs}")

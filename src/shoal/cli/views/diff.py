@@ -1,4 +1,4 @@
-"""Two runs compared, on the terminal."""
+"""Prints the comparison of two runs on the terminal."""
 
 from __future__ import annotations
 
@@ -7,152 +7,130 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from shoal.cli.views.observation import render_rows
-from shoal.runs.rerun.diff import INJECTED, DeclaredDifference, Diff, Difference, Divergence, WorldDiff
-from shoal.runs.rerun.spread import How, Reached
+from shoal.cli.views.observation import Row
+from shoal.cli.views.output import label_table
+from shoal.runs.rerun.diff import INJECTED, Diff, Divergence, WorldDiff
+from shoal.runs.rerun.spread import How
 from shoal.text import format_count, printable
 from shoal.types import Decision, Event, Notice
 
-#: How much is shown of what may be much more; `--json` has everything.
-_FIELDS, _DIFFERENCES, _PEOPLE, _ROUNDS = 12, 8, 20, 60
-_WIDTH = 100
+#: The most that is shown of each; `--json` has everything.
+_MAX_FIELDS, _MAX_DIFFERENCES, _MAX_PEOPLE, _MAX_ROUNDS = 12, 8, 20, 60
+_MAX_CHARS = 100
 
-_HOW: Mapping[How, str] = {
-    "happening": "by what was made to happen",
+_CAUSES: Mapping[How, str] = {
+    "happening": ", by what was made to happen",
     "saw": "",
-    "reaction": "by a reaction",
-    "totals": "by counts or rankings that are nobody's in particular",
-    "scenario": "by what was declared differently",
+    "reaction": ", by a reaction",
+    "totals": ", by counts or rankings that are nobody's in particular",
+    "scenario": ", by what was declared differently",
 }
 
 
 def print_diff(console: Console, found: Diff) -> None:
-    """What was declared differently, then world by world."""
+    """Print what was declared differently, then the differences of each world."""
     console.print(Text.assemble((found.one, "bold"), " and ", (found.other, "bold")), soft_wrap=True)
     if found.declared:
-        console.print(_declared(found))
+        console.print(label_table(_describe_declared(found)))
     for name, worlds in ((found.one, found.only_one), (found.other, found.only_other)):
         if worlds:
             console.print(f"only {name} has {', '.join(worlds)}", soft_wrap=True)
     for world in found.worlds:
-        for part in _world(world):
-            console.print(part)
+        console.print()
+        console.print(Rule(Text(world.world, "bold cyan"), align="left", style="dim"))
+        if world.has[0] != world.has[1]:
+            has = f"they have {world.has[0]} and {format_count(world.has[1], 'round')}"
+            console.print(Text(f"{has}; {world.rounds} are compared", "yellow"))
+        if world.first is None:
+            console.print(Text(f"the same up to round {world.rounds}, digest {world.digests[0]}", "green"))
+            continue
+        console.print(label_table(_describe_divergence(world.first)))
+        console.print()
+        console.print(_tabulate_rounds(world))
+        console.print()
+        console.print(_draw_tree(world))
+        people = format_count(world.saw_differently, "person", "people")
+        chain = f"; the longest chain: {' > '.join(map(printable, world.deepest))}" if len(world.deepest) > 1 else ""
+        totals = f"{people} saw something different, {world.acted_differently:,} acted differently{chain}"
+        console.print(Text(totals, "dim"))
 
 
-def _declared(found: Diff) -> Table:
-    rows: list[tuple[str, RenderableType]] = [
-        ("differ in", Text(_field(field), overflow="ellipsis", no_wrap=True)) for field in found.declared[:_FIELDS]
-    ]
-    if len(found.declared) > _FIELDS:
-        rows.append(("", Text(f"and {len(found.declared) - _FIELDS} more fields", "dim")))
-    return render_rows(rows)
+def _describe_declared(found: Diff) -> Iterator[Row]:
+    for field in found.declared[:_MAX_FIELDS]:
+        since = f"from round {field.since}: " if field.since else ""
+        if field.path == INJECTED:
+            words = f"{since}injected {_shorten(field.one or field.other)}"
+        else:
+            words = f"{since}{field.path}: {_shorten(field.one)} -> {_shorten(field.other)}"
+        yield "differ in", Text(words, overflow="ellipsis", no_wrap=True)
+    if len(found.declared) > _MAX_FIELDS:
+        yield "", Text(f"and {len(found.declared) - _MAX_FIELDS} more fields", "dim")
 
 
-def _field(field: DeclaredDifference) -> str:
-    since = f"from round {field.since}: " if field.since else ""
-    if field.path == INJECTED:
-        return f"{since}injected {_short(field.one or field.other)}"
-    return f"{since}{field.path}: {_short(field.one)} -> {_short(field.other)}"
+def _describe_divergence(first: Divergence) -> Iterator[Row]:
+    yield "first difference", Text(f"round {first.round}, {first.time[:16].replace('T', ' ')}", "bold")
+    for difference in first.differences[:_MAX_DIFFERENCES]:
+        who = f"{printable(difference.name)} ({difference.agent})" if difference.name else "everybody"
+        if difference.what == "turn":
+            yield "turn", Text(f"{who}: only in the {'first' if difference.one else 'second'} run")
+            continue
+        yield difference.what, Text(who)
+        for sign, style, value in (("-", "red", difference.one), ("+", "green", difference.other)):
+            if value is not None:
+                yield "", Text(f"{sign} {_shorten(value)}", style)
+    if first.count > _MAX_DIFFERENCES:
+        yield "", Text(f"and {first.count - _MAX_DIFFERENCES:,} more differences in this round", "dim")
 
 
-def _world(world: WorldDiff) -> Iterator[RenderableType]:
-    yield Text()
-    yield Rule(Text(world.world, "bold cyan"), align="left", style="dim")
-    if world.has[0] != world.has[1]:
-        one, other = world.has
-        yield Text(f"they have {one} and {format_count(other, 'round')}; {world.rounds} are compared", "yellow")
-    if world.first is None:
-        yield Text(f"the same up to round {world.rounds}, digest {world.digests[0]}", "green")
-        return
-    yield _first(world.first)
-    yield Text()
-    yield _rounds(world)
-    yield Text()
-    yield _tree(world)
-    yield Text(f"{_totals(world)}", "dim")
-
-
-def _first(first: Divergence) -> Table:
-    rows: list[tuple[str, RenderableType]] = [
-        ("first difference", Text(f"round {first.round}, {first.time[:16].replace('T', ' ')}", "bold"))
-    ]
-    for difference in first.differences[:_DIFFERENCES]:
-        rows += _difference(difference)
-    if first.count > _DIFFERENCES:
-        rows.append(("", Text(f"and {first.count - _DIFFERENCES:,} more differences in this round", "dim")))
-    return render_rows(rows)
-
-
-def _difference(difference: Difference) -> Iterator[tuple[str, RenderableType]]:
-    who = f"{printable(difference.name)} ({difference.agent})" if difference.name else "everybody"
-    if difference.what == "turn":
-        yield "turn", Text(f"{who}: only in the {'first' if difference.one else 'second'} run")
-        return
-    yield difference.what, Text(who)
-    for sign, style, value in (("-", "red", difference.one), ("+", "green", difference.other)):
-        if value is not None:
-            yield "", Text(f"{sign} {_short(value)}", style)
-
-
-def _short(value: Any) -> str:
-    """One line of it."""
+def _shorten(value: Any) -> str:
+    """Format a value on one line of limited length."""
     if isinstance(value, Event):
         refused = "" if value.success else f" (came to nothing: {value.result})"
-        text = f"{value.action_type} {_json(value.action_args)}{refused}"
+        text = f"{value.action_type} {_to_json(value.action_args)}{refused}"
     elif isinstance(value, Notice):
         text = f"{value.event_type}: {value.content}"
     elif isinstance(value, Decision):
-        text = value.failure or ", ".join(f"{done.kind} {_json(done.args)}" for done in value.actions) or "nothing"
+        text = value.failure or ", ".join(f"{done.kind} {_to_json(done.args)}" for done in value.actions) or "nothing"
     else:
-        text = value if isinstance(value, str) else _json(value)
+        text = value if isinstance(value, str) else _to_json(value)
     text = printable(text)
-    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+    return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 3]}..."
 
 
-def _json(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _rounds(world: WorldDiff) -> Table:
+def _tabulate_rounds(world: WorldDiff) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("round", "acting", "pictures changed", "acted differently", "newly reached"):
         table.add_column(title, justify="right")
-    for row in world.by_round[:_ROUNDS]:
+    for row in world.by_round[:_MAX_ROUNDS]:
         one, other = row.acting
         table.add_row(
             str(row.round),
             f"{one:,}" if one == other else f"{one:,}/{other:,}",
             *(f"{len(agents):,}" if agents else "-" for agents in (row.pictures, row.acted, row.reached)),
         )
-    if len(world.by_round) > _ROUNDS:
+    if len(world.by_round) > _MAX_ROUNDS:
         table.add_row("...")
     return table
 
 
-def _tree(world: WorldDiff) -> Tree:
-    """Who reached whom, in the order in which people were reached, the first of them."""
+def _draw_tree(world: WorldDiff) -> Tree:
+    """Draw which agent reached which others, in the order in which they were reached."""
     tree = Tree(Text("who reached whom", "dim"), guide_style="dim")
     branches: dict[int, Tree] = {}
-    for who in islice(world.reached, _PEOPLE):
+    for who in islice(world.reached, _MAX_PEOPLE):
         above = tree if who.via is None else branches.get(who.via, tree)
-        branches[who.agent] = above.add(_reached(who))
-    if len(world.reached) > _PEOPLE:
-        tree.add(Text(f"and {len(world.reached) - _PEOPLE:,} more", "dim"))
+        reached = f" ({who.agent}) in round {who.round}{_CAUSES[who.how]}"
+        branches[who.agent] = above.add(Text.assemble((printable(who.name), "bold"), (reached, "dim")))
+    if len(world.reached) > _MAX_PEOPLE:
+        tree.add(Text(f"and {len(world.reached) - _MAX_PEOPLE:,} more", "dim"))
     return tree
-
-
-def _reached(who: Reached) -> Text:
-    how = f", {_HOW[who.how]}" if _HOW[who.how] else ""
-    return Text.assemble((printable(who.name), "bold"), (f" ({who.agent}) in round {who.round}{how}", "dim"))
-
-
-def _totals(world: WorldDiff) -> str:
-    people = f"{format_count(world.saw_differently, 'person', 'people')} saw something different"
-    chain = f"; the longest chain: {' > '.join(map(printable, world.deepest))}" if len(world.deepest) > 1 else ""
-    return f"{people}, {world.acted_differently:,} acted differently{chain}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -11,12 +11,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from shoal.cli.views.output import label_table
 from shoal.text import printable
 from shoal.types import Action, Observation
 from shoal.worlds.kinds import renderer_for
 from shoal.worlds.rendering import ViewLine, ViewRow
 
-_LABEL_WIDTH = 15
 #: Cells of a table are not broken up to this width.
 _CELL_WIDTH = 9
 
@@ -29,7 +29,7 @@ def render_observation(observation: Observation) -> Table:
     rows = [*map(_render_row, renderer_for(observation).view(observation))]
     if observation.pending:
         rows.append(("own, unseen yet", Group(*map(render_action, observation.pending))))
-    return render_rows(rows or [("", Text("nothing", "dim"))])
+    return label_table(rows or [("", Text("nothing", "dim"))])
 
 
 def render_values(told: Mapping[str, Any]) -> RenderableType:
@@ -39,21 +39,12 @@ def render_values(told: Mapping[str, Any]) -> RenderableType:
         if _are_records(value):
             parts += [Text(_words(name), "dim"), Padding(_render_records(value), (0, 0, 0, 2))]
         else:
-            parts.append(render_rows([(_words(name), _render_value(value))]))
+            parts.append(label_table([(_words(name), _render_value(value))]))
     return Group(*parts)
 
 
 def render_action(done: Action) -> Text:
     return _render_line(ViewLine(_args(done.args), done.kind))
-
-
-def render_rows(rows: Iterable[Row]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", min_width=_LABEL_WIDTH, no_wrap=True)
-    table.add_column(overflow="fold")
-    for label, content in rows:
-        table.add_row(Text(label), content)
-    return table
 
 
 def _render_row(row: ViewRow) -> Row:
