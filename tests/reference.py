@@ -60,9 +60,11 @@ from shoal.scenario.declared.events import (
 )
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
+from shoal.scenario.declared.minds import MindField, OwnMindSettings
 from shoal.scenario.declared.population import ColumnChoice, Entries, FileColumn, FileEntry, GroupEntry, PersonEntry
+from shoal.scenario.declared.worlds import OwnWorldSettings, Worlds
 from shoal.scenario.fields import Hours, Who
-from shoal.scenario.scenario import BudgetSettings, MindField, OwnMindSettings, OwnWorldSettings, Scenario, Worlds
+from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.worlds.base import BaseWorld
 from shoal.worlds.clock import TimeSettings
 from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings

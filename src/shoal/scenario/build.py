@@ -22,12 +22,14 @@ from shoal.engine.interventions import Schedule
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.models.base import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario.declared.minds import OwnMindSettings
+from shoal.scenario.declared.worlds import OwnWorldSettings
 from shoal.scenario.happenings import build_clock, build_schedule, list_events
 from shoal.scenario.plugins import find_mind_class, find_world_class, instantiate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
-from shoal.scenario.scenario import OwnMindSettings, OwnWorldSettings, Scenario
+from shoal.scenario.scenario import Scenario
 from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
 from shoal.worlds.context import WorldContext
 from shoal.worlds.kinds import kind_named

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from shoal.scenario.validation.problems import InvalidValue, Problem
+from shoal.scenario.validation.problems import InvalidValue, Problem, show_value
 
 _SPAN = re.compile(r"\s*(\d{1,2})\s*(?:-\s*(\d{1,2})\s*)?")
 
@@ -73,3 +76,36 @@ Text = Annotated[str, Field(min_length=1), BeforeValidator(_check_text)]
 Hours = Annotated[tuple[int, ...], BeforeValidator(_parse_hours)]
 #: A person, by name or by number.
 Who = Annotated[int | str, BeforeValidator(_check_who)]
+
+
+class _RejectedValue:
+    """Takes the place of a value that pydantic would coerce, so that pydantic refuses it."""
+
+    def __init__(self, value: object) -> None:
+        self._shown = show_value(value)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+
+def _reject_coercible(model: type[BaseModel], value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    checked: dict[Any, object] = {}
+    for name, below in value.items():
+        kind: Any = model.model_fields[name].annotation if name in model.model_fields else None
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            checked[name] = _reject_coercible(kind, below)
+        elif isinstance(below, (int, float)) if kind is datetime else isinstance(below, bool) and kind is not bool:
+            checked[name] = _RejectedValue(below)
+        else:
+            checked[name] = below
+    return checked
+
+
+def refuse_coercion(model: type[BaseModel]) -> BeforeValidator:
+    """Make a validator for settings that are not a `DeclaredModel`.
+
+    It keeps pydantic from reading `true` as the number 1, and 8 as a date in 1970.
+    """
+    return BeforeValidator(partial(_reject_coercible, model))

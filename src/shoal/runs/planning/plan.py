@@ -36,8 +36,9 @@ from shoal.runs.planning.dry_run import (
 )
 from shoal.scenario.build import Simulation, Sources, build
 from shoal.scenario.declared.population import count_people
+from shoal.scenario.declared.worlds import OwnWorldSettings
 from shoal.scenario.sampling.people import People
-from shoal.scenario.scenario import BudgetSettings, OwnWorldSettings, Scenario
+from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.seeds import derive, hashes
 from shoal.types import Mind, Versioned
 from shoal.worlds.settings import WorldSettings

@@ -1,0 +1,120 @@
+"""The worlds of a scenario as declared: names, kinds and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Union
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter
+
+from shoal.scenario.fields import DeclaredModel, Text, refuse_coercion
+from shoal.scenario.plugins import names_class
+from shoal.scenario.validation.problems import InvalidValue, Problem
+from shoal.text import one_of
+from shoal.worlds.kinds import KIND_NAMES, KINDS, kind_named
+from shoal.worlds.settings import WorldSettings
+
+#: Folders that a run directory has already; a world's folder stands beside them.
+RESERVED_WORLDS = ("ipc_commands", "ipc_responses", "inputs")
+_MAX_NAME_CHARS = 40
+
+
+class OwnWorldSettings(DeclaredModel, WorldSettings):
+    """A world of the user's own making."""
+
+    kind: Text = Field(description="Where its class is, as module:Class.")
+    settings: dict[str, Any] = Field(default_factory=dict, description="What the class is given.")
+    mind: Text | None = Field(default=None, description="Where the class of its mind is; default: as the class says.")
+
+
+def _parse_worlds(value: object) -> object:
+    """Turn `[twitter]` and `{twitter: null}` into `{twitter: {kind: twitter}}`."""
+    if isinstance(value, (list, tuple)) and value:
+        return _parse_world_list(value)
+    if not isinstance(value, Mapping) or not value:
+        expected = "a list such as [twitter, reddit], or a mapping of names to settings"
+        raise InvalidValue(Problem.mismatch(expected, value))
+    problems = [Problem((str(name),), text, at_key=True) for name in value if (text := _find_bad_name(str(name)))]
+    if problems:
+        raise InvalidValue(*problems)
+    worlds = {name: {} if settings is None else settings for name, settings in value.items()}
+    for name, settings in worlds.items():
+        if isinstance(settings, Mapping) and "kind" not in settings and name in KIND_NAMES:
+            worlds[name] = {"kind": name, **settings}
+    return worlds
+
+
+def _parse_world_list(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
+    problems = []
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            problems.append(Problem((index,), f"world {name!r} is listed twice"))
+        elif not isinstance(name, str):
+            problems.append(Problem.mismatch(one_of(KIND_NAMES), name, index))
+        elif name not in KIND_NAMES:
+            advice = f"to name it yourself, write {{{name}: {{kind: twitter}}}}"
+            problems.append(Problem.unknown("world", name, KIND_NAMES, index, advice=advice))
+    if problems:
+        raise InvalidValue(*problems)
+    return {name: {"kind": name} for name in names}
+
+
+def _find_bad_name(name: str) -> str | None:
+    """Return why a world cannot have this name; None where it can."""
+    if name in RESERVED_WORLDS:
+        return f"a world cannot be called {name!r}: a run keeps a folder of that name"
+    if not (name[:1].isalpha() and name.replace("-", "a").replace("_", "a").isalnum()) or not name.isascii():
+        return f"{name!r} cannot name a world; use small letters, digits, - and _"
+    if name != name.lower() or len(name) > _MAX_NAME_CHARS:
+        return f"{name!r} cannot name a world; use at most {_MAX_NAME_CHARS} small letters, digits, - and _"
+    return None
+
+
+def _require_known_kind(value: object) -> object:
+    if not isinstance(value, Mapping):
+        return value
+    if "kind" not in value:
+        advice = f"a world that is not called {one_of(KIND_NAMES)} must say which of them it is"
+        raise InvalidValue(Problem((), "missing field 'kind'", advice=advice, missing="kind"))
+    kind = value["kind"]
+    if kind not in KIND_NAMES and not names_class(kind):
+        advice = "a world of your own is named as module:Class"
+        problem = Problem.unknown("kind of world", kind, KIND_NAMES, "kind", expected=one_of(KIND_NAMES), advice=advice)
+        raise InvalidValue(problem)
+    return value
+
+
+def _world_tag(value: object) -> str:
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    known = kind_named(kind)
+    if known is not None:
+        return f"<{known.names[0]}>"
+    return "<own>" if names_class(kind) else f"<{kind}>"
+
+
+if TYPE_CHECKING:
+    WorldField = WorldSettings
+else:
+    WorldField = Annotated[
+        Union[
+            *(Annotated[kind.settings, refuse_coercion(kind.settings), Tag(f"<{kind.names[0]}>")] for kind in KINDS),
+            Annotated[OwnWorldSettings, Tag("<own>")],
+        ],
+        Discriminator(
+            _world_tag,
+            custom_error_type="shoal_world",
+            custom_error_message="a mapping of settings such as {kind: room}",
+        ),
+        BeforeValidator(_require_known_kind),
+    ]
+Worlds = Annotated[dict[str, WorldField], BeforeValidator(_parse_worlds)]
+_WORLDS: TypeAdapter[dict[str, WorldSettings]] = TypeAdapter(Worlds)
+
+
+def count_rounds_needed(worlds: object) -> int | None:
+    """Return the rounds after which all worlds are over by themselves; None where one goes on, or is invalid."""
+    try:
+        needed = [world.rounds_needed() for world in _WORLDS.validate_python(worlds).values()]
+    except ValueError:
+        return None
+    return None if None in needed else max(rounds for rounds in needed if rounds is not None)
