@@ -94,8 +94,8 @@ class _DocumentReader:
             for event in yaml.parse(_SURROGATES.sub(_join_surrogates, text), Loader=yaml.CSafeLoader):
                 documents += isinstance(event, yaml.DocumentStartEvent)
                 if documents > 1:
-                    self._refuse(event, "a second document begins here ('---'); a scenario is one document")
-                self._take(event)
+                    self.refuse(event, "a second document begins here ('---'); a scenario is one document")
+                self.take(event)
         except yaml.MarkedYAMLError as error:
             mark: Any = error.problem_mark or error.context_mark
             place = "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
@@ -110,27 +110,27 @@ class _DocumentReader:
             raise ScenarioInvalid([message]) from error
         return self._document
 
-    def _take(self, event: yaml.Event) -> None:
+    def take(self, event: yaml.Event) -> None:
         top = self._stack[-1] if self._stack else None
         if isinstance(event, yaml.ScalarEvent):
             if top is not None and isinstance(top.value, dict) and top.key is None:
-                self._take_key(event, top)
+                self.take_key(event, top)
             else:
-                self._take_scalar(event)
+                self.take_scalar(event)
         elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
             if len(self._stack) >= MAX_DEPTH:
-                self._refuse(event, f"nested more than {MAX_DEPTH} levels deep")
-            self._refuse_tag(event)
+                self.refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+            self.refuse_tag(event)
             value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
-            self._stack.append(_OpenNode(value, self._place(event, value), event.anchor))
+            self._stack.append(_OpenNode(value, self.place(event, value), event.anchor))
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             done = self._stack.pop()
-            self._remember(done.anchor, done.value)
+            self.remember(done.anchor, done.value)
         elif isinstance(event, yaml.AliasEvent):
-            self._take_alias(event)
+            self.take_alias(event)
 
-    def _take_key(self, event: yaml.ScalarEvent, top: _OpenNode) -> None:
-        self._remember(event.anchor, event.value)
+    def take_key(self, event: yaml.ScalarEvent, top: _OpenNode) -> None:
+        self.remember(event.anchor, event.value)
         top.key, path = event.value, (*top.path, event.value)
         if event.value in top.value:
             first = self._document.keys[path][0]
@@ -139,12 +139,12 @@ class _DocumentReader:
         else:
             self._document.keys[path] = _find_position(event)
 
-    def _take_scalar(self, event: yaml.ScalarEvent) -> None:
-        self._refuse_tag(event, "tag:yaml.org,2002:str")
+    def take_scalar(self, event: yaml.ScalarEvent) -> None:
+        self.refuse_tag(event, "tag:yaml.org,2002:str")
         is_plain = event.implicit[0]
         value = _parse_plain(event.value) if is_plain else event.value
-        self._remember(event.anchor, value)
-        path = self._place(event, value)
+        self.remember(event.anchor, value)
+        path = self.place(event, value)
         is_infinite = (
             isinf(value) if isinstance(value, float) else isinstance(value, str) and _NOT_FINITE.fullmatch(value)
         )
@@ -152,16 +152,16 @@ class _DocumentReader:
             problem = Problem(path, expected="a finite number", found=repr(event.value))
             self._document.problems.append((_find_position(event), problem))
 
-    def _take_alias(self, event: yaml.AliasEvent) -> None:
+    def take_alias(self, event: yaml.AliasEvent) -> None:
         name = str(event.anchor)
         if name not in self._anchors:
-            self._refuse(event, f"'*{name}' stands for nothing: there is no '&{name}' that ends before it")
+            self.refuse(event, f"'*{name}' stands for nothing: there is no '&{name}' that ends before it")
         self._repeated_values += _count_values(self._anchors[name])
         if self._repeated_values > MAX_REPEATED_VALUES:
-            self._refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
-        self._place(event, self._anchors[name])
+            self.refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
+        self.place(event, self._anchors[name])
 
-    def _place(self, event: yaml.Event, value: Any) -> Path:
+    def place(self, event: yaml.Event, value: Any) -> Path:
         """Put a value into the list or mapping that is being read, note its position, and return its path."""
         path: Path = ()
         if not self._stack:
@@ -172,7 +172,7 @@ class _DocumentReader:
                 path = (*top.path, len(top.value))
                 top.value.append(value)
             elif top.key is None:
-                self._refuse(event, "a key must be plain text")
+                self.refuse(event, "a key must be plain text")
             else:
                 path = (*top.path, top.key)
                 top.value.setdefault(top.key, value)
@@ -180,17 +180,17 @@ class _DocumentReader:
         self._document.values.setdefault(path, _find_position(event))
         return path
 
-    def _remember(self, anchor: str | None, value: Any) -> None:
+    def remember(self, anchor: str | None, value: Any) -> None:
         if anchor is not None:
             self._anchors[anchor] = value
 
-    def _refuse(self, event: yaml.Event, text: str) -> NoReturn:
+    def refuse(self, event: yaml.Event, text: str) -> NoReturn:
         line, column = _find_position(event)
         raise ScenarioInvalid([f"{self._name}:{line}:{column}: {text}"])
 
-    def _refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, *allowed: str) -> None:
+    def refuse_tag(self, event: yaml.ScalarEvent | yaml.CollectionStartEvent, *allowed: str) -> None:
         if event.tag not in (None, "!", *allowed):
-            self._refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
+            self.refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
 
 
 def _parse_plain(text: str) -> Any:

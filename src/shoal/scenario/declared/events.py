@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from shoal.scenario.declared.distributions import parse_stance
-from shoal.scenario.declared.population import RANDOM, Name
+from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, Name
 from shoal.scenario.fields import DeclaredModel, Text, Who, Whole
-from shoal.scenario.validation.problems import InvalidValue, Problem
+from shoal.scenario.validation.problems import InvalidValue, Path, Problem
 from shoal.text import nearest, one_of
 
 
@@ -25,6 +25,14 @@ class _Event(DeclaredModel):
         """The word that the event is declared with."""
         return self.tag.strip("<>")
 
+    def mentions(self) -> Iterator[tuple[Path, str | int]]:
+        """Yield the people that the event names, each with its path in the event."""
+        by = getattr(self, "by", None)
+        if by is not None and not (isinstance(self, PostEvent) and by in (RANDOM, MOST_FOLLOWED)):
+            yield ("by",), by
+        for field in ("mute", "to"):
+            yield from (((field, place), who) for place, who in enumerate(getattr(self, field, ())))
+
 
 class _WorldEvent(_Event):
     """An event in one world or in all of them."""
@@ -34,7 +42,7 @@ class _WorldEvent(_Event):
 
 
 class PostEvent(_WorldEvent):
-    """A post in somebody's name."""
+    """A post in the name of a person."""
 
     tag: ClassVar[str] = "<post>"
 

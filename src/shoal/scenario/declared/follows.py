@@ -20,7 +20,7 @@ GRAPHS: tuple[str, ...] = get_args(GraphKind)
 
 
 class EdgeColumns(DeclaredModel):
-    """Which columns of a file of edges say who follows whom."""
+    """The columns of a file of edges."""
 
     source: Text = Field(alias="from", description="The column with who follows.")
     target: Text = Field(alias="to", description="The column with whom they follow.")

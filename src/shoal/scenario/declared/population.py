@@ -39,7 +39,7 @@ from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, Sour
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.text import nearest
 
-#: Words that stand for a person in events, so that nobody can have them as a name.
+#: Words that stand for a person in events, which cannot be names.
 RANDOM, MOST_FOLLOWED = "random", "most_followed"
 MAX_PEOPLE = 10_000_000
 
@@ -279,7 +279,7 @@ def count_people(entries: PopulationEntries) -> int:
 
 
 def number_own_names(entries: PopulationEntries) -> dict[str, int]:
-    """Return the number of everybody whose name is not drawn, by name."""
+    """Return the numbers of the people whose names are not drawn, by name."""
     return {name: number for number, name in reversed(find_own_names(entries, "name").items())}
 
 

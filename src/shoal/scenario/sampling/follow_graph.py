@@ -20,7 +20,7 @@ from shoal.seeds import derive, hashes, uniforms
 from shoal.types import FollowGraph
 
 Ints = NDArray[np.int64]
-#: Draws whom people follow: (rows, slots, attempt) -> targets, one per row and slot.
+#: Draws edges: (rows, slots, attempt) -> targets, one per row and slot.
 Draw = Callable[[Ints, Ints, int], Ints]
 
 _EDGES_PER_CHUNK = 1_000_000

@@ -58,18 +58,15 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     problems: list[Problem] = []
     notes: list[str] = []
     stated = [*_list_edges_of_follows(follows), *_list_edges_of_population(entries)]
-    by_name = _PeopleByName(entries) if stated else None
+    by_name = _PeopleIndex(entries) if stated else None
     for edges in stated:
         trait = follows.by if edges.path == ("follows", "file") else None
-        people: _PeopleByName | _PeopleByTrait | None = by_name
-        if trait is not None:
-            owners = (entry.roster if isinstance(entry, FileEntry) else entry for entry in entries)
-            known = dict.fromkeys(name for owner in owners for name in owner.traits)
-            if trait not in known:
-                message, suggestion = f"nobody has a trait {trait!r}", nearest(trait, known)
-                problems.append(Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS))
-                continue
-            people = _PeopleByTrait(entries, trait)
+        owners = (entry.roster if isinstance(entry, FileEntry) else entry for entry in entries)
+        if trait is not None and trait not in (known := {name: None for owner in owners for name in owner.traits}):
+            message, suggestion = f"nobody has a trait {trait!r}", nearest(trait, known)
+            problems.append(Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS))
+            continue
+        people = by_name if trait is None else _PeopleIndex(entries, trait)
         assert people is not None
         found = _ResolvedEdges(edges, people)
         sources.append(found.sources)
@@ -80,37 +77,21 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     return Links(np.concatenate(sources), np.concatenate(targets), problems, notes)
 
 
-class _PeopleByName:
-    """Finds people by name, username or number."""
+class _PeopleIndex:
+    """Finds people by name, username or number, or by a trait such as their number in another system.
 
-    def __init__(self, entries: PopulationEntries) -> None:
-        self.names = number_own_names(entries)
-        self._usernames = {name: number for number, name in reversed(find_own_names(entries, "username").items())}
-        self._count = count_people(entries)
+    Unlike `NameIndex` it knows only names that are not drawn, and takes them literally.
+    """
 
-    def find(self, who: EdgeEnd) -> int | None:
-        if isinstance(who, tuple):
-            return next((number for one in who if (number := self.find(one)) is not None), None)
-        if isinstance(who, str):
-            found = self.names.get(who, self._usernames.get(who))
-            if found is not None or not (who.isascii() and who.isdecimal()):
-                return found
-            who = int(who)
-        return who if 0 <= who < self._count else None
-
-    def explain_unknown(self, who: EdgeEnd) -> str:
-        if isinstance(who, tuple):
-            who = who[0]
-        near = hint(who, self.names)
-        return f"unknown person {who!r}{near or f'; expected a name, a username or a number, 0 to {self._count - 1}'}"
-
-
-class _PeopleByTrait:
-    """Finds people by one of their traits, such as their number in another system."""
-
-    def __init__(self, entries: PopulationEntries, trait: str) -> None:
+    def __init__(self, entries: PopulationEntries, trait: str | None = None) -> None:
         self._trait = trait
-        self._numbers: dict[str, int] = {}
+        self._count = count_people(entries)
+        if trait is None:
+            usernames = find_own_names(entries, "username").items()
+            self._names = number_own_names(entries)
+            self._numbers = {name: number for number, name in reversed(usernames)} | self._names
+            return
+        self._numbers = self._names = {}
         for start, entry in number_entries(entries):
             if isinstance(entry, FileEntry):
                 values = entry.roster.traits.get(trait, ())
@@ -121,17 +102,28 @@ class _PeopleByTrait:
     def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
             return next((number for one in who if (number := self.find(one)) is not None), None)
-        return self._numbers.get(str(who))
+        if self._trait is not None:
+            return self._numbers.get(str(who))
+        if isinstance(who, str):
+            found = self._numbers.get(who)
+            if found is not None or not (who.isascii() and who.isdecimal()):
+                return found
+            who = int(who)
+        return who if 0 <= who < self._count else None
 
     def explain_unknown(self, who: EdgeEnd) -> str:
-        shown = who[-1] if isinstance(who, tuple) else who
-        return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
+        if self._trait is not None:
+            shown = who[-1] if isinstance(who, tuple) else who
+            return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
+        shown = who[0] if isinstance(who, tuple) else who
+        near = hint(shown, self._names) or f"; expected a name, a username or a number, 0 to {self._count - 1}"
+        return f"unknown person {shown!r}{near}"
 
 
 class _ResolvedEdges:
     """The edges of one file as numbers of people, without those that cannot be used."""
 
-    def __init__(self, stated: _StatedEdges, people: _PeopleByName | _PeopleByTrait) -> None:
+    def __init__(self, stated: _StatedEdges, people: _PeopleIndex) -> None:
         known = (people.find(end) for end in stated.ends)
         numbers = np.array([-1 if number is None else number for number in known], dtype=np.int64)
         sources, targets = numbers[stated.sources], numbers[stated.targets]

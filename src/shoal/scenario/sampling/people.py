@@ -20,12 +20,12 @@ USUAL: Mapping[str, float] = {**USUAL_HABITS, "response_delay": 0}
 
 
 class Labels(Sequence[str | None]):
-    """One text per person out of few different ones; None where there is none."""
+    """One text per person out of few different ones; None for people without one."""
 
     __slots__ = ("_numbers", "codes", "words")
 
     def __init__(self, people: int) -> None:
-        #: Index into `words` for each person, -1 where there is none.
+        #: Index into `words` for each person, -1 for none.
         self.codes: NDArray[np.int32] = np.full(people, -1, dtype=np.int32)
         self.words: list[str] = []
         self._numbers: dict[str, int] = {}
@@ -118,7 +118,7 @@ class People:
         self._rosters: Mapping[int, PeopleTable] = {}
         self._starts: list[int] = []
         self._usernames: dict[int, str] = {}
-        #: Usernames that nobody else can have, in small letters.
+        #: Usernames in use, in small letters.
         self._taken: set[str] = set()
 
     def enlist(

@@ -49,7 +49,7 @@ _DECIMALS = 3
 
 
 def sample(scenario: Scenario) -> People:
-    """Sample everybody in the scenario. What is drawn for one entry does not depend on the entries after it."""
+    """Sample the people of the scenario. What is drawn for one entry does not depend on the entries after it."""
     return _Sampler(scenario).fill()
 
 
@@ -71,24 +71,24 @@ class _Sampler:
             where = slice(start, start + count_entry(entry))
             if isinstance(entry, PersonEntry):
                 listed[start] = entry
-                self._fill_person(number, entry, start)
+                self.fill_person(number, entry, start)
             elif isinstance(entry, GroupEntry):
-                self._fill_group(number, entry, where)
+                self.fill_group(number, entry, where)
             else:
                 rosters[start] = entry.roster
-                self._fill_file(number, entry, where)
-        people.names = self._draw_names()
+                self.fill_file(number, entry, where)
+        people.names = self.draw_names()
         people.topics = self._words.words
         people.enlist(listed, rosters, find_own_names(self._entries, "username"))
         return people
 
-    def _key(self, entry: int, *purpose: str) -> int:
+    def key(self, entry: int, *purpose: str) -> int:
         return derive(self._seed, "population", entry, *purpose)
 
-    def _uniforms(self, entry: int, count: int, *purpose: str) -> Floats:
-        return uniforms(self._key(entry, *purpose), np.arange(count))
+    def uniforms(self, entry: int, count: int, *purpose: str) -> Floats:
+        return uniforms(self.key(entry, *purpose), np.arange(count))
 
-    def _draw_names(self) -> list[str]:
+    def draw_names(self) -> list[str]:
         """Draw names; a drawn name that is also stated somewhere gets `Jr.`, so that names stay unique."""
         result = draw_names(self._seed, 0, self._people.genders)
         own_names = find_own_names(self._entries, "name")
@@ -100,17 +100,17 @@ class _Sampler:
             result[number] = name
         return result
 
-    def _fill_group(self, entry: int, group: GroupEntry, where: slice) -> None:
+    def fill_group(self, entry: int, group: GroupEntry, where: slice) -> None:
         people, count = self._people, group.count
         if group.group is not None:
             people.groups.put(where, [group.group], np.zeros(count, dtype=np.int64))
-        people.ages[where] = np.rint(find_quantiles(group.age, self._uniforms(entry, count, "age"), 0, 120))
+        people.ages[where] = np.rint(find_quantiles(group.age, self.uniforms(entry, count, "age"), 0, 120))
         genders = np.array([GENDERS.index(word) for word in group.gender], dtype=np.int8)
-        people.genders[where] = genders[pick_options(group.gender, self._uniforms(entry, count, "gender"))]
+        people.genders[where] = genders[pick_options(group.gender, self.uniforms(entry, count, "gender"))]
         if group.country is not None:
-            countries = pick_options(group.country, self._uniforms(entry, count, "country"))
+            countries = pick_options(group.country, self.uniforms(entry, count, "country"))
             people.countries.put(where, list(group.country), countries)
-        u = self._uniforms(entry, count, "profession")
+        u = self.uniforms(entry, count, "profession")
         if group.profession is not None:
             people.professions.put(where, list(group.profession), pick_options(group.profession, u))
         else:
@@ -118,47 +118,47 @@ class _Sampler:
             jobs[people.ages[where] < STUDENTS_ARE_UNDER] = len(COMMON_PROFESSIONS)
             jobs[people.ages[where] >= PENSIONERS_ARE_FROM] = len(COMMON_PROFESSIONS) + 1
             people.professions.put(where, [*COMMON_PROFESSIONS, STUDENT, PENSIONER], jobs)
-        u = self._uniforms(entry, count, "stance")
+        u = self.uniforms(entry, count, "stance")
         if group.stance is not None:
             stances = find_quantiles(group.stance, u, -1, 1)
         else:
             shares = dict(enumerate(share for share, _ in CAMPS))
-            camps = pick_options(shares, self._uniforms(entry, count, "camp"))
+            camps = pick_options(shares, self.uniforms(entry, count, "camp"))
             stances = np.choose(camps, [find_quantiles(camp, u, -1, 1) for _, camp in CAMPS])
         people.stances[where] = np.round(stances, _DECIMALS)
-        activity = find_quantiles(group.activity, self._uniforms(entry, count, "activity"), 0, 1)
+        activity = find_quantiles(group.activity, self.uniforms(entry, count, "activity"), 0, 1)
         people.activity[where] = np.round(activity, _DECIMALS)
-        people.active_hours[where] = self._draw_hours(entry, count, group.active_hours)
-        self._draw_interests(entry, where, group.interests or _EVERYDAY)
+        people.active_hours[where] = self.draw_hours(entry, count, group.active_hours)
+        self.draw_interests(entry, where, group.interests or _EVERYDAY)
         for name, distribution in group.traits.items():
-            self._fill_trait(entry, where, name, distribution)
+            self.fill_trait(entry, where, name, distribution)
 
-    def _draw_hours(self, entry: int, count: int, hours: Sequence[int] | None) -> NDArray[np.uint32]:
+    def draw_hours(self, entry: int, count: int, hours: Sequence[int] | None) -> NDArray[np.uint32]:
         if hours is not None:
             return np.full(count, _to_mask(hours), dtype=np.uint32)
         days = [_to_mask(range(start, start + _HOURS_AWAKE)) for start in _WAKING_HOURS]
-        starts = np.floor(self._uniforms(entry, count, "hours") * len(_WAKING_HOURS)).astype(np.int64)
+        starts = np.floor(self.uniforms(entry, count, "hours") * len(_WAKING_HOURS)).astype(np.int64)
         return np.array(days, dtype=np.uint32)[starts]
 
-    def _draw_interests(
+    def draw_interests(
         self, entry: int, where: slice, choice: Interests, keen_share: float | Floats = TOPIC_SHARE
     ) -> None:
         """Draw interests for the people in the slice; a share of them has the topic as their first one."""
         words, count = list(choice.among), where.stop - where.start
         low, high = choice.pick
-        sizes = low + np.floor(self._uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
-        chosen = draw_subsets(list(choice.among.values()), sizes, self._key(entry, "interests"))
+        sizes = low + np.floor(self.uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
+        chosen = draw_subsets(list(choice.among.values()), sizes, self.key(entry, "interests"))
         codes = np.array([*(self._words.number(word) for word in words), -1], dtype=np.int16)[chosen]
         rows, width = self._people.interests[where], codes.shape[1]
         rows[:, :width] = codes
         if self._topic is not None and self._topic not in words:
-            keen = self._uniforms(entry, count, "topic") < keen_share
+            keen = self.uniforms(entry, count, "topic") < keen_share
             rows[keen, 1 : 1 + width] = codes[keen]
             rows[keen, 0] = 0
 
-    def _fill_trait(self, entry: int, where: slice, name: str, distribution: Distribution | dict[str, float]) -> None:
+    def fill_trait(self, entry: int, where: slice, name: str, distribution: Distribution | dict[str, float]) -> None:
         column = self._people.traits[name]
-        u = self._uniforms(entry, where.stop - where.start, "trait", name)
+        u = self.uniforms(entry, where.stop - where.start, "trait", name)
         if isinstance(distribution, dict):
             assert isinstance(column, Labels)
             column.put(where, list(distribution), pick_options(distribution, u))
@@ -168,22 +168,22 @@ class _Sampler:
         else:
             column[where] = np.round(find_quantiles(distribution, u), _DECIMALS)
 
-    def _fill_person(self, entry: int, person: PersonEntry, number: int) -> None:
+    def fill_person(self, entry: int, person: PersonEntry, number: int) -> None:
         people = self._people
         people.ages[number] = -1 if person.age is None else person.age
         people.genders[number] = -1 if person.gender is None else GENDERS.index(person.gender)
         people.countries.put_one(number, person.country)
         people.professions.put_one(number, person.profession)
         people.stances[number], people.activity[number] = person.stance, person.activity
-        people.active_hours[number] = self._draw_hours(entry, 1, person.active_hours)[0]
+        people.active_hours[number] = self.draw_hours(entry, 1, person.active_hours)[0]
         fill_habits(people.habits, len(people), number, {field: [getattr(person, field)] for field in USUAL})
         # People with an opinion care about the topic; otherwise interests are exactly as stated.
         if person.interests is None:
             keen_share = 1.0 if person.stance else TOPIC_SHARE
-            self._draw_interests(entry, slice(number, number + 1), _EVERYDAY, keen_share)
+            self.draw_interests(entry, slice(number, number + 1), _EVERYDAY, keen_share)
         else:
             row = people.interests[number]
-            row[:] = self._encode_interests(person.interests, bool(person.stance), len(row))
+            row[:] = self.encode_interests(person.interests, bool(person.stance), len(row))
         for name, value in person.traits.items():
             column = people.traits[name]
             if isinstance(column, Labels):
@@ -191,7 +191,7 @@ class _Sampler:
             elif isinstance(value, (int, float)):
                 column[number] = value
 
-    def _fill_file(self, entry: int, file: FileEntry, where: slice) -> None:
+    def fill_file(self, entry: int, file: FileEntry, where: slice) -> None:
         people, roster = self._people, file.roster
         if file.group is not None:
             people.groups.put(where, [file.group], np.zeros(roster.count, dtype=np.int64))
@@ -201,12 +201,12 @@ class _Sampler:
         people.professions.put_each(where, roster.column("profession"))
         for field, column in (("stance", people.stances), ("activity", people.activity)):
             column[where] = _replace_none(roster.column(field), float(PersonEntry.model_fields[field].default))
-        hours = self._draw_hours(entry, roster.count, None)
+        hours = self.draw_hours(entry, roster.count, None)
         stated = [(row, value) for row, value in enumerate(roster.column("active_hours")) if value is not None]
         hours[[row for row, _ in stated]] = [_to_mask(value) for _, value in stated]
         people.active_hours[where] = hours
         fill_habits(people.habits, len(people), where.start, {field: roster.column(field) for field in USUAL})
-        self._fill_file_interests(entry, roster, where)
+        self.fill_file_interests(entry, roster, where)
         for name, values in roster.traits.items():
             traits = people.traits[name]
             if isinstance(traits, Labels):
@@ -214,24 +214,24 @@ class _Sampler:
             else:
                 traits[where] = _replace_none(values, np.nan)
 
-    def _fill_file_interests(self, entry: int, roster: PeopleTable, where: slice) -> None:
+    def fill_file_interests(self, entry: int, roster: PeopleTable, where: slice) -> None:
         """Fill interests as for people written by hand: people with an opinion care about the topic."""
         stances, interests = self._people.stances[where], roster.column("interests")
         rows = self._people.interests[where]
         stated = [row for row, words in enumerate(interests) if words is not None]
         if len(stated) < roster.count:
-            self._draw_interests(entry, where, _EVERYDAY, np.where(stances != 0, 1.0, TOPIC_SHARE))
+            self.draw_interests(entry, where, _EVERYDAY, np.where(stances != 0, 1.0, TOPIC_SHARE))
         known: dict[tuple[tuple[str, ...], bool], list[int]] = {}
         codes = []
         for row, keen in zip(stated, (stances[stated] != 0).tolist(), strict=True):
             words = interests[row]
             if (words, keen) not in known:
-                known[words, keen] = self._encode_interests(words, keen, rows.shape[1])
+                known[words, keen] = self.encode_interests(words, keen, rows.shape[1])
             codes.append(known[words, keen])
         if codes:
             rows[stated] = codes
 
-    def _encode_interests(self, interests: Sequence[str], keen: bool, width: int) -> list[int]:
+    def encode_interests(self, interests: Sequence[str], keen: bool, width: int) -> list[int]:
         words = list(interests)
         if self._topic is not None and keen and self._topic not in words:
             words.insert(0, self._topic)

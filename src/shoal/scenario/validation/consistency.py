@@ -7,20 +7,12 @@ reported where one of those parts is broken.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
 from shoal.agents.settings import LanguageSettings, ScriptedSettings, ScriptedTurn
-from shoal.scenario.declared.events import (
-    BroadcastEvent,
-    ChangeEvent,
-    DeclaredEvent,
-    MuteEvent,
-    PostEvent,
-    SkipEvent,
-    StimulusEvent,
-)
+from shoal.scenario.declared.events import DeclaredEvent, PostEvent, SkipEvent
 from shoal.scenario.declared.follows import FollowSettings
 from shoal.scenario.declared.interventions import OPINIONS, Intervention
 from shoal.scenario.declared.population import (
@@ -73,26 +65,10 @@ class DeclaredParts(Protocol):
     def play(self) -> Sequence[str | int]: ...
 
 
-def find_problems(declared: DeclaredParts) -> Iterator[Problem]:
-    """Yield every problem between the fields of a scenario that are valid by themselves."""
-    yield from _check_people(declared)
-    yield from read_links(declared.population, declared.follows).problems
-    yield from _check_mentions(declared)
-    yield from _check_edges(declared)
-    yield from _check_meetings(declared)
-    yield from _check_groups(declared)
-    yield from _check_world_names(declared)
-    yield from _check_events(declared)
-    yield from _check_conditions(declared)
-    yield from _check_actions(declared)
-    yield from _check_rounds(declared)
-    yield from _check_posts_per_round(declared)
-
-
 # People
 
 
-def _check_people(declared: DeclaredParts) -> Iterator[Problem]:
+def check_people(declared: DeclaredParts) -> Iterator[Problem]:
     """Find too many people, repeated names, and more interests than can be numbered."""
     total = count_people(declared.population)
     if total > MAX_PEOPLE:
@@ -116,7 +92,12 @@ def _check_people(declared: DeclaredParts) -> Iterator[Problem]:
         yield Problem(("population",), f"{len(words):,} different interests; at most {MAX_TOPICS:,} are possible")
 
 
-def _check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_files_of_edges(declared: DeclaredParts) -> Iterator[Problem]:
+    """Find people in files of follow edges who do not exist."""
+    yield from read_links(declared.population, declared.follows).problems
+
+
+def check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people who are mentioned anywhere but do not exist."""
     names, total = number_own_names(declared.population), count_people(declared.population)
     for path, who in _list_mentions(declared):
@@ -135,7 +116,7 @@ def _list_mentions(declared: DeclaredParts) -> Iterator[_Mention]:
     for index, edge in enumerate(declared.follows.edges):
         yield from ((("follows", "edges", index, end), who) for end, who in enumerate(edge))
     for path, event in _list_events(declared):
-        yield from _list_mentions_of_event(path, event)
+        yield from (((*path, *below), who) for below, who in event.mentions())
     for index, intervention in enumerate(declared.interventions):
         asked = intervention.condition.asked
         yield from ((("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ())))
@@ -145,18 +126,6 @@ def _list_mentions(declared: DeclaredParts) -> Iterator[_Mention]:
     yield from ((("play", index), who) for index, who in enumerate(declared.play))
     if isinstance(declared.mind, LanguageSettings):
         yield from ((("mind", "by_agent", name), name) for name in declared.mind.by_agent)
-
-
-def _list_mentions_of_event(path: Path, event: DeclaredEvent) -> Iterator[_Mention]:
-    if isinstance(event, PostEvent):
-        if event.by not in (RANDOM, MOST_FOLLOWED):
-            yield (*path, "by"), event.by
-    elif isinstance(event, MuteEvent):
-        yield from (((*path, "mute", place), who) for place, who in enumerate(event.mute))
-    elif isinstance(event, BroadcastEvent | StimulusEvent | ChangeEvent):
-        if isinstance(event, StimulusEvent) and event.by is not None:
-            yield (*path, "by"), event.by
-        yield from (((*path, "to", place), who) for place, who in enumerate(event.to))
 
 
 def _list_events(declared: DeclaredParts) -> Iterator[tuple[Path, DeclaredEvent]]:
@@ -174,7 +143,7 @@ def _number_of(who: str | int, names: Mapping[str, int]) -> str | int:
     return names.get(who, who) if isinstance(who, str) else who
 
 
-def _check_edges(declared: DeclaredParts) -> Iterator[Problem]:
+def check_edges(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people who would follow themselves, and edges that are written twice."""
     for index, entry in enumerate(declared.population):
         if isinstance(entry, PersonEntry) and entry.name in entry.follows:
@@ -192,7 +161,7 @@ def _check_edges(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem(path, f"the same edge as follows.edges.{first}", needs=_NAMES | _NUMBERS)
 
 
-def _check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
+def check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people in two conversations at once, and people who would talk or be related to themselves."""
     names = number_own_names(declared.population)
     for name, world in declared.worlds.items():
@@ -200,7 +169,7 @@ def _check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem(("worlds", name, *path), message, needs=_NAMES | _NUMBERS)
 
 
-def _check_groups(declared: DeclaredParts) -> Iterator[Problem]:
+def check_groups(declared: DeclaredParts) -> Iterator[Problem]:
     """Find groups that have a model of their own but do not exist."""
     known = {group for entry in declared.population if (group := getattr(entry, "group", None)) is not None}
     advice = f"there is {', '.join(sorted(known))}" if known else "none has a `group`"
@@ -213,7 +182,7 @@ def _check_groups(declared: DeclaredParts) -> Iterator[Problem]:
 # Worlds
 
 
-def _check_world_names(declared: DeclaredParts) -> Iterator[Problem]:
+def check_world_names(declared: DeclaredParts) -> Iterator[Problem]:
     """Find worlds that are mentioned but do not exist."""
     known = declared.worlds
     mentions: list[tuple[Path, str | None]] = []
@@ -231,7 +200,7 @@ def accepts_event(world: WorldSettings, event: DeclaredEvent) -> bool:
     return kind is None or kind.accepts_event(event.kind)
 
 
-def _check_events(declared: DeclaredParts) -> Iterator[Problem]:
+def check_events(declared: DeclaredParts) -> Iterator[Problem]:
     """Find events that cannot happen in the worlds they are meant for."""
     for path, event in _list_events(declared):
         if isinstance(event, SkipEvent):
@@ -243,7 +212,7 @@ def _check_events(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem((*path, event.kind), f"{event.kind!r} cannot happen {where}", needs=_WORLDS)
 
 
-def _check_conditions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_conditions(declared: DeclaredParts) -> Iterator[Problem]:
     """Find conditions on opinions that are not known, and on actions that no world in question has."""
     for index, rule in enumerate(declared.interventions):
         path = ("interventions", index, "when")
@@ -267,7 +236,7 @@ def _list_actions(world: WorldSettings) -> Mapping[str, Iterable[str]] | None:
     return None if kind is None else kind.actions
 
 
-def _check_actions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_actions(declared: DeclaredParts) -> Iterator[Problem]:
     """Find actions that do not exist in their world, and scripted ones that lack an argument."""
     for name, world in declared.worlds.items():
         known = _list_actions(world)
@@ -294,7 +263,7 @@ def _check_actions(declared: DeclaredParts) -> Iterator[Problem]:
 # Time
 
 
-def _check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
+def check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
     """Find what would happen after the last round, or after the year 9999."""
     last, time = declared.rounds, declared.time
     due: list[tuple[Path, int]] = []
@@ -314,7 +283,7 @@ def _check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
         yield Problem(("time", "agents_per_hour_min"), f"the minimum ({low}) is above agents_per_hour_max ({high})")
 
 
-def _check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
+def check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
     """Find more posts by one author in one round than a world can number."""
     names = number_own_names(declared.population)
     counts: Counter[tuple[str, int, str | int]] = Counter()
@@ -327,3 +296,25 @@ def _check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
         if any(counts[key] == MAX_ACTIONS_PER_TURN + 1 for key in keys):
             message = f"more than {MAX_ACTIONS_PER_TURN} posts by {event.by!r} in round {event.round}"
             yield Problem(("events", index), message, needs=_NAMES | _NUMBERS | _WORLDS)
+
+
+CHECKS: tuple[Callable[[DeclaredParts], Iterator[Problem]], ...] = (
+    check_people,
+    check_files_of_edges,
+    check_mentions,
+    check_edges,
+    check_meetings,
+    check_groups,
+    check_world_names,
+    check_events,
+    check_conditions,
+    check_actions,
+    check_rounds,
+    check_posts_per_round,
+)
+
+
+def find_problems(declared: DeclaredParts) -> Iterator[Problem]:
+    """Yield every problem between the fields of a scenario that are valid by themselves."""
+    for check in CHECKS:
+        yield from check(declared)

@@ -56,7 +56,7 @@ def _list_problems(error: ValidationError, value: Any) -> list[Problem]:
     branches: dict[Path, list[Problem]] = {}
     for details in error.errors(include_url=False):
         if details["type"] == "too_short" and details["input"]:
-            # The list is not empty, but every item of it is wrong; each item has a problem of its own.
+            # The list is not empty, but every item of it is wrong; each item is reported by itself.
             continue
         for problem in _locate_problems(details, value):
             if _is_ours(details) or details["type"] in ("missing", "extra_forbidden"):
@@ -167,9 +167,9 @@ class _PrunedValue:
         paths = {problem.path for problem in _list_problems(error, self.value)}
         # From the back, so that the numbers of items still to be removed stay right.
         for path in sorted(paths, key=lambda path: [(isinstance(part, int), part) for part in path], reverse=True):
-            self._remove(path)
+            self.remove(path)
 
-    def _remove(self, path: Path) -> None:
+    def remove(self, path: Path) -> None:
         if not path:
             # The only required field is the population. One with as many people as possible fits everything else.
             self.value.setdefault("population", {"count": MAX_PEOPLE})
