@@ -86,6 +86,11 @@ class BaseWorld:
         acting = self.unmuted(round, self.people)
         return [acting] if acting else []
 
+    def explain_absence(self, round: int, agent: int) -> str:
+        """Return why an agent has no turn in a round."""
+        until = self.muted.until(agent)
+        return f"muted until round {until}" if until > round else "no turn"
+
     # What comes with it
 
     def unmuted(self, round: int, agents: Iterable[int]) -> list[int]:

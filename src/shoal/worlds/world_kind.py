@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from shoal.types import Observation, Versioned, WorldProtocol
+from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
 from shoal.worlds.playing import PlayAdapter
 from shoal.worlds.rendering import ObservationRenderer
@@ -68,7 +69,33 @@ COMMON_EVENTS = frozenset({"broadcast", "change", "mute", "stop", "skip"})
 NOTHING = ActionCard("DO_NOTHING", (), "only look on, as people mostly do", "only looked on")
 
 
-def no_summary(database: sqlite3.Connection, settings: Any) -> Mapping[str, Any]:
+@dataclass(frozen=True, slots=True)
+class SummaryContext:
+    """What the summary of a world is read from."""
+
+    database: sqlite3.Connection
+    #: The settings of the world.
+    settings: Any
+    topic: str | None
+    clock: Clock
+    #: The last committed round.
+    last_round: int
+    #: Opinion at the start -> agents, where the run lists everybody.
+    camps: Mapping[str, Sequence[int]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something that a person said."""
+
+    round: int
+    speaker: str
+    #: The person addressed; None where everybody within hearing was.
+    target: str | None
+    text: str
+
+
+def no_summary(context: SummaryContext) -> Mapping[str, Any]:
     """Return no figures besides those that every world has."""
     return {}
 
@@ -94,7 +121,7 @@ class WorldKind:
     #: Actions with which an agent ends something before its time.
     ending_actions: frozenset[str] = frozenset()
     #: Reads figures from the database that only this kind has, as fields of a world's summary.
-    summarise: Callable[[sqlite3.Connection, Any], Mapping[str, Any]] = no_summary
+    summarise: Callable[[SummaryContext], Mapping[str, Any]] = no_summary
 
     def accepts_event(self, event: str) -> bool:
         return event in COMMON_EVENTS or event in self.events

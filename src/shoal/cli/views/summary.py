@@ -14,10 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.output import LABEL_WIDTH, label_table, titled_table
-from shoal.runs.reports.conversations import Conversations, RatedPair, Remark, RoomTalk
-from shoal.runs.reports.summary import ActionCount, Camp, MeasuredFigures, Summary, TopPost, WorldSummary
+from shoal.runs.reports.summary import ActionCount, MeasuredFigures, Summary, WorldSummary
 from shoal.runs.state import Status
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
+from shoal.worlds.dialogue.summary import Conversations, RatedPair
+from shoal.worlds.room.summary import RoomTalk
+from shoal.worlds.social.summary import Camp, TopPost
+from shoal.worlds.world_kind import Remark
 
 STYLES: Mapping[str, str] = {
     Status.COMPLETED: "green",

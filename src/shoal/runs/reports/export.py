@@ -23,7 +23,7 @@ from shoal.formats.tables import ExportTable, Format, choose_writer
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.reports import tables as exported
-from shoal.runs.reports.summary import reading
+from shoal.runs.reports.summary import open_database
 from shoal.runs.reports.tables import ExportedPeople
 from shoal.runs.worker import outcome_of
 from shoal.scenario.sampling.sampler import sample
@@ -67,7 +67,7 @@ def export_run(
         roster = ExportedPeople(sample(directory.history().first))
         sheets.add(write, "", [roster.table(), exported.metrics(directory)])
         for world in directory.history().first.worlds:
-            with reading(directory.file(f"{world}_simulation.db")) as database:
+            with open_database(directory.file(f"{world}_simulation.db")) as database:
                 if database is not None:
                     sheets.add(write, world, exported.tables(database, directory, world))
                     sheets.draw(world, database, directory, roster)

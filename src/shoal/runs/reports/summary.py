@@ -1,4 +1,4 @@
-"""What happened in a run, read from its directory: also while a worker writes to it, and after one was killed.
+"""Summarises a run from its directory, also while a worker writes to it, and after one was killed.
 
 Each database is read in one transaction, so that the figures of a world agree with one another.
 """
@@ -6,11 +6,9 @@ Each database is read in one transaction, so that the figures of a world agree w
 from __future__ import annotations
 
 import sqlite3
-from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +17,33 @@ import msgspec
 from shoal.engine.metrics import Metrics
 from shoal.errors import QueryFailed, StorageFailed
 from shoal.runs.directory import CONFIG, METRICS, RunDirectory
-from shoal.runs.reports import queries
-from shoal.runs.reports.conversations import Conversations, RoomTalk, conversations, room_talk
-from shoal.runs.state import RunState, Status, WorldState
+from shoal.runs.state import Status, WorldState
+from shoal.runs.store import database_path
 from shoal.scenario.declared.population import count_people
-from shoal.scenario.scenario import Scenario
-from shoal.types import Notice, Versioned
-from shoal.worlds.clock import Clock
-from shoal.worlds.dialogue.settings import DialogueSettings
-from shoal.worlds.lexicon import TextReader
-from shoal.worlds.room.settings import RoomSettings
+from shoal.worlds.dialogue.summary import Conversations
+from shoal.worlds.kinds import kind_named
+from shoal.worlds.room.summary import RoomTalk
+from shoal.worlds.social.summary import Talk, TopPost
+from shoal.worlds.world_kind import SummaryContext
 
-#: How a line of the stream begins that tells of an intervention.
-_INTERVENTION = b'{"event_type":"intervention"'
-#: How many people and posts are named.
-_NAMED = 5
+#: How many people are named.
+_MAX_NAMED = 5
+
+_HAS_ROUNDS = "SELECT 1 FROM sqlite_master WHERE name = 'shoal_round'"
+_LAST_ROUND = "SELECT max(round) FROM shoal_round"
+_ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
+_KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
+_ACTIVE = """
+SELECT user_id, name, actions FROM
+    (SELECT user_id, count(*) AS actions FROM trace WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh', 'done')
+     GROUP BY user_id ORDER BY actions DESC, user_id LIMIT ?)
+JOIN user USING (user_id) ORDER BY actions DESC, user_id
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ActionCount:
-    """How often something was done."""
+    """How often a kind of action was done."""
 
     name: str
     count: int
@@ -46,49 +51,11 @@ class ActionCount:
 
 @dataclass(frozen=True, slots=True)
 class ActivePerson:
-    """Somebody who did much."""
+    """A person who did much."""
 
     agent: int
     name: str
     actions: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopPost:
-    """A post that many reacted to."""
-
-    post_id: int
-    author: str
-    text: str
-    likes: int
-    dislikes: int
-    shares: int
-    comments: int
-    round: int
-
-
-@dataclass(frozen=True, slots=True)
-class Camp:
-    """People of one opinion at the start, and how far they keep to themselves."""
-
-    name: str
-    people: int
-    posts: int
-    #: Of the posts they liked, how many were written by people of their own opinion.
-    likes: int
-    likes_within: int
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """How far the scenario's topic went."""
-
-    topic: str
-    #: Posts that speak of it or pass it on, by round.
-    posts_by_round: tuple[int, ...]
-    #: People who wrote about it, passed it on, liked or commented it, up to each round.
-    people_by_round: tuple[int, ...]
-    camps: tuple[Camp, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +85,22 @@ class WorldSummary:
     room: RoomTalk | None = None
     conversations: Conversations | None = None
     interventions: tuple[Intervened, ...] = ()
-    #: Simulated time of the round in which most was done.
+    #: Simulated time of the round with the most actions.
     busiest_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFigures:
-    """What may differ between equal runs. A resumed run has worked on its first rounds more than once."""
+    """Figures that may differ between equal runs. A resumed run has worked on its first rounds more than once."""
 
     wall_seconds: float
     agent_steps: int
     parallel_steps: int
     sequential_steps: int
-    #: Time that decisions took, summed, over the time that the steps took; None where none was measured.
+    #: The sum of the times of decisions, divided by the time of the steps; None where none was measured.
     speedup: float | None
     sequential_speedup: float | None
-    #: Decisions that were really made, and not found in a journal; and how long they took.
+    #: Decisions that were made and not found in a journal, and how long they took.
     decisions: int
     latency_ms: Mapping[str, float]
 
@@ -144,7 +111,7 @@ class MeasuredFigures:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What happened in a run."""
+    """What happened in a run, and what it took."""
 
     run: str
     name: str
@@ -160,7 +127,7 @@ class Summary:
     start: str
     calls: int
     cost: float | None
-    #: What language models took, where any were asked: calls, tokens, retries, failures by kind.
+    #: Calls, tokens, retries and failures by kind, where language models were asked.
     spending: dict[str, Any] | None
     #: How much of the prompts repeats the beginning of an earlier one.
     prefixes: dict[str, Any] | None
@@ -173,10 +140,37 @@ class Summary:
 
 
 def summarize(directory: RunDirectory) -> Summary:
-    """Read the whole summary; changes nothing."""
+    """Read the whole summary. Nothing is changed."""
     config, state, clock = directory.config(), directory.state(), directory.clock()
-    history = directory.history()
-    scenario = history.latest
+    scenario = directory.history().latest
+    camps = _read_camps(directory) if scenario.topic else None
+
+    def summarise_world(name: str) -> WorldSummary:
+        settings, rejected = scenario.worlds[name], state.worlds.get(name, WorldState()).rejected
+        with open_database(database_path(directory.path, name)) as database:
+            if database is None:
+                return WorldSummary(name, settings.kind, 0, 0.0, "", 0, rejected)
+            rounds = database.execute(_ROUNDS).fetchall()
+            last, digest, _ = rounds[-1] if rounds else (0, "", 0)
+            actions_by_round = tuple(actions for _, _, actions in rounds)
+            kind = kind_named(settings.kind)
+            context = SummaryContext(database, settings, scenario.topic, clock, last, camps)
+            return WorldSummary(
+                name=name,
+                kind=settings.kind,
+                round=last,
+                simulated_hours=clock.hours_gone(last),
+                digest=digest,
+                actions=sum(actions_by_round),
+                rejected=rejected,
+                kinds=tuple(ActionCount(*row) for row in database.execute(_KINDS)),
+                actions_by_round=actions_by_round,
+                active=tuple(ActivePerson(*row) for row in database.execute(_ACTIVE, (_MAX_NAMED,))),
+                interventions=_read_interventions(directory, name),
+                busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
+                **(kind.summarise(context) if kind else {}),
+            )
+
     return Summary(
         run=str(directory.path),
         name=config.simulation_id,
@@ -197,23 +191,23 @@ def summarize(directory: RunDirectory) -> Summary:
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,
-        measured=_measured(directory.file(METRICS), state.metrics),
-        worlds=tuple(_world(directory, name, history, state, clock) for name in scenario.worlds),
+        measured=_read_figures(directory.file(METRICS), state.metrics),
+        worlds=tuple(map(summarise_world, scenario.worlds)),
     )
 
 
 def committed_rounds(directory: RunDirectory) -> dict[str, int]:
-    """World -> the last round of it that was committed."""
+    """Return the last committed round of each world."""
     found = {}
     for name in directory.history().first.worlds:
-        with reading(_database(directory, name)) as database:
-            found[name] = max(database.execute(queries.LAST_ROUND).fetchone()[0] or 0, 0) if database else 0
+        with open_database(database_path(directory.path, name)) as database:
+            found[name] = max(database.execute(_LAST_ROUND).fetchone()[0] or 0, 0) if database else 0
     return found
 
 
 def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Column names and rows that a question in SQL has for an answer."""
-    with reading(_database(directory, world)) as database:
+    """Return the column names and rows that answer a query in SQL."""
+    with open_database(database_path(directory.path, world)) as database:
         if database is None:
             return [], []
         try:
@@ -223,139 +217,30 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
         return [column for column, *_ in answer.description or ()], answer.fetchall()
 
 
-def _database(directory: RunDirectory, world: str) -> Path:
-    return directory.file(f"{world}_simulation.db")
-
-
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """The database in one consistent state, or None where nothing was ever committed."""
+def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Yield the database in one consistent state, or None where no round was ever committed."""
     if not path.exists():
         yield None
         return
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
-        ) as database:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
             database.execute("PRAGMA temp_store=MEMORY")
             database.execute("BEGIN")
-            yield database if database.execute(queries.HAS_ROUNDS).fetchone() else None
+            yield database if database.execute(_HAS_ROUNDS).fetchone() else None
     except sqlite3.Error as error:
         raise StorageFailed(f"cannot read {path}: {error}") from error
 
 
-def _world(
-    directory: RunDirectory, name: str, history: Versioned[Scenario], state: RunState, clock: Clock
-) -> WorldSummary:
-    scenario = history.latest
-    counted = state.worlds.get(name, WorldState())
-    settings = scenario.worlds[name]
-    kind = settings.kind
-    with reading(_database(directory, name)) as database:
-        if database is None:
-            return WorldSummary(name, kind, 0, 0.0, "", 0, counted.rejected)
-        rounds = database.execute(queries.ROUNDS).fetchall()
-        last, digest, _ = rounds[-1] if rounds else (0, "", 0)
-        by_round = _RoundDater(clock, last)
-        actions_by_round = tuple(actions for _, _, actions in rounds)
-        social = bool(database.execute(queries.HAS_POSTS).fetchone())
-        return WorldSummary(
-            name=name,
-            kind=kind,
-            round=last,
-            simulated_hours=clock.hours_gone(last),
-            digest=digest,
-            actions=sum(actions_by_round),
-            rejected=counted.rejected,
-            kinds=tuple(ActionCount(*row) for row in database.execute(queries.KINDS)),
-            actions_by_round=actions_by_round,
-            active=tuple(ActivePerson(*row) for row in database.execute(queries.ACTIVE, (_NAMED,))),
-            top_posts=_top_posts(database, by_round) if social else (),
-            talk=_talk(database, scenario, by_round, _camps_of(directory)) if social and scenario.topic else None,
-            room=room_talk(database) if isinstance(settings, RoomSettings) else None,
-            conversations=(
-                conversations(database, len(settings.scenes)) if isinstance(settings, DialogueSettings) else None
-            ),
-            interventions=_intervened(directory.file(f"{name}/actions.jsonl"), history),
-            busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
-        )
-
-
-def _intervened(stream: Path, history: Versioned[Scenario]) -> tuple[Intervened, ...]:
-    """Which interventions happened when, from the stream, in the order in which they first did."""
-    if not any(version.interventions for version in history.versions()) or not stream.exists():
+def _read_interventions(directory: RunDirectory, world: str) -> tuple[Intervened, ...]:
+    """Read which interventions happened when, in the order in which they first happened."""
+    if not any(version.interventions for version in directory.history().versions()):
         return ()
     found: dict[str, list[int]] = {}
-    with stream.open("rb") as lines:
-        for line in lines:
-            if line.startswith(_INTERVENTION) and line.endswith(b"\n"):
-                notice = msgspec.json.decode(line, type=Notice)
-                found.setdefault(notice.content, []).append(notice.round)
+    for notice in directory.stream(world).read_notices(event_type="intervention"):
+        found.setdefault(notice.content, []).append(notice.round)
     return tuple(Intervened(name, tuple(rounds)) for name, rounds in found.items())
-
-
-class _RoundDater:
-    """Puts what the database dates into rounds: some platforms write the round, others the simulated date."""
-
-    def __init__(self, clock: Clock, last: int) -> None:
-        self._clock = clock
-        self._last = last
-
-    def number(self, created_at: int | str) -> int:
-        if isinstance(created_at, int):
-            return created_at
-        date = datetime.fromisoformat(created_at).replace(tzinfo=UTC)
-        return max(bisect_right(range(1, self._last + 1), date, key=self._clock.at), 1)
-
-    def spread(self, rows: Sequence[tuple[int | str, int]]) -> list[int]:
-        """Counts by date as one count for each round, 0 to the last."""
-        counts = [0] * (self._last + 1)
-        for created_at, count in rows:
-            counts[min(self.number(created_at), self._last)] += count
-        return counts
-
-
-def _top_posts(database: sqlite3.Connection, rounds: _RoundDater) -> tuple[TopPost, ...]:
-    rows = database.execute(queries.TOP_POSTS, (_NAMED,))
-    return tuple(TopPost(*(*row[:-1], rounds.number(row[-1]))) for row in rows)
-
-
-def _talk(
-    database: sqlite3.Connection, scenario: Scenario, rounds: _RoundDater, camps: dict[str, list[int]] | None
-) -> Talk:
-    assert scenario.topic is not None
-    reader = TextReader((), scenario.topic)
-    database.create_function(
-        "on_topic", 1, lambda text: text is not None and reader.is_on_topic(text), deterministic=True
-    )
-    database.execute(queries.MAKE_ABOUT)
-    newcomers = rounds.spread(database.execute(queries.FIRST_PART_TAKEN).fetchall())
-    return Talk(
-        topic=scenario.topic,
-        posts_by_round=tuple(rounds.spread(database.execute(queries.ABOUT_BY_DATE).fetchall())),
-        people_by_round=tuple(_running_sum(newcomers)),
-        camps=_camps(database, camps) if camps else (),
-    )
-
-
-def _running_sum(counts: list[int]) -> Iterator[int]:
-    total = 0
-    for count in counts:
-        total += count
-        yield total
-
-
-def _camps(database: sqlite3.Connection, camps: dict[str, list[int]]) -> tuple[Camp, ...]:
-    database.execute(queries.MAKE_CAMP)
-    for name, agents in camps.items():
-        database.executemany(queries.ADD_TO_CAMP, ((agent, name) for agent in agents))
-    posts = dict(database.execute(queries.POSTS_BY_CAMP).fetchall())
-    likes = {name: (given, within) for name, given, within in database.execute(queries.LIKES_BY_CAMP)}
-    return tuple(
-        Camp(name, len(agents), posts.get(name, 0), *likes.get(name, (0, 0)))
-        for name, agents in camps.items()
-        if agents
-    )
 
 
 class _Agent(msgspec.Struct):
@@ -368,8 +253,8 @@ class _Agents(msgspec.Struct):
     agent_configs: list[_Agent]
 
 
-def _camps_of(directory: RunDirectory) -> dict[str, list[int]] | None:
-    """Opinion at the start -> agents, where the directory lists them all."""
+def _read_camps(directory: RunDirectory) -> dict[str, list[int]] | None:
+    """Read which agents held which opinion at the start, where the directory lists them all."""
     listed = msgspec.json.decode(directory.file(CONFIG).read_bytes(), type=_Agents)
     if listed.agents_count != len(listed.agent_configs):
         return None
@@ -385,17 +270,19 @@ class _Metric(msgspec.Struct):
     seconds: float
 
 
-def _measured(path: Path, metrics: Metrics) -> MeasuredFigures | None:
-    """Worlds run side by side: the run took as long as the one that took longest."""
+def _read_figures(path: Path, metrics: Metrics) -> MeasuredFigures | None:
     if not metrics.steps:
         return None
     seconds: dict[str, float] = {}
     steps = 0
-    for line in _whole_lines(path):
+    text = path.read_bytes() if path.exists() else b""
+    # A last line without its end is still being written.
+    for line in text[: text.rfind(b"\n") + 1].splitlines():
         metric = msgspec.json.decode(line, type=_Metric)
         seconds[metric.world] = seconds.get(metric.world, 0.0) + metric.seconds
         steps += metric.acting
     return MeasuredFigures(
+        # Worlds run side by side: the run took as long as the slowest of them.
         wall_seconds=max(seconds.values(), default=0.0),
         agent_steps=steps,
         parallel_steps=metrics.parallel_steps,
@@ -405,11 +292,3 @@ def _measured(path: Path, metrics: Metrics) -> MeasuredFigures | None:
         decisions=metrics.decisions,
         latency_ms=metrics.latencies.milliseconds(),
     )
-
-
-def _whole_lines(path: Path) -> list[bytes]:
-    try:
-        text = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    return text[: text.rfind(b"\n") + 1].splitlines()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -21,10 +20,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.stream import is_own
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
-from shoal.worlds.clock import MutedAgents
-from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.names import NameIndex
-from shoal.worlds.social.platform import Platform
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,22 +205,14 @@ def _find_reply(journal: Journal, mind: Mind, observation: Observation) -> Journ
 
 
 def _explain_absence(directory: RunDirectory, run: Rerun, world: str, agent: int, round: int) -> NoTurn:
-    live, people = run.simulation.worlds[world], run.simulation.people
-    muted = getattr(live, "muted", None)
-    hour = datetime.fromisoformat(live.timestamp(round)).hour
+    live = run.simulation.worlds[world]
+    explain = getattr(live, "explain_absence", None)
     if round == 0:
         why = "nobody has a turn in round 0, which is the start before anybody acts"
-    elif isinstance(muted, MutedAgents) and (round, agent) in muted:
-        why = f"muted until round {muted.until(agent)}"
     elif live.over:
         why = "nothing happens here any more"
-    elif isinstance(live, Platform) and not int(people.active_hours[agent]) >> hour & 1:
-        why = f"asleep at {hour:02}:00"
-    elif isinstance(live, Platform):
-        why = f"awake but not drawn to act this time, with an activity of {people.activity[agent]:.2f}"
     else:
-        is_talk = isinstance(live, Dialogue)
-        why = "it was the other one's turn, or the conversation was over" if is_talk else "no turn"
+        why = explain(round, agent) if explain else "no turn"
     # Every turn leaves a line, also one in which nothing is done.
     actions = directory.stream(world).read_actions(run.rounds[world], agent)
     turns = sorted({event.round for event in actions if is_own(event)})
@@ -232,7 +220,7 @@ def _explain_absence(directory: RunDirectory, run: Rerun, world: str, agent: int
         world=world,
         round=round,
         agent=agent,
-        name=people.names[agent],
+        name=run.simulation.people.names[agent],
         time=live.timestamp(round),
         why=why,
         before=max((turn for turn in turns if turn < round), default=None),

@@ -7,6 +7,7 @@ from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.dialogue.play import PLAY
 from shoal.worlds.dialogue.render import DialogueRenderer
 from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.dialogue.summary import summarise
 from shoal.worlds.dialogue.world import LEAVE, Dialogue
 from shoal.worlds.world_kind import ActionCard, Argument, WorldKind, WorldRules
 
@@ -46,5 +47,6 @@ DIALOGUE = WorldKind(
     rules=_rules,
     renderer=DialogueRenderer(),
     play=PLAY,
+    summarise=summarise,
     ending_actions=frozenset({LEAVE}),
 )

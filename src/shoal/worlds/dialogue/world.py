@@ -73,6 +73,11 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         acting = self.unmuted(round, (agent for pair in self._going.values() for agent in pair.acting()))
         return [acting] if acting else []
 
+    def explain_absence(self, round: int, agent: int) -> str:
+        if (round, agent) in self.muted:
+            return super().explain_absence(round, agent)
+        return "it was the other one's turn, or the conversation was over"
+
     def begin(self, round: int) -> None:
         super().begin(round)
         if round == 0:

@@ -7,6 +7,7 @@ from shoal.worlds.room.observations import RoomObservation
 from shoal.worlds.room.play import PLAY
 from shoal.worlds.room.render import RoomRenderer
 from shoal.worlds.room.settings import RoomSettings
+from shoal.worlds.room.summary import summarise
 from shoal.worlds.room.world import STIMULI, Room
 from shoal.worlds.world_kind import ActionCard, Argument, WorldKind, WorldRules
 
@@ -51,4 +52,5 @@ ROOM = WorldKind(
     rules=_rules,
     renderer=RoomRenderer(),
     play=PLAY,
+    summarise=summarise,
 )

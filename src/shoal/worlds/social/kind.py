@@ -8,6 +8,7 @@ from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.play import PLAY
 from shoal.worlds.social.render import SocialRenderer
 from shoal.worlds.social.settings import SocialSettings
+from shoal.worlds.social.summary import summarise
 from shoal.worlds.world_kind import ActionCard, Argument, WorldKind, WorldRules
 
 _TWITTER = """\
@@ -96,4 +97,5 @@ SOCIAL = WorldKind(
     rules=_rules,
     renderer=SocialRenderer(),
     play=PLAY,
+    summarise=summarise,
 )

@@ -94,6 +94,15 @@ class Platform:
         self._last_turn[new] = round
         return [awake.tolist()] if len(awake) else []
 
+    def explain_absence(self, round: int, agent: int) -> str:
+        """Return why an agent has no turn in a round."""
+        people, hour = self._given.population, self._clock.at(round).hour
+        if (round, agent) in self.muted:
+            return f"muted until round {self.muted.until(agent)}"
+        if not int(people.active_hours[agent]) >> hour & 1:
+            return f"asleep at {hour:02}:00"
+        return f"awake but not drawn to act this time, with an activity of {people.activity[agent]:.2f}"
+
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[SocialObservation]:
         everyone = np.asarray(agents, np.int64)
         state, window = self._state, self._window_at(round)
