@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import Literal
 
-from shoal.rehearsal.faults import latency_of
+from shoal.rehearsal.faults import draw_latency
 from shoal.rehearsal.limits import ProviderLimits
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.seeds import Draws, derive
@@ -75,7 +75,7 @@ class Provider:
         self._arrivals += 1
         if settings.limits and Draws(derive(settings.seed, self._arrivals, "limits")).random() < settings.limits:
             return self._refused(now, "requests", settings.retry_after_seconds)
-        if (lacking := self._limits.lacking(len(self._ends), tokens, seconds)) is not None:
+        if (lacking := self._limits.find_lacking(len(self._ends), tokens, seconds)) is not None:
             return self._refused(now, _KINDS[lacking[0]], lacking[1])
         self._limits.take(tokens, seconds)
         return self._worked_on(now, call_id)
@@ -86,7 +86,7 @@ class Provider:
         seconds = self._since(now)
         if over := [each for each in self.chosen.outages if each.covers(seconds)]:
             return now + max(each.after_seconds + each.lasting_seconds for each in over) - seconds
-        lacking = self._limits.lacking(len(self._ends), tokens, seconds)
+        lacking = self._limits.find_lacking(len(self._ends), tokens, seconds)
         if lacking is None:
             return now
         waited = math.inf if lacking[0] == "concurrency" else now + lacking[1]
@@ -111,13 +111,13 @@ class Provider:
         while self._ends and self._ends[0] <= now:
             end = heappop(self._ends)
             self.answers += 1
-            self._limits.keep_up(self._since(end), self.answers)
-        self._limits.keep_up(self._since(now), self.answers)
+            self._limits.apply_changes(self._since(end), self.answers)
+        self._limits.apply_changes(self._since(now), self.answers)
 
     def _worked_on(self, now: float, call_id: int) -> Reply:
         in_work = len(self._ends) + 1
         self.peak = max(self.peak, in_work)
-        end = now + latency_of(self._limits.settings, call_id, 0) * self._limits.slowness(in_work)
+        end = now + draw_latency(self._limits.settings, call_id, 0) * self._limits.latency_factor(in_work)
         heappush(self._ends, end)
         return Reply(end, "ok", limits=self._told(self._since(now)))
 
@@ -134,7 +134,7 @@ class Provider:
         if self.chosen.headers not in _PUBLISHING or not self._limits.buckets:
             return None
         return {
-            name: (bucket.limit, max(0.0, math.floor(bucket.level(seconds))), bucket.full_in(seconds))
+            name: (bucket.limit, max(0.0, math.floor(bucket.level(seconds))), bucket.seconds_to_full(seconds))
             for name, bucket in self._limits.buckets.items()
         }
 

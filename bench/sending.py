@@ -35,7 +35,7 @@ from shoal.models.middleware.retrying import Retrying
 from shoal.models.openai.client import Client
 from shoal.models.openai.dialects import Dialect, RequestWriter
 from shoal.models.openai.endpoints import Endpoint
-from shoal.rehearsal.chat import tokens_of
+from shoal.rehearsal.chat import estimate_tokens
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.model_limits import SharedLimit
 from shoal.slots.client import open_slots
@@ -143,7 +143,7 @@ def _ideal(setting: Setting) -> float:
         asked = question(*call)
         body = writer.write_body(_SERVED_AS, asked, Dialect())
         ids.append(int.from_bytes(blake2b(body, digest_size=8).digest(), "big"))
-        tokens.append(tokens_of(f"user: {asked.messages[0].content}") + setting.provider.reply_tokens)
+        tokens.append(estimate_tokens(f"user: {asked.messages[0].content}") + setting.provider.reply_tokens)
     return oracle_seconds(Provider(setting.provider), tokens, ids)
 
 

@@ -26,7 +26,7 @@ Posts by people you follow:
 
 
 def invented(schema: Any, seed: int = 0, text: str = FEED, reply_tokens: int = 24) -> Any:
-    return Inventor(Schema(schema), ConversationContext(text), Draws(seed), reply_tokens).value()
+    return Inventor(Schema(schema), ConversationContext(text), Draws(seed), reply_tokens).invent()
 
 
 @settings(max_examples=300)
@@ -167,15 +167,15 @@ def test_the_same_draws_give_the_same_answer_and_others_another() -> None:
 def test_what_was_invented_before_makes_no_difference(schema: Any, before: list[int], text: str) -> None:
     used = Schema(schema)
     for seed in before:
-        Inventor(used, ConversationContext(text), Draws(seed), 24).value()
-    assert Inventor(used, ConversationContext(FEED), Draws(77), 24).value() == invented(schema, 77)
+        Inventor(used, ConversationContext(text), Draws(seed), 24).invent()
+    assert Inventor(used, ConversationContext(FEED), Draws(77), 24).invent() == invented(schema, 77)
 
 
 def test_mutual_recursion_without_an_end_is_told_from_one_that_ends() -> None:
     one = {"type": "object", "properties": {"next": {"$ref": "#/$defs/b"}}, "required": ["next"]}
     other = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}]}
     endless = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": other}}
-    assert Schema(endless).height(Schema(endless).plain(endless)) == math.inf
+    assert Schema(endless).measure_depth(Schema(endless).simplify(endless)) == math.inf
     ending = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": {"anyOf": [*other["anyOf"], {"const": "end"}]}}}
     for seed in range(20):
         assert "end" in str(invented(ending, seed))

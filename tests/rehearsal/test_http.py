@@ -55,7 +55,7 @@ def test_permission_to_send_a_body_is_given_once() -> None:
     reader = RequestReader()
     reader.feed(POST + b"Expect: 100-continue\r\nContent-Length: 4\r\n\r\n")
     assert reader.next() is None
-    assert [reader.permission(), reader.permission()] == [True, False]
+    assert [reader.take_permission(), reader.take_permission()] == [True, False]
     reader.feed(b"body")
     assert reader.next() is not None
 

@@ -88,19 +88,19 @@ def test_a_rate_changes_at_its_moment_and_not_when_somebody_asks() -> None:
     limits = ProviderLimits(RehearsalSettings(requests_per_minute=60, burst_seconds=20, changes=changes))
     for _ in range(20):
         limits.take(1, 0.0)
-    limits.keep_up(11.0, 0)
+    limits.apply_changes(11.0, 0)
     assert limits.buckets["requests"].level(11.0) == pytest.approx(10 + 10)
     assert (limits.settings.requests_per_minute, limits.settings.tokens_per_minute) == (600, None)
-    limits.keep_up(99.0, 0)
-    assert limits.lacking(0, 30, 99.0) is None
+    limits.apply_changes(99.0, 0)
+    assert limits.find_lacking(0, 30, 99.0) is None
     limits.take(30, 99.0)
-    assert (limits.lacking(0, 1, 99.0) or ("nothing",))[0] == "tokens", "a limit that was not there before"
+    assert (limits.find_lacking(0, 1, 99.0) or ("nothing",))[0] == "tokens", "a limit that was not there before"
 
 
 def test_changes_that_nobody_saw_come_in_the_order_of_their_moments() -> None:
     changes = (SettingChange("cap", 8, after_seconds=30), SettingChange("cap", 2, after_seconds=10))
     limits = ProviderLimits(RehearsalSettings(cap=5, changes=changes))
-    limits.keep_up(40.0, 0)
+    limits.apply_changes(40.0, 0)
     assert limits.settings.cap == 8
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shoal.rehearsal.embeddings import PrefixCache
-from shoal.rehearsal.faults import Fate, fate_of, latency_of
-from shoal.rehearsal.limits import Bucket, ProviderLimits, duration
+from shoal.rehearsal.faults import Fate, draw_fate, draw_latency
+from shoal.rehearsal.limits import Bucket, ProviderLimits, format_duration
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings
 from tests.models.clock import Reply, Stage
@@ -116,9 +116,9 @@ async def test_a_prefix_that_was_seen_is_reported_as_cached() -> None:
 
 def test_a_prefix_counts_only_from_the_beginning() -> None:
     prefixes = PrefixCache(0)
-    assert prefixes.cached("a" * 512 + "b" * 512) == 0
-    assert prefixes.cached("a" * 512 + "c" * 512) == 128
-    assert prefixes.cached("c" * 512 + "b" * 512) == 0
+    assert prefixes.count_cached("a" * 512 + "b" * 512) == 0
+    assert prefixes.count_cached("a" * 512 + "c" * 512) == 128
+    assert prefixes.count_cached("c" * 512 + "b" * 512) == 0
 
 
 async def test_texts_with_common_words_have_near_vectors() -> None:
@@ -248,17 +248,17 @@ def test_an_outage_covers_its_time_and_no_more() -> None:
 
 def test_latencies_have_the_chosen_median_and_spread() -> None:
     settings = RehearsalSettings(latency_seconds=2.0, latency_sigma=0.5)
-    drawn = sorted(latency_of(settings, content, 0) for content in range(4000))
+    drawn = sorted(draw_latency(settings, content, 0) for content in range(4000))
     assert drawn[2000] == pytest.approx(2.0, rel=0.05)
     assert drawn[int(4000 * 0.841)] == pytest.approx(2.0 * 2.718**0.5, rel=0.08)
-    assert {latency_of(RehearsalSettings(latency_seconds=0.3), content, 0) for content in range(9)} == {0.3}
+    assert {draw_latency(RehearsalSettings(latency_seconds=0.3), content, 0) for content in range(9)} == {0.3}
 
 
 def test_a_retry_draws_its_fate_anew() -> None:
     settings = RehearsalSettings(errors=0.5)
-    fates = [fate_of(settings, 7, attempt) for attempt in range(100)]
+    fates = [draw_fate(settings, 7, attempt) for attempt in range(100)]
     assert 30 <= fates.count(Fate.ERROR) <= 70
-    assert fates == [fate_of(settings, 7, attempt) for attempt in range(100)]
+    assert fates == [draw_fate(settings, 7, attempt) for attempt in range(100)]
 
 
 # limits
@@ -353,9 +353,9 @@ def test_a_bucket_fills_up_steadily_and_never_above_its_size() -> None:
 
 def test_what_is_refused_for_its_tokens_costs_no_request() -> None:
     limits = ProviderLimits(RehearsalSettings(requests_per_minute=60, tokens_per_minute=100))
-    assert limits.lacking(0, 100, 0.0) is None
+    assert limits.find_lacking(0, 100, 0.0) is None
     limits.take(100, 0.0)
-    what, seconds = limits.lacking(1, 50, 0.0) or ("nothing", 0.0)
+    what, seconds = limits.find_lacking(1, 50, 0.0) or ("nothing", 0.0)
     assert (what, round(seconds, 6)) == ("tokens", 30)
     assert limits.buckets["requests"].level(0.0) == 59
 
@@ -364,7 +364,7 @@ def test_what_is_refused_for_its_tokens_costs_no_request() -> None:
     ("seconds", "expected"), [(0, "0ms"), (0.0121, "13ms"), (7.66, "7.66s"), (60, "1m0s"), (90, "1m30s")]
 )
 def test_durations_are_written_as_openai_does(seconds: float, expected: str) -> None:
-    assert duration(seconds) == expected
+    assert format_duration(seconds) == expected
 
 
 # refusals

@@ -1,4 +1,7 @@
-"""Embeddings without a model: each word adds to a few places of the vector, so texts with common words are near."""
+"""Embeddings without a model, and the prefix cache of a provider.
+
+Each word adds to a few places of a vector, so that texts with common words are near each other.
+"""
 
 from __future__ import annotations
 
@@ -32,26 +35,26 @@ class EmbeddingsRequest(msgspec.Struct, gc=False):
         return self.dimensions or _DIMENSIONS
 
 
-def vector(text: str, size: int) -> list[float]:
-    """A vector of length 1; that of an empty text points nowhere in particular."""
+def embed_text(text: str, size: int) -> list[float]:
+    """Return a vector of length 1, also for an empty text."""
     sums = [0.0] * size
     for word in _WORD.findall(text.lower()) or [""]:
-        for place, sign in _places(word, size):
+        for place, sign in _hash_word(word, size):
             sums[place] += sign
     length = math.sqrt(sum(value * value for value in sums)) or 1.0
     return [round(value / length, 6) for value in sums]
 
 
 @lru_cache(maxsize=65536)
-def _places(word: str, size: int) -> tuple[tuple[int, float], ...]:
+def _hash_word(word: str, size: int) -> tuple[tuple[int, float], ...]:
     drawn = blake2b(word.encode(), digest_size=4 * _PLACES).digest()
     numbers = [int.from_bytes(drawn[at : at + 4], "little") for at in range(0, len(drawn), 4)]
     return tuple(((number >> 1) % size, 1.0 if number & 1 else -1.0) for number in numbers)
 
 
-def embeddings(request: EmbeddingsRequest, tokens: int) -> dict[str, Any]:
-    """The body of a response."""
-    vectors = [vector(text, request.size) for text in request.texts]
+def build_embeddings(request: EmbeddingsRequest, tokens: int) -> dict[str, Any]:
+    """Build the body of a response."""
+    vectors = [embed_text(text, request.size) for text in request.texts]
     found: list[list[float] | str] = [*vectors]
     if request.encoding_format == "base64":
         found = [base64.b64encode(np.array(one, np.float32).tobytes()).decode() for one in vectors]
@@ -65,19 +68,19 @@ def embeddings(request: EmbeddingsRequest, tokens: int) -> dict[str, Any]:
 
 _BLOCK_TOKENS = 128
 _BLOCK_CHARACTERS = 4 * _BLOCK_TOKENS
-_MOST_BLOCKS = 1_000_000
+_MAX_BLOCKS = 1_000_000
 
 
 class PrefixCache:
-    """Remembers prompts block by block, each block together with all before it."""
+    """Remembers the blocks of prompts, each together with all blocks before it."""
 
     def __init__(self, from_tokens: int) -> None:
         self._from = from_tokens
         self._seen: set[int] = set()
 
-    def cached(self, prompt: str) -> int:
-        """Tokens at the beginning of this prompt that were seen before; remembers the prompt."""
-        if len(self._seen) > _MOST_BLOCKS:
+    def count_cached(self, prompt: str) -> int:
+        """Return the number of tokens at the beginning of a prompt that were seen before. Remember the prompt."""
+        if len(self._seen) > _MAX_BLOCKS:
             self._seen.clear()
         key, known, blocks = 0, 0, len(prompt) // _BLOCK_CHARACTERS
         for at in range(blocks):

@@ -1,8 +1,7 @@
-"""What becomes of a request: drawn from what it says, never from when it came.
+"""Faults of the rehearsal server, drawn from the content of a request and never from its time.
 
-Whether an attempt is answered at all depends on the request and on how often it was sent before, so that sending it
-again can help. What the answer is depends on the request alone: a run that was killed and asks again what it had asked
-gets the reply that it would have got, and its history stays the same.
+Whether an attempt is answered depends on the request and on how often it was sent before, so that a retry can help.
+The answer itself depends on the request alone: a run that was killed and resumed gets the same replies again.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ T = TypeVar("T")
 
 
 class Fate(StrEnum):
-    """What becomes of an attempt."""
+    """How an attempt ends."""
 
     ANSWERED = "answered"
     ERROR = "error"
@@ -29,7 +28,7 @@ class Fate(StrEnum):
 
 
 class Flaw(StrEnum):
-    """What is wrong with an answer."""
+    """The fault of an answer."""
 
     NONE = "none"
     MALFORMED = "malformed"
@@ -37,26 +36,26 @@ class Flaw(StrEnum):
     REFUSED = "refused"
 
 
-def fate_of(settings: RehearsalSettings, content: int, attempt: int) -> Fate:
+def draw_fate(settings: RehearsalSettings, content: int, attempt: int) -> Fate:
     shares = (
         (Fate.ERROR, settings.errors),
         (Fate.LIMIT, settings.limits),
         (Fate.HANG, settings.hangs),
         (Fate.DROPPED, settings.dropped),
     )
-    return _drawn(shares, Fate.ANSWERED, settings.seed, content, attempt, "fate")
+    return _draw_share(shares, Fate.ANSWERED, settings.seed, content, attempt, "fate")
 
 
-def flaw_of(settings: RehearsalSettings, content: int) -> Flaw:
+def draw_flaw(settings: RehearsalSettings, content: int) -> Flaw:
     shares = (
         (Flaw.MALFORMED, settings.malformed),
         (Flaw.TRUNCATED, settings.truncated),
         (Flaw.REFUSED, settings.refused),
     )
-    return _drawn(shares, Flaw.NONE, settings.seed, content, "flaw")
+    return _draw_share(shares, Flaw.NONE, settings.seed, content, "flaw")
 
 
-def _drawn(shares: Sequence[tuple[T, float]], otherwise: T, seed: int, *path: int | str) -> T:
+def _draw_share(shares: Sequence[tuple[T, float]], otherwise: T, seed: int, *path: int | str) -> T:
     if not any(share for _, share in shares):
         return otherwise
     drawn = Draws(derive(seed, *path)).random()
@@ -67,8 +66,8 @@ def _drawn(shares: Sequence[tuple[T, float]], otherwise: T, seed: int, *path: in
     return otherwise
 
 
-def latency_of(settings: RehearsalSettings, content: int, attempt: int) -> float:
-    """Seconds until the answer."""
+def draw_latency(settings: RehearsalSettings, content: int, attempt: int) -> float:
+    """Draw the seconds until the answer."""
     if not settings.latency_sigma or not settings.latency_seconds:
         return settings.latency_seconds
     draws = Draws(derive(settings.seed, content, attempt, "latency"))
@@ -77,7 +76,7 @@ def latency_of(settings: RehearsalSettings, content: int, attempt: int) -> float
 
 
 def corrupt_reply(text: str, draws: Draws) -> str:
-    """JSON as models get it wrong: some of it can be mended, some cannot."""
+    """Break JSON as models do. Some of the results can be repaired."""
     way = draws.below(5)
     if way == 0:
         return f"Sure, here is my answer:\n```json\n{text}\n```\nLet me know if you need anything else!"

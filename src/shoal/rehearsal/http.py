@@ -1,6 +1,6 @@
-"""HTTP/1.1, as much of it as clients of models speak: requests in, responses out, one after another per connection.
+"""HTTP/1.1 for the rehearsal server: the part of it that clients of models use, one request at a time per connection.
 
-Written on the bare protocol of asyncio so that the server costs little beside the client that is being measured.
+It is written on asyncio's protocols, so that the server costs little beside the client that is being measured.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class ServerRequest:
 class ServerResponse:
     status: int
     body: bytes
-    #: More lines of the head, each with its end.
+    #: Further lines of the head, each with its line break.
     headers: str = ""
     content_type: str = "application/json"
-    #: Break the connection in the middle of the body.
+    #: Whether the connection breaks in the middle of the body.
     broken: bool = False
 
     def encode(self) -> bytes:
@@ -45,7 +45,7 @@ class ServerResponse:
 
 
 class BadRequest(Exception):
-    """What came is not HTTP as we speak it."""
+    """A request that is not HTTP, or too large."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -53,18 +53,18 @@ class BadRequest(Exception):
 
 
 class RequestReader:
-    """Cuts what comes in into requests."""
+    """Splits incoming bytes into requests."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._expected = False
+        self._waits_for_permission = False
         self._permitted = False
 
     def feed(self, chunk: bytes) -> None:
         self._buffer += chunk
 
     def next(self) -> ServerRequest | None:
-        """The next request, if all of it is there."""
+        """Return the next request if all of it has arrived."""
         if not self._buffer:
             return None
         end = self._buffer.find(b"\r\n\r\n")
@@ -72,27 +72,27 @@ class RequestReader:
             if len(self._buffer) > MAX_HEAD_BYTES:
                 raise BadRequest(431)
             return None
-        method, path, headers = _head(bytes(self._buffer[:end]))
+        method, path, headers = _parse_head(bytes(self._buffer[:end]))
         if headers.get("transfer-encoding", "").lower() == "chunked":
-            found = _chunked(self._buffer, end + 4)
+            found = _read_chunked_body(self._buffer, end + 4)
         else:
-            found = _sized(self._buffer, end + 4, headers.get("content-length", "0"))
+            found = _read_sized_body(self._buffer, end + 4, headers.get("content-length", "0"))
         if found is None:
-            self._expected = "expect" in headers
+            self._waits_for_permission = "expect" in headers
             return None
         body, after = found
-        self._expected = self._permitted = False
+        self._waits_for_permission = self._permitted = False
         del self._buffer[:after]
         return ServerRequest(method, path, headers, body)
 
-    def permission(self) -> bool:
-        """Whether the client waits for permission to send its body; said once."""
-        wanted = self._expected and not self._permitted
+    def take_permission(self) -> bool:
+        """Return whether the client waits for permission to send its body; True only once for each request."""
+        wanted = self._waits_for_permission and not self._permitted
         self._permitted |= wanted
         return wanted
 
 
-def _head(head: bytes) -> tuple[str, str, dict[str, str]]:
+def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     first, *lines = head.decode("latin-1").split("\r\n")
     parts = first.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
@@ -104,7 +104,7 @@ def _head(head: bytes) -> tuple[str, str, dict[str, str]]:
     return parts[0], parts[1].partition("?")[0], headers
 
 
-def _sized(buffer: bytearray, start: int, length: str) -> tuple[bytes, int] | None:
+def _read_sized_body(buffer: bytearray, start: int, length: str) -> tuple[bytes, int] | None:
     if not length.isdigit():
         raise BadRequest(400)
     end = start + int(length)
@@ -113,7 +113,7 @@ def _sized(buffer: bytearray, start: int, length: str) -> tuple[bytes, int] | No
     return (bytes(buffer[start:end]), end) if len(buffer) >= end else None
 
 
-def _chunked(buffer: bytearray, at: int) -> tuple[bytes, int] | None:
+def _read_chunked_body(buffer: bytearray, at: int) -> tuple[bytes, int] | None:
     body = bytearray()
     while (line := buffer.find(b"\r\n", at)) >= 0:
         try:
@@ -133,7 +133,7 @@ def _chunked(buffer: bytearray, at: int) -> tuple[bytes, int] | None:
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client. A request that comes before the last was answered waits in the buffer."""
+    """The connection of one client. A request that comes before the last was answered waits in the buffer."""
 
     def __init__(
         self, serve: Callable[[ClientConnection, ServerRequest], None], lost: Callable[[ClientConnection], None]
@@ -143,7 +143,7 @@ class ClientConnection(asyncio.Protocol):
         self._reader = RequestReader()
         self._transport: asyncio.Transport | None = None
         self._busy = False
-        self._last = False
+        self._close_after = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -151,42 +151,39 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
         if not self._busy:
-            self._next()
+            self._serve_next()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._lost(self)
 
     def answer(self, response: ServerResponse) -> bool:
-        """Sends it; False if there is nobody any more."""
+        """Send a response. Return False if the client is gone."""
         if self._transport is None:
             return False
         self._transport.write(response.encode())
         self._busy = False
-        if response.broken or self._last:
+        if response.broken or self._close_after:
             self._transport.close()
         else:
-            self._next()
+            self._serve_next()
         return True
 
     def close(self) -> None:
         if self._transport is not None:
             self._transport.abort()
 
-    def _next(self) -> None:
+    def _serve_next(self) -> None:
         try:
             request = self._reader.next()
         except BadRequest as error:
-            self._refuse(error.status)
+            if self._transport is not None:
+                self._transport.write(ServerResponse(error.status, b"", "connection: close\r\n").encode())
+                self._transport.close()
             return
         if request is not None:
             self._busy = True
-            self._last = request.headers.get("connection", "").lower() == "close"
+            self._close_after = request.headers.get("connection", "").lower() == "close"
             self._serve(self, request)
-        elif self._reader.permission() and self._transport is not None:
+        elif self._reader.take_permission() and self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    def _refuse(self, status: int) -> None:
-        if self._transport is not None:
-            self._transport.write(ServerResponse(status, b"", "connection: close\r\n").encode())
-            self._transport.close()

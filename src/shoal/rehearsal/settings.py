@@ -1,4 +1,4 @@
-"""How the rehearsal server behaves: a frozen value, checked when it is made."""
+"""The settings of the rehearsal server, checked when they are made."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Literal
 
 Headers = Literal["openai", "anthropic", "retry-after", "none"]
 
-#: What can change while the server runs.
+#: Settings that can change while the server runs.
 CHANGEABLE = ("cap", "requests_per_minute", "tokens_per_minute", "latency_seconds")
 
-#: What a server may refuse to know: fields of a request, and kinds of `response_format`.
+#: Features that a server may not support: fields of a request, and kinds of `response_format`.
 REFUSABLE = (
     "json_schema",
     "json_object",
@@ -26,7 +26,7 @@ REFUSABLE = (
 
 @dataclass(frozen=True, slots=True)
 class PlannedOutage:
-    """Nothing but 503 for a while, counted from the first request."""
+    """A time of nothing but 503, counted from the first request."""
 
     after_seconds: float
     lasting_seconds: float
@@ -37,7 +37,7 @@ class PlannedOutage:
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """From a moment on a setting has another value: so long after the first request, or after so many answers."""
+    """Another value of a setting, from a time after the first request or from a number of answers on."""
 
     what: str
     to: float
@@ -60,54 +60,54 @@ class SettingChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RehearsalSettings:
-    """Everything that can be chosen; the defaults are a server that answers at once and never fails."""
+    """The behaviour of the server. With the defaults it answers at once and never fails."""
 
     seed: int = 0
-    #: Seconds until an answer: log-normal with this median; sigma 0 is always the median.
+    #: Seconds until an answer, log-normal with this median; with sigma 0 always the median.
     latency_seconds: float = 0.0
     latency_sigma: float = 0.0
-    #: Where the server gets slower: with more than so many in work, all the slower the more there are.
+    #: With more requests in work than this, answers take longer in proportion.
     knee: int | None = None
     #: Seconds until a refusal (429, 500, 503).
     refusal_seconds: float = 0.0
 
-    #: Requests in work at once, at most; what comes on top is refused with 429, or waits if `queue`.
+    #: The most requests in work at once; others are refused with 429, or wait if `queue`.
     cap: int | None = None
     queue: bool = False
     requests_per_minute: float | None = None
-    #: Charged before the call, as providers do: the prompt and `max_tokens`, or the reply where that is not given.
+    #: Charged before the call, as providers do: the prompt and `max_tokens`, or `reply_tokens` if that is not given.
     tokens_per_minute: float | None = None
-    #: How much of a minute's allowance can be used at once, and whether none of it is there at the first request.
+    #: How many seconds of an allowance can be used at once, and whether it is empty at the first request.
     burst_seconds: float = 60.0
     starts_empty: bool = False
-    #: If given, an allowance is for windows of this length, counted from the first request, and is lost with them.
+    #: If given, allowances are for windows of this length, counted from the first request; what is left is lost.
     window_seconds: float | None = None
-    #: After so many answers every request is refused for good, as when the credit is used up.
+    #: After this many answers every request is refused, as when the credit is used up.
     quota: int | None = None
     context_tokens: int | None = None
     headers: Headers = "openai"
-    #: Whether a 429 says which limit it is about.
+    #: Whether a 429 names its limit.
     labelled: bool = True
-    #: What a 429 asks to wait if it is invented or about the cap.
+    #: The wait that a 429 asks for if it is a fault or about the cap.
     retry_after_seconds: float = 1.0
     changes: tuple[SettingChange, ...] = ()
 
-    #: Shares of the attempts that are not answered: 500, 429, never, or with a connection that breaks in the middle.
+    #: Shares of the attempts that fail: 500, 429, no answer, or a connection that breaks in the middle.
     errors: float = 0.0
     limits: float = 0.0
     hangs: float = 0.0
     dropped: float = 0.0
-    #: Shares of the answers that are no use: broken JSON, cut off at a length, refused by the model.
+    #: Shares of the answers that are useless: broken JSON, cut off at a length, refused by the model.
     malformed: float = 0.0
     truncated: float = 0.0
     refused: float = 0.0
     outages: tuple[PlannedOutage, ...] = ()
 
-    #: Words of `REFUSABLE` that are answered with 400, as a server does that does not know them.
+    #: Words of `REFUSABLE`; requests that use them are answered with 400.
     unsupported: frozenset[str] = frozenset()
-    #: About how long texts are.
+    #: The approximate length of texts.
     reply_tokens: int = 24
-    #: Prompts shorter than this are not kept in the prefix cache.
+    #: The least number of tokens that count as cached.
     cache_from_tokens: int = 1024
     #: If given, requests with another key are refused with 401.
     key: str | None = None

@@ -1,4 +1,4 @@
-"""What the server has seen and done, for those who check what a client paid for."""
+"""Counters of the rehearsal server, to check what a client would have paid for."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Stats:
 
     requests: int = 0
     by_status: Counter[int] = field(default_factory=Counter)
-    #: What was done to attempts and answers: error, limit, hang, dropped, malformed, truncated, refused, outage, ...
+    #: Faults of attempts and answers: error, limit, hang, dropped, malformed, truncated, refused, outage, ...
     faults: Counter[str] = field(default_factory=Counter)
     #: Requests above a limit, by which: concurrency, requests, tokens, quota.
     refusals: Counter[str] = field(default_factory=Counter)
-    #: By the header X-Client, where it was sent: how many requests, and how many were answered and refused.
+    #: By the header X-Client: how many requests came, and how many were answered and refused.
     clients: dict[str, Counter[str]] = field(default_factory=dict)
     answers: int = 0
     #: Seconds since 1970.
@@ -35,17 +35,17 @@ class Stats:
     cached_tokens: int = 0
     received_bytes: int = 0
 
-    def entered(self) -> None:
+    def enter(self) -> None:
         self.in_flight += 1
         self.in_flight_peak = max(self.in_flight_peak, self.in_flight)
 
-    def count(self, client: str, what: str) -> None:
-        """Something happened to a request of this client; who gave no name is not counted."""
+    def count_client(self, client: str, what: str) -> None:
+        """Count a request of a client; clients without a name are not counted."""
         if client:
             self.clients.setdefault(client, Counter(requests=0, answered=0, refused=0))[what] += 1
 
-    def paid(self, digest: str, usage: tuple[int, int, int]) -> None:
-        """A request was answered: tokens in, out, and those of the input that came from the cache."""
+    def count_answer(self, digest: str, usage: tuple[int, int, int]) -> None:
+        """Count an answer, with its tokens: input, output, and cached input."""
         self.answers += 1
         self.answered[digest] += 1
         self.input_tokens += usage[0]
@@ -54,7 +54,7 @@ class Stats:
 
     @property
     def repeated(self) -> int:
-        """Answers beyond the first to the same request: what was paid for twice."""
+        """The number of answers beyond the first to the same request, which were paid for again."""
         return self.answers - len(self.answered)
 
     def as_json(self) -> dict[str, Any]:

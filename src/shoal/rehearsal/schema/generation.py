@@ -1,4 +1,4 @@
-"""Invents a valid value for any JSON schema, and as sensible a one as can be had without a mind."""
+"""Invents values that fit a JSON schema and take up the conversation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from decimal import Decimal
 from typing import Any
 
 from shoal.rehearsal.schema.context import ConversationContext
-from shoal.rehearsal.schema.model import ASKED_FOR, NEVER, UNLIKELY, Branch, Plain, Schema, action_preference
-from shoal.rehearsal.schema.patterns import matching
-from shoal.rehearsal.schema.validation import Node, same, schemas_of, type_names
+from shoal.rehearsal.schema.model import ASKED_FOR, NEVER, UNLIKELY, Plain, Schema, action_weight
+from shoal.rehearsal.schema.patterns import invent_match
+from shoal.rehearsal.schema.validation import Node, find_schemas, is_same, type_names
 from shoal.seeds import Draws
 
-#: Below this, only what must be there is.
-_DEEP = 6
-_TRIES = 40
+#: Below this depth, values hold only what they must.
+_MAX_OPTIONAL_DEPTH = 6
+_MAX_TRIES = 40
 CHARACTERS_PER_TOKEN = 4
-_KINDS = ("string", "number", "boolean", "object", "array", "null")
-_OPTIONAL = 0.75
+_ALL_TYPES = ("string", "number", "boolean", "object", "array", "null")
+#: Keywords that imply a type where a schema names none.
+_IMPLIED_TYPES = {
+    "object": ("properties", "required", "additionalProperties", "minProperties"),
+    "array": ("items", "prefixItems", "minItems", "contains"),
+    "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+}
+_OPTIONAL_CHANCE = 0.75
+#: The weight of an action about something that the conversation does not show.
 _UNSEEN = 0.01
+#: How far numbers spread, how many names are tried, and how long names may be.
 _SPAN = 100
+_SHORT_TEXTS = tuple("name title query topic keyword tag mood emotion location place relation label".split())
 _TEXT = {"type": "string"}
-_SHORT = tuple("name title query topic keyword tag mood emotion location place relation label".split())
 _PEOPLE = ("target", "to", "user", "username", "person", "agent", "recipient", "followee", "mention", "who")
 _FORMATS = {
     "date": "2026-03-{:02d}",
@@ -39,74 +47,88 @@ _FORMATS = {
 
 
 class Inventor:
-    """Makes values for one request: `Inventor(schema, reading, draws, 24).value()`."""
+    """Invents values for one request: `Inventor(schema, context, draws, 24).invent()`."""
 
-    def __init__(self, schema: Schema, reading: ConversationContext, draws: Draws, reply_tokens: int) -> None:
+    def __init__(self, schema: Schema, context: ConversationContext, draws: Draws, reply_tokens: int) -> None:
         self._schema = schema
-        self._reading = reading
+        self._context = context
         self._draws = draws
         self._characters = reply_tokens * CHARACTERS_PER_TOKEN
 
-    def value(self) -> Any:
+    def invent(self) -> Any:
         return self._invent(self._schema.root, "", 0)
 
     def _invent(self, node: Node, hint: str, depth: int) -> Any:
-        plain = self._schema.plain(node)
+        """Invent a value for a node. `hint` is the name of the property that holds it."""
+        plain = self._schema.simplify(node)
         if not plain["checks"]:
-            return self._make(plain, hint, depth)
+            return self._invent_plain(plain, hint, depth)
         value = None
-        for _ in range(_TRIES):
-            value = self._make(plain, hint, depth)
+        for _ in range(_MAX_TRIES):
+            value = self._invent_plain(plain, hint, depth)
             if self._schema.fits(value, node):
                 break
         return value
 
-    def _make(self, plain: Plain, hint: str, depth: int) -> Any:
+    def _invent_plain(self, plain: Plain, hint: str, depth: int) -> Any:
         while plain["choices"] and "enum" not in plain:
-            plain = self._branch(plain, depth)
+            plain = self._choose_branch(plain, depth)
         if "enum" in plain:
-            return self._option(plain["enum"])
-        kind = self._kind(type_names(plain) or _implied(plain), plain, depth)
+            return self._choose_option(plain["enum"])
+        kind = self._choose_type(plain, depth)
         if kind == "object":
-            return self._object(plain, depth)
+            return self._invent_object(plain, depth)
         if kind == "array":
-            return self._array(plain, hint, depth)
+            return self._invent_array(plain, hint, depth)
         if kind == "string":
-            return self._string(plain, hint)
+            return self._invent_string(plain, hint)
         if kind in ("integer", "number"):
-            return self._number(plain, kind == "integer", hint)
+            return self._invent_number(plain, kind == "integer", hint)
         return self._draws.chance(0.5) if kind == "boolean" else None
 
     # choices
 
-    def _branch(self, plain: Plain, depth: int) -> Plain:
-        branches = self._schema.branches(plain)
+    def _choose_branch(self, plain: Plain, depth: int) -> Plain:
+        """Choose an alternative. An action on a post makes little sense where the conversation shows no post."""
+        branches = self._schema.list_branches(plain)
         if not branches:
             return NEVER
-        if depth > _DEEP:
+        if depth > _MAX_OPTIONAL_DEPTH:
             return branches[0].plain
-        chosen: Branch = self._weighted(branches, [self._weight(one) for one in branches])
-        return chosen.plain
+        weights = []
+        for branch in branches:
+            weight = branch.weight
+            if len(branch.words) == 1 and self._context.asks_for(branch.words[0]):
+                weight = ASKED_FOR
+            else:
+                for name in branch.ids:
+                    if not self._context.find_numbers(name.removesuffix("_id")):
+                        weight *= _UNSEEN
+            weights.append(weight)
+        chosen: Plain = self._draw_weighted(branches, weights).plain
+        return chosen
 
-    def _weight(self, branch: Branch) -> float:
-        """How much sense an alternative makes here: nothing can be said of a post where none is in sight."""
-        if len(branch.words) == 1 and self._reading.asks_for(branch.words[0]):
-            return ASKED_FOR
-        weight = branch.weight
-        for name in branch.ids:
-            if not self._reading.numbers(name.removesuffix("_id")):
-                weight *= _UNSEEN
-        return weight
-
-    def _option(self, options: Sequence[Any]) -> Any:
+    def _choose_option(self, options: Sequence[Any]) -> Any:
         if len(options) < 2:
             return options[0] if options else None
-        weights = [
-            UNLIKELY if one is None else action_preference(one) if isinstance(one, str) else 1.0 for one in options
-        ]
-        return self._weighted(options, weights)
+        weights = [UNLIKELY if one is None else action_weight(one) if isinstance(one, str) else 1.0 for one in options]
+        return self._draw_weighted(options, weights)
 
-    def _weighted(self, options: Sequence[Any], weights: Sequence[float]) -> Any:
+    def _choose_type(self, plain: Plain, depth: int) -> str:
+        names: Sequence[str] = type_names(plain)
+        if not names:
+            implied = (name for name, keys in _IMPLIED_TYPES.items() if any(key in plain for key in keys))
+            if found := next(implied, None):
+                return found
+            names = _ALL_TYPES if plain["checks"] else ("string",)
+        if len(names) == 1:
+            return names[0]
+        if depth > _MAX_OPTIONAL_DEPTH:
+            return next((name for name in names if name not in ("object", "array")), names[0])
+        possible = [name for name in names if self._schema.measure_depth_as(name, plain) < math.inf] or names
+        return str(self._draw_weighted(possible, [UNLIKELY if name == "null" else 1.0 for name in possible]))
+
+    def _draw_weighted(self, options: Sequence[Any], weights: Sequence[float]) -> Any:
         drawn = self._draws.random() * sum(weights)
         for option, weight in zip(options, weights, strict=True):
             drawn -= weight
@@ -114,143 +136,119 @@ class Inventor:
                 return option
         return options[-1]
 
-    def _kind(self, names: Sequence[str], plain: Plain, depth: int) -> str:
-        if len(names) == 1:
-            return names[0]
-        if depth > _DEEP:
-            simple = [name for name in names if name not in ("object", "array")]
-            return simple[0] if simple else names[0]
-        possible = [name for name in names if self._schema.height_as(name, plain) < math.inf] or names
-        return str(self._weighted(possible, [UNLIKELY if name == "null" else 1.0 for name in possible]))
-
     # members
 
-    def _object(self, plain: Plain, depth: int) -> dict[str, Any]:
+    def _invent_object(self, plain: Plain, depth: int) -> dict[str, Any]:
         properties, required = plain.get("properties", {}), plain.get("required", ())
-        names = [name for name in properties if name in required or self._wanted(name, plain, depth)]
+        is_deep = depth > _MAX_OPTIONAL_DEPTH
+
+        def is_wanted(name: str) -> bool:
+            return not is_deep and self._draws.chance(_OPTIONAL_CHANCE) and self._is_possible(name, plain)
+
+        names = [name for name in properties if name in required or is_wanted(name)]
         names += [name for name in required if name not in properties]
-        if "dependentRequired" in plain:
-            for name in names:
-                # A list that grows while it is walked: what is needed may need something in its turn.
-                names += [other for other in plain["dependentRequired"].get(name, ()) if other not in names]
+        for name in names if "dependentRequired" in plain else ():
+            # The list grows while it is walked: a needed property may need others.
+            names += [other for other in plain["dependentRequired"].get(name, ()) if other not in names]
         if "maxProperties" in plain:
             spare = [name for name in names if name not in required]
             names = [name for name in names if name not in spare[max(0, plain["maxProperties"] - len(required)) :]]
         if len(names) < plain.get("minProperties", 0):
             self._add_names(names, plain)
-        return {name: self._member(name, plain, depth + 1) for name in names}
+        return {name: self._invent(self._schema.combine(*find_schemas(name, plain)), name, depth + 1) for name in names}
+
+    def _is_possible(self, name: str, plain: Plain) -> bool:
+        nodes = map(self._schema.simplify, find_schemas(name, plain))
+        return all(self._schema.measure_depth(node) < math.inf for node in nodes)
 
     def _add_names(self, names: list[str], plain: Plain) -> None:
-        """As many more as there must be: of those that the schema names, then of others that it allows."""
+        """Add names up to `minProperties`: first those that the schema names, then others that it allows."""
         least = plain["minProperties"]
-        optional = [name for name in plain.get("properties", ()) if name not in names and self._meetable(name, plain)]
+        optional = [
+            name for name in plain.get("properties", ()) if name not in names and self._is_possible(name, plain)
+        ]
         names += optional[: least - len(names)]
+        patterns = list(plain.get("patternProperties", ()))
         for at in range(_SPAN):
             if len(names) >= least:
                 break
-            names += [name for name in [self._new_name(plain, at)] if name not in names and self._meetable(name, plain)]
+            name: str | None = None
+            if "propertyNames" in plain:
+                node = self._schema.combine(_TEXT, plain["propertyNames"])
+                name = str(self._invent(node, "", _MAX_OPTIONAL_DEPTH))
+            elif patterns:
+                name = invent_match(patterns[at % len(patterns)], self._draws, 1, _SPAN)
+            name = name or f"more_{at}"
+            if name not in names and self._is_possible(name, plain):
+                names.append(name)
 
-    def _wanted(self, name: str, plain: Plain, depth: int) -> bool:
-        return depth <= _DEEP and self._draws.chance(_OPTIONAL) and self._meetable(name, plain)
-
-    def _meetable(self, name: str, plain: Plain) -> bool:
-        return all(self._schema.height(self._schema.plain(one)) < math.inf for one in schemas_of(name, plain))
-
-    def _member(self, name: str, plain: Plain, depth: int) -> Any:
-        return self._invent(self._schema.together(*schemas_of(name, plain)), name, depth)
-
-    def _new_name(self, plain: Plain, at: int) -> str:
-        """A name for a property that the schema does not name itself."""
-        if "propertyNames" in plain:
-            return str(self._invent(self._schema.together(_TEXT, plain["propertyNames"]), "", _DEEP))
-        patterns = list(plain.get("patternProperties", ()))
-        found = matching(patterns[at % len(patterns)], self._draws, 1, _SPAN) if patterns else None
-        return found or f"more_{at}"
-
-    def _array(self, plain: Plain, hint: str, depth: int) -> list[Any]:
+    def _invent_array(self, plain: Plain, hint: str, depth: int) -> list[Any]:
         first, rest = plain.get("prefixItems", []), plain.get("items", True)
         least, most = plain.get("minItems", 0), plain.get("maxItems", math.inf)
-        if rest is False or not self._schema.height(self._schema.plain(rest)) < math.inf:
+        if rest is False or not self._schema.measure_depth(self._schema.simplify(rest)) < math.inf:
             most = min(most, len(first))
-        length = least if depth > _DEEP else min(most, max(least, len(first), 1 + self._draws.below(2)))
-        wanted = [first[at] if at < len(first) else rest for at in range(int(length))]
-        if "contains" in plain and len(wanted) >= len(first):
+        is_deep = depth > _MAX_OPTIONAL_DEPTH
+        length = least if is_deep else min(most, max(least, len(first), 1 + self._draws.below(2)))
+        nodes = [first[at] if at < len(first) else rest for at in range(int(length))]
+        if "contains" in plain and len(nodes) >= len(first):
             some = plain.get("minContains", 1)
-            wanted[len(first) : len(first) + some] = [self._schema.together(rest, plain["contains"])] * some
+            nodes[len(first) : len(first) + some] = [self._schema.combine(rest, plain["contains"])] * some
+        if not plain.get("uniqueItems"):
+            return [self._invent(node, hint.removesuffix("s"), depth + 1) for node in nodes]
         items: list[Any] = []
-        for one in wanted:
-            items.append(self._item(one, items if plain.get("uniqueItems") else [], hint.removesuffix("s"), depth + 1))
-        if plain.get("uniqueItems"):
-            items = [item for at, item in enumerate(items) if at < least or not _among(item, items[:at])]
-        return items
-
-    def _item(self, node: Node, others: list[Any], hint: str, depth: int) -> Any:
-        """An item, unlike the others if that can be had."""
-        item = self._invent(node, hint, depth)
-        for at in range(_TRIES):
-            if not _among(item, others):
-                break
-            # A hint leads to the same few words again and again.
-            item = self._invent(node, hint if at < 2 else "", depth)
-        return item
+        for node in nodes:
+            item = self._invent(node, hint.removesuffix("s"), depth + 1)
+            for at in range(_MAX_TRIES):
+                if not _contains(items, item):
+                    break
+                # A hint leads to the same few words again and again.
+                item = self._invent(node, hint.removesuffix("s") if at < 2 else "", depth + 1)
+            items.append(item)
+        return [item for at, item in enumerate(items) if at < least or not _contains(items[:at], item)]
 
     # leaves
 
-    def _string(self, plain: Plain, hint: str) -> str:
+    def _invent_string(self, plain: Plain, hint: str) -> str:
+        context, draws = self._context, self._draws
         low, high = plain.get("minLength", 0), plain.get("maxLength", math.inf)
         if "pattern" in plain:
-            found = matching(plain["pattern"], self._draws, low, high if high < math.inf else 10_000)
+            found = invent_match(plain["pattern"], draws, low, high if high < math.inf else 10_000)
             if found is not None:
                 return found
         if plain.get("format") in _FORMATS:
-            return _FORMATS[plain["format"]].format(10 + self._draws.below(18))
-        return _sized(self._words_for(hint), low, high)
-
-    def _words_for(self, hint: str) -> str:
-        reading, draws = self._reading, self._draws
+            return _FORMATS[plain["format"]].format(10 + draws.below(18))
         last = hint.lower().rpartition("_")[2]
-        if (last in _PEOPLE or hint == "name") and (name := reading.name(draws)):
-            return name
-        if last in _SHORT:
-            return reading.word(draws)
-        if not hint:
-            return f"{reading.word(draws)} {draws.below(_SPAN)}"
-        return reading.text(draws, self._characters)
+        name = context.draw_name(draws) if last in _PEOPLE or hint == "name" else None
+        if name:
+            text = name
+        elif last in _SHORT_TEXTS:
+            text = context.draw_word(draws)
+        elif not hint:
+            text = f"{context.draw_word(draws)} {draws.below(_SPAN)}"
+        else:
+            text = context.write_text(draws, self._characters)
+        return _fit_length(text, low, high)
 
-    def _number(self, plain: Plain, whole: bool, hint: str) -> float:
+    def _invent_number(self, plain: Plain, whole: bool, hint: str) -> float:
         if hint.endswith("_id") or hint in ("id", "to", "target", "user", "agent"):
-            known = [one for one in self._reading.numbers(hint.removesuffix("_id")) if self._schema.fits(one, plain)]
-            if known:
+            seen = self._context.find_numbers(hint.removesuffix("_id"))
+            if known := [one for one in seen if self._schema.fits(one, plain)]:
                 return self._draws.choice(known)
         step = Decimal(str(plain.get("multipleOf", 1)))
         if whole and step % 1:
             step *= step.as_integer_ratio()[1]
-        low, high = _bounds(plain, step)
+        low, high = _find_bounds(plain, step)
         if low > high and not whole and "multipleOf" not in plain:
-            return self._between(plain)
+            # There is no whole number between the bounds.
+            least = max(float(plain.get(name, -math.inf)) for name in ("minimum", "exclusiveMinimum"))
+            most = min(float(plain.get(name, math.inf)) for name in ("maximum", "exclusiveMaximum"))
+            return least if least == most else least + (most - least) * (0.25 + 0.5 * self._draws.random())
         value = step * (low + int(self._draws.below(min(int(high - low) + 1, 2**53)) if high > low else 0))
         return int(value) if value == int(value) else float(value)
 
-    def _between(self, plain: Plain) -> float:
-        """A number between two bounds that have no whole number between them."""
-        low = max(float(plain.get(name, -math.inf)) for name in ("minimum", "exclusiveMinimum"))
-        high = min(float(plain.get(name, math.inf)) for name in ("maximum", "exclusiveMaximum"))
-        return float(low if low == high else low + (high - low) * (0.25 + 0.5 * self._draws.random()))
 
-
-def _implied(plain: Plain) -> Sequence[str]:
-    """The type of a schema that names none, from what it speaks of."""
-    if any(name in plain for name in ("properties", "required", "additionalProperties", "minProperties")):
-        return ("object",)
-    if any(name in plain for name in ("items", "prefixItems", "minItems", "contains")):
-        return ("array",)
-    if any(name in plain for name in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")):
-        return ("number",)
-    return ("string",) if not plain["checks"] else _KINDS
-
-
-def _bounds(plain: Plain, step: Decimal) -> tuple[int, int]:
-    """The least and the largest multiple of the step that is allowed; where nothing is said, some span."""
+def _find_bounds(plain: Plain, step: Decimal) -> tuple[int, int]:
+    """Return the least and the greatest allowed multiple of the step; a missing bound is a span away."""
     lows, highs = [], []
     if "minimum" in plain:
         lows.append(math.ceil(Decimal(str(plain["minimum"])) / step))
@@ -266,8 +264,8 @@ def _bounds(plain: Plain, step: Decimal) -> tuple[int, int]:
     return low, min(highs) if highs else low + _SPAN
 
 
-def _sized(text: str, low: int, high: float) -> str:
-    """The text with the length it must have, cut between words where that is possible."""
+def _fit_length(text: str, low: int, high: float) -> str:
+    """Cut or lengthen a text, between words where that is possible."""
     if len(text) > high:
         cut = text[: int(high)]
         text = cut.rpartition(" ")[0] or cut
@@ -276,5 +274,5 @@ def _sized(text: str, low: int, high: float) -> str:
     return text
 
 
-def _among(item: Any, others: list[Any]) -> bool:
-    return any(same(item, other) for other in others)
+def _contains(items: list[Any], item: Any) -> bool:
+    return any(is_same(item, other) for other in items)

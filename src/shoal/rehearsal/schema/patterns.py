@@ -1,15 +1,12 @@
-"""Text that matches a regular expression: best effort, over the parts that Python's own parser finds."""
+"""Invents text that matches a regular expression, from the parse tree of Python's own parser."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
+from re import _parser  # type: ignore[attr-defined]  # the parser has no public name
 from typing import Any
 
 from shoal.seeds import Draws
-
-# The parser of `re`; it has no public name any more.
-_parse: Any = import_module("re._parser").parse
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ANY = _LETTERS + _LETTERS.upper() + "0123456789-_. "
@@ -21,52 +18,52 @@ _CATEGORIES = {
     "CATEGORY_NOT_WORD": " -.",
     "CATEGORY_NOT_SPACE": _LETTERS + "0123456789",
 }
-_MORE = 8
+#: Repetitions beyond the least number, at most.
+_MAX_MORE = 8
 
 
-def matching(pattern: str, draws: Draws, low: int, high: int) -> str | None:
-    """A text of the wanted length that matches, or None where none was found."""
+def invent_match(pattern: str, draws: Draws, low: int, high: int) -> str | None:
+    """Return a text that matches and has the wanted length, or None if none is found in a few tries."""
     try:
-        parts = _parse(pattern)
+        parts = _parser.parse(pattern)
     except re.error:
         return None
-    padded = not pattern.startswith("^") or not pattern.endswith("$")
-    for more in range(_MORE * 4):
-        text = "".join(_part(part, draws, max(low, more % _MORE)) for part in parts)
-        if padded and len(text) < low:
-            text = text + "x" * (low - len(text)) if not pattern.endswith("$") else "x" * (low - len(text)) + text
+    open_start, open_end = not pattern.startswith("^"), not pattern.endswith("$")
+    for more in range(_MAX_MORE * 4):
+        text = _invent_parts(parts, draws, max(low, more % _MAX_MORE))
+        padding = "x" * (low - len(text)) if open_start or open_end else ""
+        text = text + padding if open_end else padding + text
         if low <= len(text) <= high and re.search(pattern, text):
             return text
     return None
 
 
-def _part(part: tuple[Any, Any], draws: Draws, more: int) -> str:
-    name, value = str(part[0]), part[1]
-    if name == "LITERAL":
+def _invent_parts(parts: Any, draws: Draws, more: int) -> str:
+    return "".join(_invent_part(str(kind), value, draws, more) for kind, value in parts)
+
+
+def _invent_part(kind: str, value: Any, draws: Draws, more: int) -> str:
+    if kind == "LITERAL":
         return chr(value)
-    if name == "SUBPATTERN":
-        return "".join(_part(one, draws, more) for one in value[3])
-    if name == "BRANCH":
-        return "".join(_part(one, draws, more) for one in draws.choice(value[1]))
-    if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+    if kind == "SUBPATTERN":
+        return _invent_parts(value[3], draws, more)
+    if kind == "BRANCH":
+        return _invent_parts(draws.choice(value[1]), draws, more)
+    if kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
         least, most, inner = value
         times = least + draws.below(max(0, min(int(most), least + more) - least) + 1)
-        return "".join(_part(one, draws, more) for _ in range(times) for one in inner)
-    return _character(name, value, draws)
-
-
-def _character(name: str, value: Any, draws: Draws) -> str:
-    if name == "IN":
-        return draws.choice(_members(value) or "x")
-    if name == "ANY":
+        return "".join(_invent_parts(inner, draws, more) for _ in range(times))
+    if kind == "IN":
+        return draws.choice(_list_characters(value) or "x")
+    if kind == "ANY":
         return draws.choice(_LETTERS)
-    if name == "NOT_LITERAL":
+    if kind == "NOT_LITERAL":
         return draws.choice([one for one in _ANY if ord(one) != value])
     return ""
 
 
-def _members(items: list[tuple[Any, Any]]) -> str:
-    """The characters of a class, some of them where they are many."""
+def _list_characters(items: list[tuple[Any, Any]]) -> str:
+    """List the characters of a class, or some of them if there are many."""
     found = ""
     for kind, value in items:
         if str(kind) == "LITERAL":

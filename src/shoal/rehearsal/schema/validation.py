@@ -1,4 +1,4 @@
-"""Whether a value fits a JSON schema: as much as is needed to tell a good invention from a bad one."""
+"""JSON schema validation, as far as invented values need it."""
 
 from __future__ import annotations
 
@@ -22,24 +22,31 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
 
 
 def type_names(node: Mapping[str, Any]) -> list[str]:
-    """The types that a schema names; empty means any."""
-    named = node.get("type", [])
-    return [named] if isinstance(named, str) else list(named)
+    """Return the types that a schema names; empty means any type."""
+    names = node.get("type", [])
+    return [names] if isinstance(names, str) else list(names)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal as JSON has it: true is not 1."""
+def find_schemas(name: str, node: Mapping[str, Any]) -> list[Node]:
+    """Return the schemas that the value of a property must fit."""
+    found = [node["properties"][name]] if name in node.get("properties", {}) else []
+    found += [one for pattern, one in node.get("patternProperties", {}).items() if re.search(pattern, name)]
+    return found or [node.get("additionalProperties", True)]
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Compare as JSON does: true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(is_same, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(is_same(one[name], other[name]) for name in one)
     return bool(one == other)
 
 
 def is_valid(value: Any, node: Node, resolve: Resolve) -> bool:
-    """Whether the value is valid; `resolve` finds what a `$ref` names."""
+    """Return whether a value fits a schema; `resolve` finds the target of a `$ref`."""
     if isinstance(node, bool):
         return node
     if "$ref" in node and not is_valid(value, resolve(node["$ref"]), resolve):
@@ -47,22 +54,27 @@ def is_valid(value: Any, node: Node, resolve: Resolve) -> bool:
     names = type_names(node)
     if names and not any(_TYPES[name](value) for name in names if name in _TYPES):
         return False
-    if "const" in node and not same(value, node["const"]):
+    if "const" in node and not is_same(value, node["const"]):
         return False
-    if "enum" in node and not any(same(value, one) for one in node["enum"]):
+    if "enum" in node and not any(is_same(value, one) for one in node["enum"]):
         return False
-    return _fits_branches(value, node, resolve) and _fits_kind(value, node, resolve)
+    if not _fits_subschemas(value, node, resolve):
+        return False
+    if isinstance(value, str):
+        return _fits_string(value, node)
+    if isinstance(value, list):
+        return _fits_array(value, node, resolve)
+    if isinstance(value, dict):
+        return _fits_object(value, node, resolve)
+    return _fits_number(value, node) if _TYPES["number"](value) else True
 
 
-def _fits_branches(value: Any, node: Mapping[str, Any], resolve: Resolve) -> bool:
-    def matching(name: str) -> int:
-        return sum(is_valid(value, one, resolve) for one in node[name])
-
-    if "allOf" in node and matching("allOf") < len(node["allOf"]):
+def _fits_subschemas(value: Any, node: Mapping[str, Any], resolve: Resolve) -> bool:
+    if not all(is_valid(value, one, resolve) for one in node.get("allOf", ())):
         return False
-    if "anyOf" in node and not matching("anyOf"):
+    if "anyOf" in node and not any(is_valid(value, one, resolve) for one in node["anyOf"]):
         return False
-    if "oneOf" in node and matching("oneOf") != 1:
+    if "oneOf" in node and sum(is_valid(value, one, resolve) for one in node["oneOf"]) != 1:
         return False
     if "not" in node and is_valid(value, node["not"], resolve):
         return False
@@ -71,23 +83,16 @@ def _fits_branches(value: Any, node: Mapping[str, Any], resolve: Resolve) -> boo
     return True
 
 
-def _fits_kind(value: Any, node: Mapping[str, Any], resolve: Resolve) -> bool:
-    if isinstance(value, str):
-        return _between(len(value), node, "Length") and re.search(_pattern(node.get("pattern", "")), value) is not None
-    if isinstance(value, list):
-        return _fits_array(value, node, resolve)
-    if isinstance(value, dict):
-        return _fits_object(value, node, resolve)
-    return _fits_number(value, node) if _TYPES["number"](value) else True
-
-
-def _pattern(pattern: str) -> str:
-    """A `$` of JSON schema does not match before a last newline, as that of Python does."""
-    return pattern[:-1] + r"\Z" if pattern.endswith("$") and not pattern.endswith(r"\$") else pattern
-
-
-def _between(count: int, node: Mapping[str, Any], what: str) -> bool:
+def _is_between(count: int, node: Mapping[str, Any], what: str) -> bool:
     return bool(node.get(f"min{what}", 0) <= count <= node.get(f"max{what}", count))
+
+
+def _fits_string(value: str, node: Mapping[str, Any]) -> bool:
+    pattern = node.get("pattern", "")
+    # In JSON schema `$` does not match before a final newline, as it does in Python.
+    if pattern.endswith("$") and not pattern.endswith(r"\$"):
+        pattern = pattern[:-1] + r"\Z"
+    return _is_between(len(value), node, "Length") and re.search(pattern, value) is not None
 
 
 def _fits_number(value: float, node: Mapping[str, Any]) -> bool:
@@ -101,13 +106,12 @@ def _fits_number(value: float, node: Mapping[str, Any]) -> bool:
 
 
 def _fits_array(value: list[Any], node: Mapping[str, Any], resolve: Resolve) -> bool:
-    first = node.get("prefixItems", [])
-    rest = node.get("items", True)
-    if not _between(len(value), node, "Items"):
+    first, rest = node.get("prefixItems", []), node.get("items", True)
+    if not _is_between(len(value), node, "Items"):
         return False
     if not all(is_valid(item, first[at] if at < len(first) else rest, resolve) for at, item in enumerate(value)):
         return False
-    if node.get("uniqueItems") and any(same(a, b) for at, a in enumerate(value) for b in value[:at]):
+    if node.get("uniqueItems") and any(is_same(a, b) for at, a in enumerate(value) for b in value[:at]):
         return False
     if "contains" in node:
         found = sum(is_valid(item, node["contains"], resolve) for item in value)
@@ -116,18 +120,11 @@ def _fits_array(value: list[Any], node: Mapping[str, Any], resolve: Resolve) -> 
 
 
 def _fits_object(value: dict[str, Any], node: Mapping[str, Any], resolve: Resolve) -> bool:
-    if not _between(len(value), node, "Properties") or any(name not in value for name in node.get("required", ())):
+    if not _is_between(len(value), node, "Properties") or any(name not in value for name in node.get("required", ())):
         return False
     if not all(is_valid(name, node.get("propertyNames", True), resolve) for name in value):
         return False
     for name, needed in node.get("dependentRequired", {}).items():
         if name in value and any(other not in value for other in needed):
             return False
-    return all(is_valid(item, one, resolve) for name, item in value.items() for one in schemas_of(name, node))
-
-
-def schemas_of(name: str, node: Mapping[str, Any]) -> list[Node]:
-    """What the value of a property must fit."""
-    found = [node["properties"][name]] if name in node.get("properties", {}) else []
-    found += [one for pattern, one in node.get("patternProperties", {}).items() if re.search(pattern, name)]
-    return found or [node.get("additionalProperties", True)]
+    return all(is_valid(item, one, resolve) for name, item in value.items() for one in find_schemas(name, node))

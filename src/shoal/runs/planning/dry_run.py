@@ -19,7 +19,7 @@ from shoal.journal import REMEMBER, JournalKey
 from shoal.models.base import Answer, Question
 from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
-from shoal.rehearsal.embeddings import PrefixCache, vector
+from shoal.rehearsal.embeddings import PrefixCache, embed_text
 from shoal.types import Action, Decision, Mind, MindMode, Observation
 from shoal.worlds.kinds import kind_seen
 
@@ -148,7 +148,7 @@ class DryRunModel:
         texts = [message.content for message in question.messages]
         measured.calls += 1
         measured.input += sum(map(estimate, texts))
-        return Answer(pack([vector(text, _DIMENSIONS) for text in texts]))
+        return Answer(pack([embed_text(text, _DIMENSIONS) for text in texts]))
 
     def _measure(self, measured: CallTally, question: Question, output: int) -> None:
         measured.calls += 1
@@ -156,7 +156,9 @@ class DryRunModel:
         measured.input += self._schema_tokens(question.schema) + TOKENS_AROUND
         measured.output += output
         prompt = "\n".join(f"{message.role}: {message.content}" for message in question.messages)
-        measured.cached += self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS)).cached(prompt)
+        measured.cached += self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS)).count_cached(
+            prompt
+        )
 
     def _schema_tokens(self, schema: dict[str, Any] | None) -> int:
         """Servers count the schema as a part of the prompt. It is kept, so that its id stays its own."""
