@@ -17,7 +17,7 @@ from shoal.slots.admin import fetch_snapshot
 from shoal.slots.leases import AGENTS
 from shoal.slots.location import BrokerLocation
 from tests.cli.terminal import call, last_object, shoal, started, wait_until
-from tests.slots.brokers import some_place
+from tests.slots.brokers import temporary_location
 
 STUDY = """\
 name: study
@@ -35,7 +35,7 @@ LONG = ("--parallel", str(N), *ENDLESS)
 @pytest.fixture
 def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerLocation]:
     (folder / "study.yaml").write_text(STUDY)
-    with some_place() as found:
+    with temporary_location() as found:
         monkeypatch.setenv("SHOAL_SLOTS", str(found.socket))
         monkeypatch.setenv("XDG_STATE_HOME", str(found.socket.parent))
         yield BrokerLocation.of_user(os.environ)

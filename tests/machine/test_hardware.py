@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from shoal.machine.hardware import UNLIMITED, Cores, MemoryLimits, MemorySpace, disk, inspect_machine
-from tests.slots.trees import GIB, computer, docker_v1, docker_v2, meminfo, tree
+from tests.machine.fake_machines import GIB, computer, docker_v1, docker_v2, meminfo, write_files
 
 
 def test_a_machine_without_limits_has_all_that_is_there(tmp_path: Path) -> None:
-    machine = inspect_machine(tree(tmp_path, computer(cores=8)))
+    machine = inspect_machine(write_files(tmp_path, computer(cores=8)))
     assert machine.cores == Cores(8, tuple(range(8)), None)
     assert machine.cores.usable == 8
     assert machine.memory.tightest == MemorySpace("machine", 16 * GIB, 4 * GIB)
@@ -36,11 +36,11 @@ def test_of_cores_that_are_there_allowed_and_paid_for_the_fewest_are_usable(core
 
 
 def test_cores_that_were_taken_away_do_not_count(tmp_path: Path) -> None:
-    assert inspect_machine(tree(tmp_path, computer(cores=16, allowed="0-2,8,10-11"))).cores.usable == 6
+    assert inspect_machine(write_files(tmp_path, computer(cores=16, allowed="0-2,8,10-11"))).cores.usable == 6
 
 
 def test_the_memory_of_a_container_holds_where_it_is_less(tmp_path: Path) -> None:
-    memory = inspect_machine(tree(tmp_path, computer() | docker_v2())).memory
+    memory = inspect_machine(write_files(tmp_path, computer() | docker_v2())).memory
     assert memory.tightest == MemorySpace("container", 4 * GIB, GIB)
     assert memory.tightest.free == 3 * GIB
     assert memory.share == 0.25
@@ -48,7 +48,7 @@ def test_the_memory_of_a_container_holds_where_it_is_less(tmp_path: Path) -> Non
 
 def test_a_full_machine_holds_even_if_the_container_is_empty(tmp_path: Path) -> None:
     full = {"proc/meminfo": meminfo(16 * GIB, available=GIB)}
-    memory = inspect_machine(tree(tmp_path, computer() | docker_v2() | full)).memory
+    memory = inspect_machine(write_files(tmp_path, computer() | docker_v2() | full)).memory
     assert memory.tightest == MemorySpace("machine", 16 * GIB, 15 * GIB)
     assert memory.share == 15 / 16
 
@@ -56,19 +56,19 @@ def test_a_full_machine_holds_even_if_the_container_is_empty(tmp_path: Path) -> 
 def test_a_limit_outside_a_container_is_called_what_it_is(tmp_path: Path) -> None:
     files = computer() | docker_v2()
     del files[".dockerenv"]
-    group = inspect_machine(tree(tmp_path, files)).memory.group
+    group = inspect_machine(write_files(tmp_path, files)).memory.group
     assert group is not None
     assert group.whose == "control group"
 
 
 def test_swap_is_told_but_is_no_memory(tmp_path: Path) -> None:
-    memory = inspect_machine(tree(tmp_path, computer() | {"proc/meminfo": meminfo(swap=2 * GIB)})).memory
+    memory = inspect_machine(write_files(tmp_path, computer() | {"proc/meminfo": meminfo(swap=2 * GIB)})).memory
     assert (memory.swap_total, memory.tightest and memory.tightest.total) == (2 * GIB, 16 * GIB)
 
 
 def test_old_systems_that_do_not_say_what_is_available_say_what_is_free(tmp_path: Path) -> None:
     files = computer() | {"proc/meminfo": "MemTotal: 1048576 kB\nMemFree: 524288 kB"}
-    assert inspect_machine(tree(tmp_path, files)).memory.machine == MemorySpace("machine", GIB, GIB // 2)
+    assert inspect_machine(write_files(tmp_path, files)).memory.machine == MemorySpace("machine", GIB, GIB // 2)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_old_systems_that_do_not_say_what_is_available_say_what_is_free(tmp_path
     ],
 )
 def test_a_container_is_known_by_its_marks(tmp_path: Path, files: dict[str, object], maker: str | None) -> None:
-    assert inspect_machine(tree(tmp_path, files)).container == maker
+    assert inspect_machine(write_files(tmp_path, files)).container == maker
 
 
 def test_of_an_empty_system_everything_is_unknown(tmp_path: Path) -> None:
@@ -99,13 +99,13 @@ def test_nonsense_is_unknown_and_no_error(tmp_path: Path, nonsense: str) -> None
     status = f"Cpus_allowed_list:\t{nonsense}"
     names = ["sys/devices/system/cpu/online", "proc/cpuinfo", "proc/meminfo", "proc/self/cgroup", "proc/self/mountinfo"]
     files = dict.fromkeys(names, nonsense) | {"proc/self/status": status, "proc/self/limits": nonsense}
-    machine = inspect_machine(tree(tmp_path, files))
+    machine = inspect_machine(write_files(tmp_path, files))
     assert (machine.cores.usable, machine.memory.tightest) == (None, None)
 
 
 def test_any_number_of_files_is_a_number(tmp_path: Path) -> None:
     files = {"proc/self/limits": "Max open files            unlimited            unlimited            files"}
-    assert inspect_machine(tree(tmp_path, files)).files.hard == UNLIMITED
+    assert inspect_machine(write_files(tmp_path, files)).files.hard == UNLIMITED
 
 
 def test_this_machine_has_cores_memory_and_files() -> None:

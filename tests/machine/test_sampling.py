@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from shoal.machine.sampling import Sampler
-from tests.slots.trees import GIB, computer, docker_v1, docker_v2, meminfo, tree
+from tests.machine.fake_machines import GIB, computer, docker_v1, docker_v2, meminfo, write_files
 
 
-class Hands:
+class FakeClock:
     """A clock that is moved by hand."""
 
     def __init__(self) -> None:
@@ -28,23 +28,23 @@ def ticks(**cores: tuple[int, int]) -> dict[str, object]:
 
 
 @pytest.fixture
-def clock() -> Hands:
-    return Hands()
+def clock() -> FakeClock:
+    return FakeClock()
 
 
-def test_cpu_is_what_the_cores_did_since_the_last_sample(tmp_path: Path, clock: Hands) -> None:
-    root = tree(tmp_path, computer(2) | ticks(cpu=(100, 100), cpu0=(50, 50), cpu1=(50, 50)))
-    sampler = Sampler(root, clock, Hands())
-    tree(root, ticks(cpu=(250, 150), cpu0=(140, 60), cpu1=(110, 90)))
+def test_cpu_is_what_the_cores_did_since_the_last_sample(tmp_path: Path, clock: FakeClock) -> None:
+    root = write_files(tmp_path, computer(2) | ticks(cpu=(100, 100), cpu0=(50, 50), cpu1=(50, 50)))
+    sampler = Sampler(root, clock, FakeClock())
+    write_files(root, ticks(cpu=(250, 150), cpu0=(140, 60), cpu1=(110, 90)))
     assert sampler.take().cpu == pytest.approx(150 / 200)
-    tree(root, ticks(cpu=(250, 250), cpu0=(140, 110), cpu1=(110, 140)))
+    write_files(root, ticks(cpu=(250, 250), cpu0=(140, 110), cpu1=(110, 140)))
     assert sampler.take().cpu == 0
 
 
-def test_only_the_cores_that_may_be_used_count(tmp_path: Path, clock: Hands) -> None:
-    root = tree(tmp_path, computer(2, allowed="1") | ticks(cpu=(2, 2), cpu0=(1, 1), cpu1=(1, 1)))
-    sampler = Sampler(root, clock, Hands())
-    tree(root, ticks(cpu=(102, 102), cpu0=(1, 101), cpu1=(101, 1)))
+def test_only_the_cores_that_may_be_used_count(tmp_path: Path, clock: FakeClock) -> None:
+    root = write_files(tmp_path, computer(2, allowed="1") | ticks(cpu=(2, 2), cpu0=(1, 1), cpu1=(1, 1)))
+    sampler = Sampler(root, clock, FakeClock())
+    write_files(root, ticks(cpu=(102, 102), cpu0=(1, 101), cpu1=(101, 1)))
     assert sampler.take().cpu == 1
 
 
@@ -57,36 +57,36 @@ def test_only_the_cores_that_may_be_used_count(tmp_path: Path, clock: Hands) -> 
     ids=["v2", "v1"],
 )
 def test_in_a_container_cpu_is_a_share_of_its_quota(
-    tmp_path: Path, clock: Hands, files: dict[str, object], used: dict[str, object]
+    tmp_path: Path, clock: FakeClock, files: dict[str, object], used: dict[str, object]
 ) -> None:
-    root = tree(tmp_path, computer(64) | files | ticks(cpu0=(0, 100)))
-    sampler = Sampler(root, clock, Hands())
+    root = write_files(tmp_path, computer(64) | files | ticks(cpu0=(0, 100)))
+    sampler = Sampler(root, clock, FakeClock())
     clock.now += 2
-    tree(root, used | ticks(cpu0=(1, 200)))
+    write_files(root, used | ticks(cpu0=(1, 200)))
     assert sampler.take().cpu == pytest.approx(0.8)
 
 
-def test_a_machine_that_others_keep_busy_is_busy_whatever_the_quota(tmp_path: Path, clock: Hands) -> None:
-    root = tree(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(3, 7)))
-    sampler = Sampler(root, clock, Hands())
+def test_a_machine_that_others_keep_busy_is_busy_whatever_the_quota(tmp_path: Path, clock: FakeClock) -> None:
+    root = write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(3, 7)))
+    sampler = Sampler(root, clock, FakeClock())
     clock.now += 1
-    tree(root, ticks(cpu0=(100, 10)))
+    write_files(root, ticks(cpu0=(100, 10)))
     assert sampler.take().cpu == pytest.approx(0.97)
 
 
-def test_memory_is_read_anew_each_time(tmp_path: Path, clock: Hands) -> None:
-    root = tree(tmp_path, computer() | docker_v2())
-    sampler = Sampler(root, clock, Hands())
+def test_memory_is_read_anew_each_time(tmp_path: Path, clock: FakeClock) -> None:
+    root = write_files(tmp_path, computer() | docker_v2())
+    sampler = Sampler(root, clock, FakeClock())
     assert sampler.take().memory == 0.25
-    tree(root, {"sys/fs/cgroup/memory.current": 2 * GIB + 3 * GIB})
+    write_files(root, {"sys/fs/cgroup/memory.current": 2 * GIB + 3 * GIB})
     assert sampler.take().memory == 0.75
-    tree(root, {"proc/meminfo": meminfo(10 * GIB, GIB)})
+    write_files(root, {"proc/meminfo": meminfo(10 * GIB, GIB)})
     assert sampler.take().memory == pytest.approx(0.9)
 
 
-def test_of_this_process_its_share_of_one_core_is_told(tmp_path: Path, clock: Hands) -> None:
-    own = Hands()
-    sampler = Sampler(tree(tmp_path, computer() | {"proc/self/statm": "5000 1000 300 1 0 900 0"}), clock, own)
+def test_of_this_process_its_share_of_one_core_is_told(tmp_path: Path, clock: FakeClock) -> None:
+    own = FakeClock()
+    sampler = Sampler(write_files(tmp_path, computer() | {"proc/self/statm": "5000 1000 300 1 0 900 0"}), clock, own)
     clock.now += 4
     own.now += 3
     sample = sampler.take()
@@ -95,9 +95,9 @@ def test_of_this_process_its_share_of_one_core_is_told(tmp_path: Path, clock: Ha
     assert sample.own_bytes % 1000 == 0
 
 
-def test_what_is_gone_is_unknown(tmp_path: Path, clock: Hands) -> None:
-    root = tree(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(0, 0)))
-    sampler = Sampler(root, clock, Hands())
+def test_what_is_gone_is_unknown(tmp_path: Path, clock: FakeClock) -> None:
+    root = write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(0, 0)))
+    sampler = Sampler(root, clock, FakeClock())
     for name in ("proc/stat", "proc/meminfo", "sys/fs/cgroup/cpu.stat", "sys/fs/cgroup/memory.current"):
         (root / name).unlink()
     clock.now += 1
@@ -105,8 +105,8 @@ def test_what_is_gone_is_unknown(tmp_path: Path, clock: Hands) -> None:
     assert (sample.cpu, sample.memory, sample.own_bytes) == (None, None, None)
 
 
-def test_two_samples_at_once_divide_nothing_by_nothing(tmp_path: Path, clock: Hands) -> None:
-    sampler = Sampler(tree(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(5, 5))), clock, Hands())
+def test_two_samples_at_once_divide_nothing_by_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    sampler = Sampler(write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(5, 5))), clock, FakeClock())
     sample = sampler.take()
     assert (sample.cpu, sample.own_cpu) == (None, None)
 

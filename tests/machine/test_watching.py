@@ -9,17 +9,17 @@ import pytest
 
 from shoal.machine.pressure import Pressure, Throttle, watch_machine
 from shoal.machine.sampling import Sampler
-from tests.slots.trees import GIB, computer, meminfo, tree
+from tests.machine.fake_machines import GIB, computer, meminfo, write_files
 
 
 async def test_what_the_machine_says_is_told_again_and_again(tmp_path: Path) -> None:
-    root, now = tree(tmp_path, computer()), [0.0]
+    root, now = write_files(tmp_path, computer()), [0.0]
     verdicts: list[Throttle] = []
 
     async def sleep(seconds: float) -> None:
         now[0] += seconds
         if now[0] == 5:
-            tree(root, {"proc/meminfo": meminfo(10 * GIB, GIB)})
+            write_files(root, {"proc/meminfo": meminfo(10 * GIB, GIB)})
         if now[0] == 20:
             raise asyncio.CancelledError
 

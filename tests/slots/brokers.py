@@ -19,7 +19,7 @@ from shoal.slots.location import BrokerLocation
 
 
 @contextmanager
-def some_place(idle_seconds: float = 30.0) -> Iterator[BrokerLocation]:
+def temporary_location(idle_seconds: float = 30.0) -> Iterator[BrokerLocation]:
     """Short, as paths of sockets must be."""
     folder = Path(tempfile.mkdtemp(prefix="shoal-"))
     place = BrokerLocation(folder / "s", folder / "limits.json", idle_seconds)
@@ -68,14 +68,14 @@ def is_locked(path: Path) -> bool:
         return False
 
 
-async def pool_of(slots: Slots, name: str) -> PoolView:
+async def view_pool(slots: Slots, name: str) -> PoolView:
     """A look at one pool, which also makes sure that the broker has heard everything said before."""
     return next(pool for pool in (await slots.request_snapshot()).pools if pool.name == name)
 
 
-async def until(slots: Slots, name: str, condition: Callable[[PoolView], bool]) -> PoolView:
+async def wait_until(slots: Slots, name: str, condition: Callable[[PoolView], bool]) -> PoolView:
     """Look at a pool until it is as expected."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while not condition(view := await pool_of(slots, name)):
+        while not condition(view := await view_pool(slots, name)):
             pass
         return view

@@ -18,16 +18,16 @@ WANTS = st.sampled_from([("red",), ("blue",), ("all",), ("red", "all"), ("blue",
 SIZES = st.integers(min_value=0, max_value=4)
 
 
-def unknown(name: str) -> Control:
+def refuse_unknown(name: str) -> Control:
     raise AssertionError(f"nobody has sized {name}")
 
 
-class Days(RuleBasedStateMachine):
+class BrokerMachine(RuleBasedStateMachine):
     """A broker's life, beside a plain list of who should hold what."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.broker = Broker(unknown)
+        self.broker = Broker(refuse_unknown)
         self.holders: list[Holder] = []
         self.held: list[SlotClaim] = []
         self.resumed: list[tuple[Holder, int, tuple[str, ...]]] = []
@@ -128,5 +128,5 @@ class Days(RuleBasedStateMachine):
         assert all(pool.held == pool.waiting == 0 for pool in self.broker.pools.values())
 
 
-Days.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
-TestDays = Days.TestCase
+BrokerMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBrokerMachine = BrokerMachine.TestCase

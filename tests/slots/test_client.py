@@ -14,7 +14,7 @@ from shoal.slots.broker import Broker
 from shoal.slots.client import Slots, open_slots
 from shoal.slots.dispatcher import Dispatcher
 from shoal.slots.leases import Backoff, CallEnd, CallOutcome, Fixed, Lease
-from tests.slots.brokers import pool_of, some_place, until
+from tests.slots.brokers import temporary_location, view_pool, wait_until
 
 OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
@@ -25,10 +25,10 @@ Open = Callable[..., AbstractAsyncContextManager[Slots]]
 def opening(request: pytest.FixtureRequest) -> Iterator[Open]:
     """Opens slots of one and the same broker."""
     if request.param == "in one process":
-        desk = Dispatcher(Broker(lambda name: Fixed(1_000)))
-        yield lambda name="run", **options: open_slots(name, desk, **options)
+        dispatcher = Dispatcher(Broker(lambda name: Fixed(1_000)))
+        yield lambda name="run", **options: open_slots(name, dispatcher, **options)
     else:
-        with some_place() as place:
+        with temporary_location() as place:
             yield lambda name="run", **options: open_slots(name, place, **options)
 
 
@@ -36,7 +36,7 @@ async def take(slots: Slots, count: int, pools: tuple[str, ...] = ONE) -> list[L
     return await asyncio.gather(*(slots.acquire(pools) for _ in range(count)))
 
 
-class Crowd:
+class AgentCounter:
     """Agents of several runs, and how many of them act at the same moment."""
 
     def __init__(self) -> None:
@@ -56,11 +56,11 @@ class Crowd:
 
 
 async def test_agents_of_several_runs_act_as_many_at_once_as_there_are_slots(opening: Open) -> None:
-    crowd = Crowd()
+    counter = AgentCounter()
     async with opening("a", sizes={"one": 3}) as a, opening("b") as b:
-        await asyncio.gather(*(crowd.act(slots, 5) for slots in (a, b) for _ in range(20)))
-        assert (crowd.turns, crowd.most) == (200, 3)
-        assert (await until(a, "one", lambda pool: not pool.held)).waiting == 0
+        await asyncio.gather(*(counter.act(slots, 5) for slots in (a, b) for _ in range(20)))
+        assert (counter.turns, counter.most) == (200, 3)
+        assert (await wait_until(a, "one", lambda pool: not pool.held)).waiting == 0
 
 
 async def test_runs_share_evenly_however_many_agents_they_have(opening: Open) -> None:
@@ -75,7 +75,7 @@ async def test_runs_share_evenly_however_many_agents_they_have(opening: Open) ->
     async with opening("large", sizes={"one": 1}) as large, opening("small") as small:
         (held,) = await take(large, 1)
         agents = [asyncio.create_task(act(slots)) for slots, count in ((large, 30), (small, 5)) for _ in range(count)]
-        await until(large, "one", lambda pool: pool.waiting == 35)
+        await wait_until(large, "one", lambda pool: pool.waiting == 35)
         large.release(held, OK)
         await asyncio.gather(*agents)
     assert sorted(order[:10]) == ["large"] * 5 + ["small"] * 5
@@ -85,10 +85,10 @@ async def test_who_stops_waiting_holds_nothing(opening: Open) -> None:
     async with opening(sizes={"one": 1}) as slots:
         (held,) = await take(slots, 1)
         waiting = asyncio.create_task(slots.acquire(ONE))
-        await until(slots, "one", lambda pool: pool.waiting == 1)
+        await wait_until(slots, "one", lambda pool: pool.waiting == 1)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        assert (await pool_of(slots, "one")).waiting == 0
+        assert (await view_pool(slots, "one")).waiting == 0
         slots.release(held, OK)
         await take(slots, 1)
         assert slots.held == 1
@@ -99,7 +99,7 @@ async def test_who_stops_waiting_while_the_grant_is_on_its_way_gives_it_back(ope
     async with opening("a", sizes={"one": 1}) as a, opening("b") as b:
         (held,) = await take(a, 1)
         waiting = asyncio.create_task(b.acquire(ONE))
-        await until(a, "one", lambda pool: pool.waiting == 1)
+        await wait_until(a, "one", lambda pool: pool.waiting == 1)
         a.release(held, OK)
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -108,7 +108,7 @@ async def test_who_stops_waiting_while_the_grant_is_on_its_way_gives_it_back(ope
         if isinstance(result, Lease):  # it was too late to stop
             b.release(result, OK)
         await take(a, 1)
-        pool = await until(a, "one", lambda pool: not pool.waiting)
+        pool = await wait_until(a, "one", lambda pool: not pool.waiting)
         assert [(view.name, view.held) for view in pool.holders] == [("a", 1)]
 
 
@@ -120,7 +120,7 @@ async def test_giving_back_twice_does_no_harm(opening: Open) -> None:
         third = await slots.acquire(ONE)
         slots.release(first, OK)
         assert third.ticket != first.ticket
-        assert (await pool_of(slots, "one")).held == 2
+        assert (await view_pool(slots, "one")).held == 2
 
 
 async def test_a_run_that_is_closed_gives_everything_back(opening: Open) -> None:
@@ -128,7 +128,7 @@ async def test_a_run_that_is_closed_gives_everything_back(opening: Open) -> None
         async with opening("leaves") as leaves:
             await take(leaves, 2)
             waiting = asyncio.create_task(leaves.acquire(ONE))
-            await until(stays, "one", lambda pool: pool.waiting == 1)
+            await wait_until(stays, "one", lambda pool: pool.waiting == 1)
         assert (await asyncio.gather(waiting, return_exceptions=True))[0].__class__ is asyncio.CancelledError
         await take(stays, 2)
 
@@ -137,10 +137,10 @@ async def test_a_claim_of_two_pools_waits_for_both(opening: Open) -> None:
     async with opening(sizes={"one": 1, "two": 2}) as slots:
         (one,) = await take(slots, 1, ONE)
         both = asyncio.create_task(slots.acquire(("two", "one")))
-        assert (await until(slots, "two", lambda pool: pool.waiting == 1)).held == 0
+        assert (await wait_until(slots, "two", lambda pool: pool.waiting == 1)).held == 0
         slots.release(one, OK)
         await both
-        assert (await pool_of(slots, "two")).held == (await pool_of(slots, "one")).held == 1
+        assert (await view_pool(slots, "two")).held == (await view_pool(slots, "one")).held == 1
 
 
 # sizes
@@ -158,9 +158,9 @@ async def test_a_size_changes_for_everybody_while_it_is_in_use(opening: Open) ->
 async def test_what_a_run_declares_does_not_overrule_what_somebody_said(opening: Open) -> None:
     async with opening("a", sizes={"one": 6}) as a:
         a.resize("one", 2)
-        await pool_of(a, "one")
+        await view_pool(a, "one")
         async with opening("b", sizes={"one": 6}) as b:
-            await pool_of(b, "one")
+            await view_pool(b, "one")
             assert b.sizes["one"] == 2
 
 
@@ -176,10 +176,10 @@ async def test_a_size_below_zero_makes_no_sense(opening: Open) -> None:
 async def test_claims_above_the_ceiling_are_not_even_sent(opening: Open) -> None:
     async with opening(sizes={"one": 100}, ceiling=3) as slots:
         first = asyncio.create_task(take(slots, 10))
-        pool = await until(slots, "one", lambda pool: pool.held == 3)
+        pool = await wait_until(slots, "one", lambda pool: pool.held == 3)
         assert (pool.waiting, slots.waiting) == (0, 7)
         slots.ceiling = 5
-        pool = await until(slots, "one", lambda pool: pool.held == 5)
+        pool = await wait_until(slots, "one", lambda pool: pool.held == 5)
         slots.ceiling = None
         assert len(await first) == 10
 
@@ -192,7 +192,7 @@ async def test_a_lower_ceiling_lets_running_ones_end_first(opening: Open) -> Non
         await asyncio.sleep(0)
         slots.release(held.pop(), OK)
         slots.release(held.pop(), OK)
-        assert (await until(slots, "one", lambda pool: pool.held == 2)).waiting == 0
+        assert (await wait_until(slots, "one", lambda pool: pool.held == 2)).waiting == 0
         assert not any(task.done() for task in waiting)
         slots.release(held.pop(), OK)
         slots.release(held.pop(), OK)
@@ -222,7 +222,7 @@ async def test_a_look_shows_all_runs_and_what_they_will_try_again(opening: Open)
         b.back_off("q1", Backoff("one", "rate limit", 3, time.monotonic() + 3600))
         b.back_off("q2", Backoff("one", "overload", 1, time.monotonic() + 1))
         b.back_off("q2", None)
-        await until(b, "one", lambda pool: pool.waiting == 1)
+        await wait_until(b, "one", lambda pool: pool.waiting == 1)
         seen = await a.request_snapshot()
         (pool,) = seen.pools
         assert [(view.name, view.weight, view.held, view.waiting) for view in pool.holders] == [
@@ -239,16 +239,16 @@ async def test_a_pool_that_nobody_has_sized_learns(opening: Open) -> None:
     async with opening() as slots:
         lease = await slots.acquire(("model",), 500)
         slots.release(lease, CallOutcome(CallEnd.OK, seconds=0.5, tokens=480))
-        assert (await until(slots, "model", lambda pool: not pool.held)).waiting == 0
+        assert (await wait_until(slots, "model", lambda pool: not pool.held)).waiting == 0
 
 
 async def test_thousands_of_claims_at_once_are_all_served(opening: Open) -> None:
     async with opening(sizes={"one": 5_000}) as slots:
         leases = await take(slots, 5_000)
-        assert (await pool_of(slots, "one")).held == 5_000
+        assert (await view_pool(slots, "one")).held == 5_000
         for lease in leases:
             slots.release(lease, OK)
-        await until(slots, "one", lambda pool: not pool.held)
+        await wait_until(slots, "one", lambda pool: not pool.held)
 
 
 def test_slots_of_one_run_need_no_broker_process() -> None:

@@ -24,7 +24,15 @@ from shoal.slots.leases import CallEnd, CallOutcome, Lease
 from shoal.slots.location import BrokerLocation
 from shoal.slots.protocol import GREETING, BrokerMessage, FrameDecoder, ProtocolRefusal, Resume, encode_frame
 from shoal.slots.server import NoBroker, start_broker
-from tests.slots.brokers import broker_pid, is_locked, pool_of, some_place, stop_broker, until, wait_for_end
+from tests.slots.brokers import (
+    broker_pid,
+    is_locked,
+    stop_broker,
+    temporary_location,
+    view_pool,
+    wait_for_end,
+    wait_until,
+)
 
 OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
@@ -32,7 +40,7 @@ ONE = ("one",)
 
 @pytest.fixture
 def place() -> Iterator[BrokerLocation]:
-    with some_place() as place:
+    with temporary_location() as place:
         yield place
 
 
@@ -53,16 +61,16 @@ async def test_a_process_that_is_killed_gives_its_slots_back_at_once(place: Brok
     async with open_slots("waits", place, sizes={"one": 3}) as slots:
         for _ in range(3):
             holder = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tests.slots.holding", place.socket, "3", stdout=subprocess.PIPE
+                sys.executable, "-m", "tests.slots.hold_slots", place.socket, "3", stdout=subprocess.PIPE
             )
             assert holder.stdout is not None
             assert await holder.stdout.readline() == b"held\n"
             waiting = asyncio.create_task(take(slots, 3))
-            await until(slots, "one", lambda pool: pool.waiting == 3)
+            await wait_until(slots, "one", lambda pool: pool.waiting == 3)
             holder.kill()
             leases = await asyncio.wait_for(waiting, 60)
             await holder.wait()
-            assert (await pool_of(slots, "one")).held == slots.held == 3
+            assert (await view_pool(slots, "one")).held == slots.held == 3
             for lease in leases:
                 slots.release(lease, OK)
 
@@ -73,15 +81,15 @@ async def test_runs_go_on_with_another_broker_when_theirs_ends(place: BrokerLoca
         await take(a, 2)
         (held,) = await asyncio.gather(b.acquire(ONE))
         waiting = asyncio.create_task(b.acquire(ONE))
-        await until(a, "one", lambda pool: pool.waiting == 1)
+        await wait_until(a, "one", lambda pool: pool.waiting == 1)
         first = (await a.request_snapshot()).pid
         stop_broker(place, how)
-        pool = await until(a, "one", lambda pool: pool.held == 3 and pool.waiting == 1)
+        pool = await wait_until(a, "one", lambda pool: pool.held == 3 and pool.waiting == 1)
         assert pool.control["size"] == 3
         assert (await a.request_snapshot()).pid != first
         b.release(held, OK)
         await waiting
-        assert (await pool_of(a, "one")).held == 3
+        assert (await view_pool(a, "one")).held == 3
 
 
 async def test_what_happens_while_there_is_no_broker_is_told_the_next_one(place: BrokerLocation) -> None:
@@ -95,7 +103,7 @@ async def test_what_happens_while_there_is_no_broker_is_told_the_next_one(place:
         await asyncio.sleep(0)
         given_up.cancel()
         await claim
-        pool = await until(slots, "one", lambda pool: not pool.waiting)
+        pool = await wait_until(slots, "one", lambda pool: not pool.waiting)
         assert (pool.held, pool.control["size"]) == (1, 1)
 
 
@@ -107,7 +115,7 @@ async def test_a_broker_that_cannot_be_replaced_leaves_the_run_to_itself(
         place.socket.parent.chmod(0o755)
         stop_broker(place)
         await take(slots, 1)
-        assert (slots.is_shared, (await pool_of(slots, "one")).held) == (False, 2)
+        assert (slots.is_shared, (await view_pool(slots, "one")).held) == (False, 2)
         place.socket.parent.chmod(0o700)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "limits hold only within this run" in caplog.text
@@ -144,7 +152,7 @@ def test_a_second_broker_at_the_same_place_leaves_the_first_alone(place: BrokerL
 
 
 def test_a_broker_that_nobody_needs_leaves_and_takes_its_socket_along() -> None:
-    with some_place(idle_seconds=0.1) as place:
+    with temporary_location(idle_seconds=0.1) as place:
         start_broker(place)
         wait_for_end(place)
         assert not place.socket.exists()
@@ -152,7 +160,7 @@ def test_a_broker_that_nobody_needs_leaves_and_takes_its_socket_along() -> None:
 
 
 async def test_a_broker_stays_while_somebody_is_connected() -> None:
-    with some_place(idle_seconds=0.05) as place:
+    with temporary_location(idle_seconds=0.05) as place:
         async with open_slots("a", place, sizes={"one": 1}) as slots:
             first = (await slots.request_snapshot()).pid
             lease = await slots.acquire(ONE)
@@ -260,27 +268,27 @@ async def test_a_broker_of_another_version_is_an_error_in_words(place: BrokerLoc
             await asyncio.to_thread(fetch_snapshot, place)
 
 
-def answered(place: BrokerLocation, said: bytes) -> bytes:
+def exchange(place: BrokerLocation, said: bytes) -> bytes:
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(place.socket))
         caller.sendall(said)
-        heard = b""
+        received = b""
         while data := caller.recv(1 << 16):
-            heard += data
-        return heard
+            received += data
+        return received
 
 
 def test_a_run_of_another_version_is_told_which_one_this_is(place: BrokerLocation) -> None:
     start_serving(place)
-    assert answered(place, b"shoal slots 999\n") == GREETING
+    assert exchange(place, b"shoal slots 999\n") == GREETING
     assert "a run that speaks version 999 was turned away" in place.log.read_text()
 
 
 @pytest.mark.parametrize("said", [b"\x00\x00\x00\x02??", encode_frame([Resume(1, ONE, 0)])], ids=["noise", "no hello"])
 def test_what_makes_no_sense_ends_the_connection_and_nothing_else(place: BrokerLocation, said: bytes) -> None:
     start_serving(place)
-    ears: FrameDecoder[BrokerMessage] = FrameDecoder.of_run()
-    (reply,) = ears.feed(answered(place, GREETING + said))
+    decoder: FrameDecoder[BrokerMessage] = FrameDecoder.of_run()
+    (reply,) = decoder.feed(exchange(place, GREETING + said))
     assert isinstance(reply, ProtocolRefusal)
     assert place.is_served()
 

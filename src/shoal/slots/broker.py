@@ -1,7 +1,7 @@
 """Hands out slots fairly: pools, the claims that wait for them, and the leases on them.
 
 Pure: no sockets, and time is a parameter. The same object serves one run within its process, and all runs of a machine
-from a process of its own (`server.py`).
+from a separate process (`server.py`).
 
 Claims of the same pools wait in the same `PoolQueue`, and each holder has one `HolderQueue` in it. A slot goes to the
 holder that holds least of the pool for its weight, and of equals to the one that was served least. For a claim of

@@ -95,7 +95,7 @@ class Slots:
         """Give a lease back with its outcome. Doing so twice does no harm."""
         if self._held.pop(lease.ticket, None) is None:
             return
-        # Handed on only where nothing is learned from the outcome, and not for so long that other runs have to wait.
+        # Hand on only where nothing is learned from the outcome, and not for longer than other runs should wait.
         if (
             self._link is not None
             and lease.pools not in self._spare
@@ -149,7 +149,7 @@ class Slots:
 
     @property
     def ceiling(self) -> int | None:
-        """How many slots this run may have at once, whatever the pools allow; None: no limit of its own."""
+        """How many slots this run may have at once, whatever the pools allow; None: no such limit."""
         return self._ceiling
 
     @ceiling.setter
@@ -321,7 +321,7 @@ async def open_slots(
     sizes: Mapping[str, int] | None = None,
     learn: Learn = lambda pool: Adaptive(),
 ) -> AsyncIterator[Slots]:
-    """Open the slots of a run: from the broker at a place, a dispatcher of this process, or one of its own (None).
+    """Open the slots of a run: from the broker at a place, a dispatcher of this process, or a new one (None).
 
     `sizes` are pools of a fixed size, unless the broker has other sizes for them; pools without a size learn theirs.
     """

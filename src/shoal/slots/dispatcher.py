@@ -1,4 +1,4 @@
-"""A broker that is spoken to in messages: by runs of its own process, and by those that come through a socket."""
+"""Serves a broker to runs that send messages, from the same process or through a socket."""
 
 from __future__ import annotations
 

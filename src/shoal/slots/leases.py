@@ -29,7 +29,7 @@ class CallEnd(StrEnum):
     REQUESTS = "requests"
     TOKENS = "tokens"
     LIMITED = "limited"
-    #: The server has too much to do, whoever asks.
+    #: The server has too much to do, for all its clients.
     OVERLOAD = "overload"
     #: Any other failure: it says nothing about a limit.
     FAILED = "failed"

@@ -25,7 +25,7 @@ from shoal.slots.client import Slots, open_slots
 from shoal.slots.leases import AGENTS, Backoff
 from shoal.slots.location import BrokerLocation
 from tests.cli.terminal import COMMAND, DEADLINE_SECONDS, call, environment, shoal
-from tests.slots.brokers import some_place, until
+from tests.slots.brokers import temporary_location, wait_until
 
 POOL = "gpt-4.1-mini at api.openai.com #1f3a9c"
 OTHER = "llama at localhost:8000"
@@ -34,7 +34,7 @@ OTHER = "llama at localhost:8000"
 @pytest.fixture
 def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[BrokerLocation]:
     """Where the command looks, with a broker of its own if one is started."""
-    with some_place() as found:
+    with temporary_location() as found:
         monkeypatch.setenv("SHOAL_SLOTS", str(found.socket))
         monkeypatch.setenv("XDG_STATE_HOME", str(found.socket.parent))
         yield BrokerLocation.of_user(os.environ)
@@ -103,7 +103,7 @@ async def test_runs_are_shown_with_what_they_hold_and_wait_for(place: BrokerLoca
     ):
         await hold(council, 3)
         waiting = [asyncio.create_task(market.acquire(("one",))) for _ in range(4)]
-        await until(market, "one", lambda pool: pool.waiting == 4)
+        await wait_until(market, "one", lambda pool: pool.waiting == 4)
         lines = (await limits()).stdout.splitlines()
         for task in waiting:
             task.cancel()
@@ -190,7 +190,7 @@ async def test_how_many_agents_act_is_changed_while_they_do(place: BrokerLocatio
     async with open_slots("council-1", place, sizes={AGENTS: 1}) as slots:
         await hold(slots, 1, AGENTS)
         waiting = asyncio.create_task(hold(slots, 2, AGENTS))
-        await until(slots, AGENTS, lambda pool: pool.waiting == 2)
+        await wait_until(slots, AGENTS, lambda pool: pool.waiting == 2)
         result = await limits("--parallel", "3")
         await waiting
         assert result.stdout == "from now on at most 3 agents act at once\n"

@@ -19,12 +19,12 @@ from shoal.slots.adaptive.evidence import Sent
 from shoal.slots.adaptive.limiter import Adaptive, Learned, LearnedRate
 from shoal.slots.adaptive.window import PROBES, START
 from shoal.slots.leases import CallEnd, CallOutcome
-from tests.slots.playing import TOKENS, play
+from tests.slots.simulated_calls import TOKENS, simulate
 
 PER_SECOND: dict[str, Any] = {"requests_per_minute": 40 * 60, "burst_seconds": 1.0}
 
 
-def uneven(count: int) -> list[int]:
+def draw_sizes(count: int) -> list[int]:
     """Half of the calls are ten times as large as the others."""
     draws = Draws(derive(3, "sizes"))
     return [2000 if draws.random() < 0.5 else 200 for _ in range(count)]
@@ -35,20 +35,20 @@ def uneven(count: int) -> list[int]:
 
 @pytest.mark.parametrize("cap", [3, 20, 64, 150])
 def test_a_cap_is_found_and_used(cap: int) -> None:
-    played = play(40 * cap, cap=cap)
+    played = simulate(40 * cap, cap=cap)
     assert played.learned.in_flight == cap
     assert played.times < 1.08
 
 
 def test_a_cap_that_was_found_is_held_with_few_refusals() -> None:
-    watched = play(3000, cap=64).watched
+    watched = simulate(3000, cap=64).watched
     assert watched.refusals(first=2.0) < 0.003 * 3000
     assert watched.peak < 64 * 1.2
 
 
 def test_a_probe_costs_at_most_one_refusal() -> None:
     """Probes come ever more seldom, so that refusals are never close to one another."""
-    refused = [each.at for each in play(3000, cap=64).watched.ended if each.end is not CallEnd.OK and each.at > 2]
+    refused = [each.at for each in simulate(3000, cap=64).watched.ended if each.end is not CallEnd.OK and each.at > 2]
     gaps = [later - earlier for earlier, later in pairwise(refused)]
     assert len(gaps) >= 2
     assert min(gaps) > 0.9
@@ -56,24 +56,24 @@ def test_a_probe_costs_at_most_one_refusal() -> None:
 
 def test_never_more_is_in_flight_than_the_limit_and_its_probes() -> None:
     adaptive = Adaptive(Learned(in_flight=20, is_wall=True, answer_seconds=0.4, refusal_seconds=0.02))
-    assert play(1000, control=adaptive, cap=20).watched.peak <= 20 + PROBES
+    assert simulate(1000, control=adaptive, cap=20).watched.peak <= 20 + PROBES
 
 
 def test_a_cap_that_rose_is_found() -> None:
-    played = play(3000, cap=24, changes=(SettingChange("cap", 96, after_answers=600),))
+    played = simulate(3000, cap=24, changes=(SettingChange("cap", 96, after_answers=600),))
     assert played.learned.in_flight == 96
     assert played.times < 1.25
 
 
 def test_a_cap_that_fell_costs_a_few_refusals_beyond_what_was_under_way() -> None:
-    played = play(2500, cap=96, changes=(SettingChange("cap", 24, after_answers=800),))
+    played = simulate(2500, cap=96, changes=(SettingChange("cap", 24, after_answers=800),))
     assert played.learned.in_flight == pytest.approx(24, abs=1)
     assert played.refusals < 60
     assert played.times < 1.1
 
 
 def test_a_provider_without_limits_gets_twice_as_many_with_each_round_trip() -> None:
-    played = play(4000, latency_seconds=1.0, latency_sigma=0.0)
+    played = simulate(4000, latency_seconds=1.0, latency_sigma=0.0)
     assert played.seconds == pytest.approx(7.0, abs=0.2)  # 32 + 64 + ... + 2048 are 4032
     assert not played.learned.is_wall
 
@@ -88,19 +88,19 @@ def test_nothing_rises_where_little_is_asked_for() -> None:
 
 
 def test_a_slow_provider_is_not_mistaken_for_a_full_one() -> None:
-    played = play(1500, cap=64, changes=(SettingChange("latency_seconds", 4.0, after_answers=500),))
+    played = simulate(1500, cap=64, changes=(SettingChange("latency_seconds", 4.0, after_answers=500),))
     assert played.learned.in_flight == 64
 
 
 def test_answers_of_very_different_length_are_not_taken_for_a_full_server() -> None:
-    assert play(8000, latency_sigma=1.0).watched.peak > 1000
+    assert simulate(8000, latency_sigma=1.0).watched.peak > 1000
 
 
 # rates
 
 
 def test_a_rate_is_told_from_a_window_and_measured_precisely() -> None:
-    played = play(2000, **PER_SECOND)
+    played = simulate(2000, **PER_SECOND)
     rate = played.learned.requests
     assert rate is not None
     assert rate.per_minute == pytest.approx(40 * 60, rel=0.06)
@@ -110,14 +110,14 @@ def test_a_rate_is_told_from_a_window_and_measured_precisely() -> None:
 
 
 def test_a_cap_is_not_taken_for_a_rate() -> None:
-    learned = play(3000, cap=64, changes=(SettingChange("cap", 24, after_answers=800),)).learned
+    learned = simulate(3000, cap=64, changes=(SettingChange("cap", 24, after_answers=800),)).learned
     assert learned.requests is None
     assert learned.tokens is None
 
 
 @pytest.mark.parametrize("jitter", [0.001, 0.005])
 def test_calls_that_overtake_one_another_do_not_make_a_cap_a_rate(jitter: float) -> None:
-    played = play(2000, cap=64, jitter_seconds=jitter)
+    played = simulate(2000, cap=64, jitter_seconds=jitter)
     assert played.learned.requests is None
     assert played.learned.in_flight == pytest.approx(64, abs=3)
     assert played.times < 1.1
@@ -125,14 +125,14 @@ def test_calls_that_overtake_one_another_do_not_make_a_cap_a_rate(jitter: float)
 
 def test_what_was_taken_for_a_rate_is_seen_to_be_a_cap_after_all() -> None:
     wrong = Learned(in_flight=200, refusal_seconds=0.02, answer_seconds=0.4, requests=LearnedRate(60 * 500.0, 100.0))
-    played = play(4000, control=Adaptive(wrong), cap=40)
+    played = simulate(4000, control=Adaptive(wrong), cap=40)
     assert played.learned.requests is None
     assert played.learned.in_flight == pytest.approx(40, abs=1)
 
 
 def test_a_token_rate_is_told_from_a_request_rate() -> None:
-    sizes = uneven(2000)
-    played = play(2000, tokens=sizes, tokens_per_minute=30_000 * 60, burst_seconds=1.0)
+    sizes = draw_sizes(2000)
+    played = simulate(2000, tokens=sizes, tokens_per_minute=30_000 * 60, burst_seconds=1.0)
     rate = played.learned.tokens
     assert rate is not None
     assert rate.per_minute == pytest.approx(30_000 * 60, rel=0.1)
@@ -142,7 +142,7 @@ def test_a_token_rate_is_told_from_a_request_rate() -> None:
 
 
 def test_large_calls_do_not_make_a_request_rate_a_token_rate() -> None:
-    learned = play(1500, tokens=uneven(1500), **PER_SECOND).learned
+    learned = simulate(1500, tokens=draw_sizes(1500), **PER_SECOND).learned
     assert learned.requests is not None
     assert learned.tokens is None
 
@@ -150,26 +150,26 @@ def test_large_calls_do_not_make_a_request_rate_a_token_rate() -> None:
 @pytest.mark.parametrize("what", ["requests", "tokens"])
 def test_refusals_that_say_what_they_are_about_are_believed(what: str) -> None:
     limit: dict[str, Any] = {f"{what}_per_minute": 2400 * (1 if what == "requests" else TOKENS)}
-    learned = play(1000, labelled=True, burst_seconds=1.0, **limit).learned
+    learned = simulate(1000, labelled=True, burst_seconds=1.0, **limit).learned
     assert getattr(learned, what).per_minute == pytest.approx(limit[f"{what}_per_minute"], rel=0.1)
     assert not learned.is_wall
 
 
 def test_a_rate_that_fell_is_followed() -> None:
-    played = play(1500, **PER_SECOND, changes=(SettingChange("requests_per_minute", 600, after_seconds=15),))
+    played = simulate(1500, **PER_SECOND, changes=(SettingChange("requests_per_minute", 600, after_seconds=15),))
     assert played.learned.requests is not None
     assert played.learned.requests.per_minute == pytest.approx(600, rel=0.15)
     assert played.times < 1.05
 
 
 def test_a_rate_that_rose_is_found() -> None:
-    played = play(4000, **PER_SECOND, changes=(SettingChange("requests_per_minute", 90 * 60, after_seconds=15),))
+    played = simulate(4000, **PER_SECOND, changes=(SettingChange("requests_per_minute", 90 * 60, after_seconds=15),))
     assert played.watched.answers(played.seconds - 15, played.seconds - 5) > 10 * 80
 
 
 @pytest.mark.parametrize("headers", ["openai", "anthropic"])
 def test_a_published_rate_is_followed_without_refusals(headers: str) -> None:
-    played = play(1500, headers=headers, **PER_SECOND)
+    played = simulate(1500, headers=headers, **PER_SECOND)
     assert played.refusals == 0
     assert played.times < 1.02
     assert played.learned.requests is not None
@@ -197,7 +197,7 @@ def test_what_is_published_is_not_believed_against_the_evidence() -> None:
 
 
 def test_an_allowance_given_out_minute_by_minute_is_not_hammered() -> None:
-    played = play(400, requests_per_minute=100, window_seconds=60.0)
+    played = simulate(400, requests_per_minute=100, window_seconds=60.0)
     assert played.refusals < 80
     assert played.times < 1.3
 
@@ -215,7 +215,7 @@ def test_a_refused_first_call_is_tried_again_soon() -> None:
 
 @pytest.mark.parametrize("lasting", [5.0, 60.0])
 def test_an_outage_gets_a_handful_of_calls_and_is_over_soon_after_it_ends(lasting: float) -> None:
-    played = play(3000, cap=64, outages=(PlannedOutage(5.0, lasting),))
+    played = simulate(3000, cap=64, outages=(PlannedOutage(5.0, lasting),))
     watched = played.watched
     assert watched.refusals(first=6.0, last=5.0 + lasting) <= 2 * (lasting - 1)
     assert watched.answers(first=5.0 + lasting, last=5.0 + lasting + 6.0) > 100
@@ -235,7 +235,7 @@ def test_an_overloaded_server_is_asked_for_less_and_then_for_as_much_as_before()
 
 
 def test_a_server_that_queues_is_not_filled_without_end() -> None:
-    played = play(6000, knee=40, latency_sigma=0.4)
+    played = simulate(6000, knee=40, latency_sigma=0.4)
     assert played.learned.in_flight < 120
     assert played.watched.peak < 600
     assert played.times < 1.2
@@ -245,8 +245,8 @@ def test_a_server_that_queues_is_not_filled_without_end() -> None:
 
 
 def test_what_was_learned_is_continued() -> None:
-    learned = play(1000, cap=64).learned
-    again = play(1000, control=Adaptive(learned), cap=64)
+    learned = simulate(1000, cap=64).learned
+    again = simulate(1000, control=Adaptive(learned), cap=64)
     assert again.refusals <= 5
     assert again.times < 1.03
 
@@ -266,12 +266,12 @@ def test_what_was_learned_survives_json() -> None:
     adaptive = Adaptive()
     told = RateLimits(RateLimit(600.0), RateLimit(60_000.0, 100.0, 3.0))
     adaptive.end(1.0, adaptive.begin(0.0, TOKENS), CallOutcome(CallEnd.OK, 1.0, allowance=told))
-    learned = adaptive.learned()
+    learned = adaptive.get_learned()
     assert msgspec.json.decode(msgspec.json.encode(learned), type=Learned) == learned
 
 
 def test_nothing_is_remembered_of_nothing() -> None:
-    assert Adaptive().learned() is None
+    assert Adaptive().get_learned() is None
 
 
 def test_calls_from_before_count_and_teach_nothing() -> None:
@@ -289,7 +289,7 @@ def test_calls_from_before_count_and_teach_nothing() -> None:
 MOMENTS = st.floats(min_value=0.0, max_value=3.0)
 
 
-def published(least: float) -> st.SearchStrategy[RateLimit | None]:
+def draw_limits(least: float) -> st.SearchStrategy[RateLimit | None]:
     left, reset = st.floats(min_value=0.0, max_value=1e6), st.floats(min_value=0.0, max_value=600.0)
     limit = st.floats(min_value=least, max_value=1e7)
     return st.none() | st.builds(RateLimit, limit, st.none() | left, st.none() | reset)
@@ -301,7 +301,7 @@ OUTCOMES = st.builds(
     st.floats(min_value=0.0, max_value=10.0),
     st.integers(min_value=0, max_value=10_000),
     st.none() | st.floats(min_value=0.0, max_value=120.0),
-    st.none() | st.builds(RateLimits, published(30.0), published(30_000.0)),
+    st.none() | st.builds(RateLimits, draw_limits(30.0), draw_limits(30_000.0)),
 )
 STEPS = st.lists(st.tuples(MOMENTS, st.integers(0, 5), st.integers(1, 5000), OUTCOMES), max_size=60)
 LEARNED = st.none() | st.builds(

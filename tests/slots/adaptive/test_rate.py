@@ -86,7 +86,7 @@ def test_old_refusals_do_not_count() -> None:
 
 def test_a_refusal_measures_the_rate_and_stays_a_little_below() -> None:
     limited = pace(60.0)
-    limited.refused(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
+    limited.on_refusal(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
     assert limited.rate == pytest.approx(40 * MARGIN)
     assert limited.is_sure
 
@@ -95,7 +95,7 @@ def test_several_refusals_at_once_count_as_one() -> None:
     limited = pace(60.0)
     seen = marks((20.0, 100))
     for _ in range(10):
-        limited.refused(sent(20.0), seen, 20.02, is_fall=False)
+        limited.on_refusal(sent(20.0), seen, 20.02, is_fall=False)
     assert limited.rate == pytest.approx(60 * FALL)
 
 
@@ -114,16 +114,16 @@ def test_a_rate_creeps_up_only_while_it_is_what_calls_wait_for() -> None:
 def test_refusals_one_after_another_make_it_fall_but_never_stop() -> None:
     limited = pace(40.0)
     for n in range(1, 60):
-        limited.refused(sent(float(n)), marks((float(n), 100)), n + 0.02, is_fall=True)
+        limited.on_refusal(sent(float(n)), marks((float(n), 100)), n + 0.02, is_fall=True)
     assert limited.rate == pytest.approx(1 / LONGEST_WAIT_SECONDS)
 
 
 def test_when_a_closed_window_opens_the_rate_is_what_it_was() -> None:
     limited = pace(60.0)
-    limited.refused(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
+    limited.on_refusal(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
     measured = limited.rate
     for n in range(5):
-        limited.refused(sent(21.0 + n), marks((21.0 + n, 500)), 21.02 + n, is_fall=True)
+        limited.on_refusal(sent(21.0 + n), marks((21.0 + n, 500)), 21.02 + n, is_fall=True)
     assert limited.rate < 0.3 * measured
     limited.reopen()
     assert limited.rate == measured
@@ -132,7 +132,7 @@ def test_when_a_closed_window_opens_the_rate_is_what_it_was() -> None:
 def test_a_rate_that_was_only_a_guess_is_not_taken_up_again() -> None:
     limited = pace(60.0)
     for n in range(5):
-        limited.refused(sent(21.0 + n), marks((21.0 + n, 500)), 21.02 + n, is_fall=True)
+        limited.on_refusal(sent(21.0 + n), marks((21.0 + n, 500)), 21.02 + n, is_fall=True)
     fallen = limited.rate
     limited.reopen()
     assert limited.rate == fallen
@@ -140,10 +140,10 @@ def test_a_rate_that_was_only_a_guess_is_not_taken_up_again() -> None:
 
 def test_a_limit_that_was_raised_is_not_measured_over_the_time_before() -> None:
     limited = pace(60.0)
-    limited.refused(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
+    limited.on_refusal(sent(20.0), marks((10.0, 100), (20.0, 500)), 20.02, is_fall=False)
     limited.rate *= 2
     seen = marks((10.0, 100), (20.0, 500), (50.0, 2000))
-    limited.refused(sent(50.0), seen, 50.02, is_fall=False)
+    limited.on_refusal(sent(50.0), seen, 50.02, is_fall=False)
     assert limited.rate > 60
     assert len(seen) == 1
 
@@ -177,7 +177,7 @@ def test_a_published_rate_does_not_creep() -> None:
 def test_one_refusal_does_not_make_a_published_rate_wrong() -> None:
     limited = pace(1.0)
     limited.publish(RateLimit(600.0), sent(1.0), 1.5, since=0)
-    limited.refused(sent(20.0), marks((10.0, 100), (20.0, 200)), 20.02, is_fall=False)
+    limited.on_refusal(sent(20.0), marks((10.0, 100), (20.0, 200)), 20.02, is_fall=False)
     assert limited.rate == pytest.approx(10.0)
     assert not limited.is_contradicted
 
@@ -187,5 +187,5 @@ def test_a_published_rate_that_is_never_reached_is_no_longer_believed() -> None:
     for n in range(CONTRADICTIONS):
         limited.publish(RateLimit(6000.0), sent(1.0), 1.5, since=0)
         assert not limited.is_contradicted
-        limited.refused(sent(20.0 + n), marks((10.0, 100), (20.0 + n, 200)), 20.02 + n, is_fall=False)
+        limited.on_refusal(sent(20.0 + n), marks((10.0, 100), (20.0 + n, 200)), 20.02 + n, is_fall=False)
     assert limited.is_contradicted

@@ -29,7 +29,7 @@ class Learner(Fixed):
         super().__init__(1)
         self.limit = limit
 
-    def learned(self) -> Lesson | None:
+    def get_learned(self) -> Lesson | None:
         return None if self.limit is None else Lesson(self.limit)
 
 

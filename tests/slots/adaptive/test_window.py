@@ -48,20 +48,20 @@ class Server:
     def answer(self, count: int = 1) -> None:
         for _ in range(count):
             sent = self.under_way.pop(0)
-            if self.evidence.answered(sent, ANSWER_SECONDS):
-                self.window.let_in(sent, self.now)
-            self.window.answered(sent, self.now)
+            if self.evidence.on_answer(sent, ANSWER_SECONDS):
+                self.window.on_accepted(sent, self.now)
+            self.window.on_answer(sent, self.now)
 
     def refuse(self, sent: Sent) -> bool:
         self.under_way.remove(sent)
-        for earlier in self.evidence.refused(sent, REFUSAL_SECONDS):
-            self.window.let_in(earlier, self.now)
-        return self.window.refused(sent, self.now)
+        for earlier in self.evidence.on_refusal(sent, REFUSAL_SECONDS):
+            self.window.on_accepted(earlier, self.now)
+        return self.window.on_refusal(sent, self.now)
 
     def prove(self) -> None:
         self.now += 1.0
-        for sent in self.evidence.proven(self.now):
-            self.window.let_in(sent, self.now)
+        for sent in self.evidence.take_proven(self.now):
+            self.window.on_accepted(sent, self.now)
 
     def find_wall(self) -> None:
         """At START: one too many is refused."""
@@ -212,7 +212,7 @@ def test_after_many_overloads_it_comes_back_to_where_it_was(server: Server) -> N
         server.window.ease(server.send(), server.now + 0.5)
         server.now += 1
         while server.under_way:
-            server.evidence.lost(server.under_way.pop())
+            server.evidence.on_loss(server.under_way.pop())
     assert server.window.limit < START / 3
     for _ in range(60):
         server.fill()
@@ -237,6 +237,6 @@ def test_a_probe_that_was_lost_is_made_again(server: Server) -> None:
     server.find_wall()
     server.now += 100
     probe = server.send()
-    server.evidence.lost(probe)
-    server.window.gone(probe)
+    server.evidence.on_loss(probe)
+    server.window.on_end(probe)
     assert server.window.wait(server.now, MANY) == 0

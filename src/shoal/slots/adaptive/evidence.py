@@ -1,7 +1,7 @@
-"""What calls say about a limit: which of them were let in, and how much was let in between two refusals.
+"""What calls show about a limit: which of them were accepted, and how much was accepted between two refusals.
 
-A refusal comes back much sooner than an answer. So a call that is still out after a few times as long, or that began
-before one that was just refused, has been let in; one need not wait for its answer to know.
+A refusal comes back much sooner than an answer. So a call that is in flight for a few times as long, or that began
+before one that was just refused, has been accepted; its answer need not be waited for.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-#: How many times as long as a refusal takes a call must be out to count as let in, and what is added for jitter.
+#: A call counts as accepted after this many times the duration of a refusal, plus these seconds for jitter.
 PROOF_REFUSALS = 3.0
 PROOF_SECONDS = 0.005
-#: A call that began before a refused one by less than this share of the time a refusal takes may be refused yet.
+#: A call that began before a refused one by less than this share of a refusal's duration may still be refused.
 ORDER_SHARE = 0.25
-#: Calls that began within so many seconds may come in in any order.
+#: Calls that began within this time may reach the server in any order.
 TOGETHER_SECONDS = 0.001
 #: How fast means follow: answers vary much, refusals little.
 _ANSWER_GAIN, _REFUSAL_GAIN = 0.05, 0.2
@@ -28,28 +28,29 @@ class Sent:
 
     at: float
     tokens: int
-    #: How many were in flight with it.
+    #: How many calls were in flight, itself included.
     level: int
-    #: How many calls and tokens had begun, with it.
+    #: How many calls and tokens had begun so far, itself included.
     calls: int
     total: int
-    #: Known to be let in; or ended, in whichever way.
+    #: Whether it is known to be accepted.
     proven: bool = False
+    #: Whether it has ended, whatever the outcome.
     ended: bool = False
 
 
 class Mark(NamedTuple):
-    """A refusal: when that call began, and how much had been let in before it."""
+    """A refusal: when that call began, and how much had been accepted before it."""
 
     at: float
     requests: float
     tokens: float
-    #: How large the refused call was.
+    #: Tokens of the refused call.
     size: int
 
 
 class Evidence:
-    """Keeps count."""
+    """Counts the calls of one pool and decides which are known to be accepted."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -88,7 +89,7 @@ class Evidence:
         return self._calls - self._refused_calls, self._total - self._refused_total
 
     def proof_in(self, sent: Sent, now: float) -> float:
-        """Seconds until this call will count as let in, if nothing is heard of it."""
+        """Return the seconds until this call counts as accepted if it does not end before."""
         return max(sent.at + self._proof_seconds - now, 0.0)
 
     @property
@@ -96,44 +97,44 @@ class Evidence:
         refusal = self.refusal_seconds if self.refusal_seconds is not None else self.round_trip
         return PROOF_REFUSALS * refusal + PROOF_SECONDS
 
-    def proven(self, now: float) -> Iterator[Sent]:
-        """Calls that turn out to have been let in, as nothing was heard of them for so long."""
+    def take_proven(self, now: float) -> Iterator[Sent]:
+        """Yield calls that now count as accepted because they are in flight longer than a refusal takes."""
         if self.refusal_seconds is not None:
-            yield from self._proven_before(now - self._proof_seconds)
+            yield from self._take_proven_before(now - self._proof_seconds)
 
-    def answered(self, sent: Sent, seconds: float) -> bool:
-        """Whether the answer is the first proof that this call was let in."""
+    def on_answer(self, sent: Sent, seconds: float) -> bool:
+        """Count an answer; return whether it is the first proof that this call was accepted."""
         self._end(sent)
         self.answer_seconds = _follow(self.answer_seconds, seconds, _ANSWER_GAIN)
         is_news, sent.proven = not sent.proven, True
         return is_news
 
-    def lost(self, sent: Sent) -> None:
-        """One that ended in a way that says nothing."""
+    def on_loss(self, sent: Sent) -> None:
+        """Count an end that says nothing about the limit."""
         self._end(sent)
 
-    def refused(self, sent: Sent, seconds: float) -> Iterator[Sent]:
-        """Calls that turn out to have been let in, as they began before this one and were not refused."""
+    def on_refusal(self, sent: Sent, seconds: float) -> Iterator[Sent]:
+        """Count a refusal; yield calls that now count as accepted because they began before it."""
         self._end(sent)
         self.refusal_seconds = _follow(self.refusal_seconds, seconds, _REFUSAL_GAIN)
         self._refused_calls += 1
         self._refused_total += sent.tokens
-        yield from self._proven_before(sent.at - ORDER_SHARE * self.refusal_seconds)
+        yield from self._take_proven_before(sent.at - ORDER_SHARE * self.refusal_seconds)
         for later in self._unproven:
             if later.ended or later.calls < sent.calls:
                 continue
             if later.at <= sent.at + TOGETHER_SECONDS:
-                # It may have come in first.
+                # It may have reached the server first.
                 sent.level += 1
-            # The refused one was never in work, so those after it were one fewer.
+            # The refused call was never in work, so later ones were one fewer.
             later.level -= 1
 
     def mark(self, sent: Sent) -> Mark:
-        """What had been let in before a call that was refused."""
+        """Return how much had been accepted before a refused call."""
         requests = sent.calls - self._refused_calls
         return Mark(sent.at, requests, sent.total - self._refused_total, sent.tokens)
 
-    def _proven_before(self, at: float) -> Iterator[Sent]:
+    def _take_proven_before(self, at: float) -> Iterator[Sent]:
         unproven = self._unproven
         while unproven and (unproven[0].ended or unproven[0].at < at):
             sent = unproven.popleft()

@@ -13,22 +13,28 @@ import msgspec
 
 from shoal.rate_limits import RateLimit, RateLimits
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
-from shoal.slots.adaptive.noise import Noise
+from shoal.slots.adaptive.noise import NoiseDetector
 from shoal.slots.adaptive.outage import OutageDetector
 from shoal.slots.adaptive.rate import LONGEST_WAIT_SECONDS, MARKS, Pace, Unit, rate_of
 from shoal.slots.adaptive.window import ConcurrencyWindow
 from shoal.slots.leases import CallEnd, CallOutcome
 
-#: Refused calls that were this much larger than others were refused for their tokens; this little, for their number.
-LARGER, AS_LARGE = 1.25, 1.1
-#: With no refusal to compare the first with, half of what got through so far is a guess at the rate.
+#: How much larger refused calls are than the mean if tokens are limited.
+LARGER = 1.25
+#: The same once tokens are known to be limited.
+AS_LARGE = 1.1
+#: After the first refusal the rate is guessed as this share of what got through so far.
 GUESS = 0.5
-#: Room above what a rate needs in flight.
+#: How many times as many calls may be in flight as a rate needs.
 ROOM = 2.0
-#: Refusals in a row, all with the same number in flight, that make a rate a window after all; of few that says nothing.
-SAME, FEW = 5, 3
-#: Refusals in a row after which nothing is tried for a while; how long at first, doubling, and at most.
-IN_A_ROW, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 4, 0.1, 10.0
+#: Refusals in a row with the same number in flight that turn a rate back into a window.
+SAME = 5
+#: Up to this number in flight they say nothing.
+FEW = 3
+#: Refusals in a row after which nothing is tried for a while.
+IN_A_ROW = 4
+#: The length of that pause: it doubles from the first to the longest.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 10.0
 
 
 class LearnedRate(msgspec.Struct, frozen=True):
@@ -38,10 +44,10 @@ class LearnedRate(msgspec.Struct, frozen=True):
 
 
 class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is worth remembering."""
+    """What a limit learned, as it is stored for the next run."""
 
     in_flight: int
-    #: Whether more was refused, or brought nothing; else it was never tried.
+    #: Whether more calls were refused or brought nothing. Otherwise more were never tried.
     is_wall: bool = False
     answer_seconds: float | None = None
     refusal_seconds: float | None = None
@@ -50,11 +56,13 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Adaptive:
+    """The control of a pool that learns: a window, rates, and the detectors of outages and noise."""
+
     def __init__(self, learned: Learned | None = None) -> None:
         self._evidence = Evidence()
         self._window = ConcurrencyWindow(self._evidence)
         self._outage = OutageDetector()
-        self._noise = Noise()
+        self._noise = NoiseDetector()
         self._paces: dict[Unit, Pace] = {}
         self._marks: deque[Mark] = deque(maxlen=MARKS)
         self._levels: deque[int] = deque(maxlen=SAME)
@@ -64,13 +72,13 @@ class Adaptive:
         self._began = math.inf
         self._ends: Counter[CallEnd] = Counter()
         if learned is not None:
-            self._recall(learned)
+            self._restore(learned)
 
-    # what the pool asks
+    # the interface of a control
 
     def wait(self, now: float, tokens: int, waiting: int) -> float:
-        for sent in self._evidence.proven(now):
-            self._let_in(sent, now)
+        for sent in self._evidence.take_proven(now):
+            self._on_accepted(sent, now)
         wait = max(self._outage.wait(now), self._pause_until - now, self._window.wait(now, waiting))
         if wait == 0.0 and self._paces:
             wait = max(pace.wait(now, tokens) for pace in self._paces.values())
@@ -78,7 +86,7 @@ class Adaptive:
 
     def begin(self, now: float, tokens: int) -> Sent:
         if self._began == math.inf:
-            self._start(now)
+            self._start_clock(now)
         sent = self._evidence.begin(now, tokens)
         self._window.begin(sent)
         self._outage.begin(sent)
@@ -86,8 +94,8 @@ class Adaptive:
             pace.take(now, tokens)
         return sent
 
-    def _start(self, now: float) -> None:
-        """The first call: before, it was not known what time it is."""
+    def _start_clock(self, now: float) -> None:
+        """Begin at the first call; a control that was restored from disk does not know the time before."""
         self._began = now
         self._window.start(now)
         for pace in self._paces.values():
@@ -95,7 +103,7 @@ class Adaptive:
 
     def resume(self, now: float, tokens: int) -> Sent:
         if self._began == math.inf:
-            self._start(now)
+            self._start_clock(now)
         sent = self._evidence.begin(now, tokens)
         sent.proven = True
         return sent
@@ -103,19 +111,19 @@ class Adaptive:
     def end(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
         self._ends[outcome.end] += 1
         if outcome.end is CallEnd.OK or (outcome.end.is_refusal and not self._window.is_beyond(sent)):
-            self._count(now, refused=outcome.end.is_refusal)
+            self._count_call(now, refused=outcome.end.is_refusal)
         if outcome.end is CallEnd.OK:
-            self._answered(now, sent, outcome)
+            self._on_answer(now, sent, outcome)
         elif outcome.end.is_refusal:
-            self._refused(now, sent, outcome)
+            self._on_refusal(now, sent, outcome)
         else:
-            self._lost(now, sent, outcome)
+            self._on_loss(now, sent, outcome)
         if outcome.allowance is not None:
-            self._published(now, sent, outcome.allowance)
+            self._on_published(now, sent, outcome.allowance)
 
-    # what calls say
+    # reacting to the ends of calls
 
-    def _count(self, now: float, *, refused: bool) -> None:
+    def _count_call(self, now: float, *, refused: bool) -> None:
         before = self._noise.count(now, self._window.limit, refused=refused)
         if before is not None:
             self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
@@ -123,59 +131,59 @@ class Adaptive:
             self._pause_until = -math.inf
             self._window.reopen(before)
 
-    def _answered(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
-        if self._evidence.answered(sent, outcome.seconds):
-            self._let_in(sent, now)
-        self._hear(sent)
-        self._window.answered(sent, now)
+    def _on_answer(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
+        if self._evidence.on_answer(sent, outcome.seconds):
+            self._on_accepted(sent, now)
+        self._on_reply(sent)
+        self._window.on_answer(sent, now)
         for pace in self._paces.values():
             pace.creep(now)
 
-    def _let_in(self, sent: Sent, now: float) -> None:
+    def _on_accepted(self, sent: Sent, now: float) -> None:
         if self._refused_in_a_row >= IN_A_ROW:
             for pace in self._paces.values():
                 pace.reopen()
         self._refused_in_a_row = 0
-        self._window.let_in(sent, now)
+        self._window.on_accepted(sent, now)
 
-    def _hear(self, sent: Sent) -> None:
-        if self._outage.heard(sent):
+    def _on_reply(self, sent: Sent) -> None:
+        if self._outage.on_reply(sent):
             self._window.restart()
 
-    def _lost(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
-        self._evidence.lost(sent)
-        self._window.gone(sent)
+    def _on_loss(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
+        self._evidence.on_loss(sent)
+        self._window.on_end(sent)
         if outcome.end is CallEnd.CANCELLED:
-            self._outage.gone(sent)
+            self._outage.on_end(sent)
             return
-        self._outage.failed(sent, now, outcome.retry_after)
+        self._outage.on_failure(sent, now, outcome.retry_after)
         if outcome.end is CallEnd.OVERLOAD and not self._outage.is_on:
             self._window.ease(sent, now)
 
-    def _refused(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
-        for earlier in self._evidence.refused(sent, outcome.seconds):
-            self._let_in(earlier, now)
-        self._hear(sent)
+    def _on_refusal(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
+        for earlier in self._evidence.on_refusal(sent, outcome.seconds):
+            self._on_accepted(earlier, now)
+        self._on_reply(sent)
         if not self._noise.is_surprising and not self._window.is_beyond(sent):
-            self._window.gone(sent)
+            self._window.on_end(sent)
             return
         self._marks.append(self._evidence.mark(sent))
         if sent.at >= self._refused_at:
-            # The others that were under way say the same once more.
+            # Other calls that were in flight with a refused one repeat what it said.
             self._refused_in_a_row += 1
             self._refused_at = now
-        unit = self._unit(outcome.end)
+        unit = self._find_unit(outcome.end)
         if unit is not None and outcome.end is CallEnd.LIMITED and self._is_wall(sent):
             self._stop_pacing(sent, now)
         elif unit is None:
-            if self._window.refused(sent, now) and outcome.end is not CallEnd.CONCURRENCY:
+            if self._window.on_refusal(sent, now) and outcome.end is not CallEnd.CONCURRENCY:
                 self._pace_by(self._likely_unit(None), now)
         else:
             self._slow_down(unit, sent, now)
-        self._pause(now, outcome.retry_after)
+        self._set_pause(now, outcome.retry_after)
 
-    def _unit(self, end: CallEnd) -> Unit | None:
-        """Of what there was too much per time; None: it is, or may be, calls in flight."""
+    def _find_unit(self, end: CallEnd) -> Unit | None:
+        """Return what was limited per time; None if it is, or may be, calls in flight."""
         if end is CallEnd.REQUESTS:
             return Unit.REQUESTS
         if end is CallEnd.TOKENS:
@@ -184,7 +192,7 @@ class Adaptive:
         return self._likely_unit(hidden[0]) if hidden and end is CallEnd.LIMITED else None
 
     def _likely_unit(self, so_far: Unit | None) -> Unit:
-        """Where tokens are limited, it is the large calls that are refused."""
+        """Guess the unit from the size of refused calls: where tokens are limited, large calls are refused."""
         refused = sum(mark.size for mark in self._marks) / len(self._marks)
         larger = refused / self._evidence.mean_size
         if larger > LARGER or (so_far is Unit.TOKENS and larger > AS_LARGE):
@@ -192,56 +200,51 @@ class Adaptive:
         return Unit.REQUESTS
 
     def _slow_down(self, unit: Unit, sent: Sent, now: float) -> None:
-        self._window.gone(sent)
+        self._window.on_end(sent)
         pace = self._paces.get(unit)
         if pace is not None:
-            pace.refused(sent, self._marks, now, is_fall=self._refused_in_a_row > 1)
+            pace.on_refusal(sent, self._marks, now, is_fall=self._refused_in_a_row > 1)
         if pace is None or (pace.is_contradicted and pace.is_published):
             self._pace_by(unit, now)
 
     def _is_wall(self, sent: Sent) -> bool:
-        """Whether calls are refused at one level again and again; at a rate, they are refused at any."""
+        """Return whether calls are refused at one level again and again; at a rate they are refused at any level."""
         self._levels.append(sent.level)
         low, high = min(self._levels), max(self._levels)
         return len(self._levels) == SAME and high - low <= 1 and low > FEW
 
     def _stop_pacing(self, sent: Sent, now: float) -> None:
         self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
-        self._window.gone(sent)
+        self._window.on_end(sent)
         self._window.be_the_limit(min(self._levels), now)
         self._levels.clear()
         self._marks.clear()
 
     def _pace_by(self, unit: Unit, now: float) -> None:
-        """From now on, so much per time; what was hidden was this and nothing else."""
+        """Limit this unit per time from now on, instead of any other unpublished rate."""
         published = self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
         is_contradicted = unit in published
         measured = rate_of(unit, self._marks)
         size = self._evidence.mean_size if unit is Unit.TOKENS else 1.0
-        rate = max(measured or self._guess(unit, now), size / LONGEST_WAIT_SECONDS)
-        burst = max(self._burst(unit, rate), size)
+        calls, tokens = self._evidence.accepted
+        guess = GUESS * (calls if unit is Unit.REQUESTS else tokens) / max(now - self._began, 0.1)
+        rate = max(measured or guess, size / LONGEST_WAIT_SECONDS)
+        # The bucket was full at first: what got through before the first refusal and did not flow in meanwhile.
+        first = self._marks[0]
+        burst = max(min(unit.of(first) - rate * (first.at - self._began), rate * 60), size)
         pace = self._paces[unit] = Pace(unit, rate, now, burst=burst, is_measured=measured is not None)
         pace.is_contradicted = is_contradicted
         self._levels.clear()
         self._window.give_way(ROOM * rate / size * self._evidence.round_trip)
 
-    def _guess(self, unit: Unit, now: float) -> float:
-        calls, tokens = self._evidence.accepted
-        return GUESS * (calls if unit is Unit.REQUESTS else tokens) / max(now - self._began, 0.1)
-
-    def _burst(self, unit: Unit, rate: float) -> float:
-        """What got through before the first refusal and did not flow in meanwhile: the bucket was full at first."""
-        first = self._marks[0]
-        return min(unit.of(first) - rate * (first.at - self._began), rate * 60)
-
-    def _pause(self, now: float, retry_after: float | None) -> None:
-        """With nothing let in between refusals, more would only be hammering."""
+    def _set_pause(self, now: float, retry_after: float | None) -> None:
+        """Pause after several refusals with nothing accepted in between, instead of hammering the server."""
         extra = self._refused_in_a_row - IN_A_ROW
         if extra >= 0:
             seconds = min(FIRST_PAUSE_SECONDS * 2 ** min(extra, 10), LONGEST_PAUSE_SECONDS)
             self._pause_until = now + (seconds if retry_after is None else min(seconds, retry_after))
 
-    def _published(self, now: float, sent: Sent, allowance: RateLimits) -> None:
+    def _on_published(self, now: float, sent: Sent, allowance: RateLimits) -> None:
         for unit in Unit:
             told = allowance.requests if unit is Unit.REQUESTS else allowance.tokens
             if told is None:
@@ -249,36 +252,34 @@ class Adaptive:
             pace = self._paces.get(unit)
             if pace is None:
                 pace = self._paces[unit] = Pace(unit, told.limit / 60, now, burst=math.inf)
-                pace.fill(self._level_at_first(unit, told, now))
+                pace.fill(self._estimate_level(unit, told, now))
             pace.publish(told, sent, now, unit.since(self._evidence, sent))
 
-    def _level_at_first(self, unit: Unit, told: RateLimit, now: float) -> float:
-        """What is left at most of a bucket that was full at first: of what is under way the server may not know yet."""
+    def _estimate_level(self, unit: Unit, told: RateLimit, now: float) -> float:
+        """Estimate what is left of a bucket that was full at first; the server may not know of calls in flight yet."""
         if told.remaining is None or told.reset_seconds is None:
             return math.inf
         full_for = told.reset_seconds + now - self._began
         return max(told.remaining + full_for * told.limit / 60 - unit.begun(self._evidence), 0.0)
 
-    # what is kept, and shown
+    # storing and showing
 
-    def learned(self) -> Learned | None:
-        """None: nothing yet."""
-        if not self._ends:
-            return None
-        return self._state()
+    def get_learned(self) -> Learned | None:
+        """Return what was learned; None before the first call has ended."""
+        return self._to_learned() if self._ends else None
 
-    def _state(self) -> Learned:
+    def _to_learned(self) -> Learned:
         window, evidence = self._window, self._evidence
         return Learned(
             in_flight=int(window.limit),
             is_wall=window.highest > 0,
             answer_seconds=evidence.answer_seconds,
             refusal_seconds=evidence.refusal_seconds,
-            requests=_learned_rate(self._paces.get(Unit.REQUESTS)),
-            tokens=_learned_rate(self._paces.get(Unit.TOKENS)),
+            requests=_to_learned_rate(self._paces.get(Unit.REQUESTS)),
+            tokens=_to_learned_rate(self._paces.get(Unit.TOKENS)),
         )
 
-    def _recall(self, learned: Learned) -> None:
+    def _restore(self, learned: Learned) -> None:
         self._evidence.answer_seconds = learned.answer_seconds
         self._evidence.refusal_seconds = learned.refusal_seconds
         self._window.start_at(learned.in_flight, is_wall=learned.is_wall)
@@ -287,7 +288,7 @@ class Adaptive:
                 self._paces[unit] = Pace(unit, rate.per_minute / 60, -math.inf, burst=rate.burst)
 
     def describe(self, now: float) -> dict[str, Any]:
-        learned = self._state()
+        learned = self._to_learned()
         return {
             "kind": "adaptive",
             "mode": "outage" if self._outage.is_on else self._window.mode.value,
@@ -303,6 +304,6 @@ class Adaptive:
         }
 
 
-def _learned_rate(pace: Pace | None) -> LearnedRate | None:
-    # JSON has no infinity, and nobody allows more than a minute's worth at once.
+def _to_learned_rate(pace: Pace | None) -> LearnedRate | None:
+    # JSON has no infinity, and no provider allows more than a minute's worth at once.
     return None if pace is None else LearnedRate(pace.rate * 60, min(pace.burst, pace.rate * 60), pace.is_published)

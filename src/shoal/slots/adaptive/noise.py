@@ -1,8 +1,8 @@
-"""Refusals that nothing helps against: some servers refuse a share of all calls, however few there are.
+"""Random refusals: some servers refuse a share of all calls, however few there are.
 
-Whoever reacts to these does less and less, and is refused as often as before. So calls are counted by the hundred: when
-the share that is refused stays about the same although ever less is sent, it is noise. From then on a refusal counts
-only if it comes with more others than noise would explain, as it does at a wall or above a rate.
+Reacting to these refusals lowers the throughput without lowering their share. So calls are counted by the hundred: when
+the refused share stays about the same although less and less is sent, it is noise. From then on a refusal counts only
+together with more others than noise explains, as at a wall or above a rate.
 """
 
 from __future__ import annotations
@@ -11,46 +11,58 @@ from collections import deque
 from math import ceil, sqrt
 from typing import NamedTuple
 
-#: Calls that are looked at together, and how many of these in a row must say the same.
-CALLS, HUNDREDS = 100, 4
-#: What is refused of them: at least and at most, and how far the shares may be from one another.
-LEAST_SHARE, MOST_SHARE, ALIKE = 0.015, 0.3, 6.0
-#: What is still sent per second in the last of them, against the first, at most: else it was not tried to do less.
+#: Calls that are counted together.
+CALLS = 100
+#: How many such groups in a row must agree.
+HUNDREDS = 4
+#: The bounds of a refused share that can be noise.
+LEAST_SHARE, MOST_SHARE = 0.015, 0.3
+#: How many times as large as the smallest share the largest may be.
+ALIKE = 6.0
+#: The last group must have sent at most this share of the first one's calls per second: else less was never tried.
 LESS = 0.7
-#: Of the last so many calls, refusals beyond so many standard deviations, and one more, are no noise.
-LATELY, SURPRISE = 12, 4.0
-#: How fast the share follows, and below which part of the least it is over.
-GAIN, OVER = 0.3, 0.5
+#: How many of the last calls are checked for more refusals than noise explains.
+LATELY = 12
+#: Refusals beyond this many standard deviations, and one more, are no noise.
+SURPRISE = 4.0
+#: How fast the share follows later groups.
+GAIN = 0.3
+#: Noise is over below this part of the least share.
+OVER = 0.5
 
 
 class Hundred(NamedTuple):
+    """One group of calls."""
+
     share: float
     per_second: float
-    #: How many were allowed in flight at its beginning.
+    #: The window at its beginning.
     limit: float
 
 
-class Noise:
+class NoiseDetector:
+    """Finds the share of calls that is refused at random."""
+
     def __init__(self) -> None:
-        #: The share of calls that is refused whatever one does; 0: none.
+        #: The share of calls that is refused at random; 0: none.
         self.share = self._found = 0.0
         self._calls = self._refused = 0
         self._began_at: float | None = None
         self._limit = 0.0
-        #: In a row, each with about the same share.
+        #: Groups in a row with about the same share.
         self._alike: list[Hundred] = []
         self._lately: deque[bool] = deque(maxlen=LATELY)
 
     @property
     def is_surprising(self) -> bool:
-        """Whether the last refusal is more than noise."""
+        """Whether there are more refusals lately than noise explains."""
         if not self.share:
             return True
         usual = LATELY * self.share
         return sum(self._lately) >= ceil(usual + SURPRISE * sqrt(usual * (1 - self.share)) + 1)
 
     def count(self, now: float, limit: float, *, refused: bool) -> float | None:
-        """Count a call that was refused or answered. If that makes it noise: how many were allowed in flight before."""
+        """Count a call that was refused or answered. If noise is found, return the window before it lowered."""
         self._lately.append(refused)
         if self._began_at is None:
             self._began_at, self._limit = now, limit
@@ -81,7 +93,7 @@ class Noise:
         return before
 
     def _follow(self, done: Hundred) -> None:
-        # What was refused at a wall is in it as well, so it never is more than was found.
+        # Refusals at a wall are counted too, so the share never rises above what was found.
         self.share += GAIN * (min(done.share, self._found) - self.share)
         if self.share < OVER * LEAST_SHARE:
             self.share = 0.0

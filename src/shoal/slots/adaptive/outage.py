@@ -1,4 +1,4 @@
-"""Whether anybody answers at all. When nobody does, one call at a time finds out when that is over."""
+"""Detects that a server answers no calls at all. During an outage, one call at a time tests whether it is over."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from shoal.slots.adaptive.evidence import Sent
 
 #: Failures in a row, of any kind but a refusal, that make an outage: at one failure in twenty, one in three million.
 FAILURES = 5
-#: Seconds between two tries: the first, and the longest.
+#: The pause between two tests: it doubles from the first to the longest.
 FIRST_SECONDS, LONGEST_SECONDS = 0.25, 3.0
 
 
 class OutageDetector:
+    """Counts failures in a row, and paces the tests during an outage."""
+
     def __init__(self) -> None:
         self.since = math.inf
         self._in_a_row = 0
@@ -33,7 +35,7 @@ class OutageDetector:
         if self.is_on:
             self._try = sent
 
-    def failed(self, sent: Sent, now: float, retry_after: float | None) -> None:
+    def on_failure(self, sent: Sent, now: float, retry_after: float | None) -> None:
         self._in_a_row += 1
         if self.is_on and sent is self._try:
             self._try = None
@@ -45,17 +47,17 @@ class OutageDetector:
             self._pause_seconds = FIRST_SECONDS
             self._next_at = now + FIRST_SECONDS
 
-    def gone(self, sent: Sent) -> None:
-        """Ended without telling whether anybody is there."""
+    def on_end(self, sent: Sent) -> None:
+        """Forget a test that ended without showing whether the server answers."""
         if sent is self._try:
             self._try = None
 
-    def heard(self, sent: Sent) -> bool:
-        """The server said something sensible. Whether that ends an outage: it may be its last word from before."""
+    def on_reply(self, sent: Sent) -> bool:
+        """Count a reply of the server; return whether it ends an outage, and is not an old one from before it."""
         self._in_a_row = 0
         is_over = self.is_on and sent.at >= self.since
         if is_over:
             self.since = math.inf
             self._try = None
-        self.gone(sent)
+        self.on_end(sent)
         return is_over

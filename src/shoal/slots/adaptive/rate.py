@@ -1,9 +1,9 @@
 """How much per time a server allows, learned from the calls it refuses or from what it publishes.
 
 Servers count with buckets that fill steadily: whenever a call is refused, the bucket is empty. So between two refusals
-just as much was let in as flowed in, and one divided by the other is the rate, however unevenly it was asked for; the
-longer the time between the two, the more precisely. The rate is then crept upwards until the next refusal, faster and
-faster, so that a limit that was raised is found.
+as much was accepted as flowed in, and that amount divided by the time is the rate, however unevenly calls came. A
+longer time gives a more precise rate. The rate then creeps upwards until the next refusal, faster and faster, so that a
+raised limit is found.
 """
 
 from __future__ import annotations
@@ -14,33 +14,39 @@ from enum import StrEnum
 from shoal.rate_limits import RateLimit
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
 
-#: What is left out of a measured rate, so that the next refusal is far.
+#: The share of a measured rate that is used, so that the next refusal is far.
 MARGIN = 0.97
-#: Growth per second after a refusal, and the seconds after which it has doubled, at most so often.
-CREEP, CREEP_DOUBLES_SECONDS, CREEP_DOUBLINGS = 0.003, 7.0, 6
-#: The same until a rate was measured over enough calls.
+#: Growth per second after a refusal.
+CREEP = 0.003
+#: The time after which the growth doubles, and how often it does.
+CREEP_DOUBLES_SECONDS, CREEP_DOUBLINGS = 7.0, 6
+#: Growth per second until a rate was measured over enough calls.
 CREEP_UNSURE = 0.15
-#: Calls between two refusals that make a rate, and that make it a sure one.
+#: Calls between two refusals from which a rate can be measured, and from which it is sure.
 FEW, ENOUGH = 4, 40
 SHORTEST_SECONDS = 0.1
-#: A refusal right after a refusal, with nothing let in between: the rate has fallen.
+#: What is left of the rate after two refusals with nothing accepted in between: it has fallen.
 FALL = 0.7
-#: Refusals that are remembered, and for how long.
+#: How many refusals are kept, and for how long.
 MARKS, MARK_SECONDS = 64, 60.0
-#: A rate that has crept up by this much since the last refusal has found a higher limit: what flowed in before, while
+#: A rate that has crept up by this factor since the last refusal has found a higher limit. What flowed in before, while
 #: the bucket was full, says nothing about it.
-OUTGROWN, OUTGROWN_MARGIN = 1.25, 0.9
+OUTGROWN = 1.25
+#: The share of such a rate that is kept.
+OUTGROWN_MARGIN = 0.9
 #: What is left of a burst that was too large.
 BURST_FALL = 0.7
-#: Refusals in a row with less let in than this share of a published rate, until it is no longer believed.
+#: A published rate is dropped after this many refusals in a row with less than this share of it accepted.
 CONTRADICTED, CONTRADICTIONS = 0.5, 3
-#: A call in so many seconds is tried whatever was refused, or nobody would notice that more is allowed again.
+#: One call is tried this often whatever was refused; otherwise a raised limit would go unnoticed.
 LONGEST_WAIT_SECONDS = 10.0
-#: Less would not move a clock of floating point.
+#: A shorter wait would not move a floating-point clock.
 SHORTEST_WAIT_SECONDS = 1e-6
 
 
 class Unit(StrEnum):
+    """What a server counts per time."""
+
     REQUESTS = "requests"
     TOKENS = "tokens"
 
@@ -55,19 +61,19 @@ class Unit(StrEnum):
         return calls if self is Unit.REQUESTS else tokens
 
     def since(self, evidence: Evidence, sent: Sent) -> float:
-        """How much has begun after this call."""
+        """Return how much has begun after this call."""
         return self.begun(evidence) - (sent.calls if self is Unit.REQUESTS else sent.total)
 
 
 class Pace:
-    """A bucket like the one the server must have."""
+    """A token bucket that imitates the server's."""
 
     def __init__(self, unit: Unit, rate: float, now: float, *, burst: float, is_measured: bool = False) -> None:
         self.unit = unit
         self.rate = rate
         self.burst = max(burst, 1.0)
         self.is_published = False
-        #: Whether what is published has turned out to be something else.
+        #: Whether the published rate has turned out to be another limit than the one that refuses calls.
         self.is_contradicted = False
         self._contradictions = 0
         self.is_sure = False
@@ -77,11 +83,11 @@ class Pace:
         self._is_binding = False
         self._reacted_at = now
         self._after_refusal = rate
-        #: What was measured before calls were refused one after another.
+        #: The rate measured before several refusals in a row.
         self._before_fall = rate if is_measured else None
 
     def start(self, now: float) -> None:
-        """What is remembered is used from now on; nobody has used anything for a while."""
+        """Begin the clock of a restored rate with a full bucket."""
         self.is_sure = True
         self._level, self._then = self.burst, now
         self._calm_since = self._grown_at = self._reacted_at = now
@@ -100,11 +106,11 @@ class Pace:
         return self._level
 
     def take(self, now: float, tokens: int) -> None:
-        # More than the bucket holds is let through when it is full, and nobody waits for ever afterwards.
+        # A call larger than the bucket passes when the bucket is full; the debt is bounded, so that no wait is endless.
         self._level = max(self.level(now) - self.unit.cost(tokens), -self.rate * LONGEST_WAIT_SECONDS)
 
     def creep(self, now: float) -> None:
-        """Grow a little, if it is this rate that calls wait for."""
+        """Raise the rate a little if calls wait for it."""
         seconds, self._grown_at = now - self._grown_at, now
         if self._is_binding and not self.is_published:
             doublings = min((now - self._calm_since) / CREEP_DOUBLES_SECONDS, CREEP_DOUBLINGS)
@@ -112,7 +118,7 @@ class Pace:
             self.rate *= 1 + per_second * seconds
         self._is_binding = False
 
-    def refused(self, sent: Sent, marks: deque[Mark], now: float, *, is_fall: bool) -> None:
+    def on_refusal(self, sent: Sent, marks: deque[Mark], now: float, *, is_fall: bool) -> None:
         if sent.at <= self._reacted_at:
             return
         self._reacted_at = self._calm_since = self._grown_at = now
@@ -127,14 +133,14 @@ class Pace:
         self._level, self._then = 0.0, now
 
     def _doubt(self, marks: deque[Mark], *, is_fall: bool) -> None:
-        """What is published may be another limit than the one that calls run into, for example one per day."""
+        """Doubt the published rate: it may be another limit than the one that refuses calls, such as one per day."""
         measured = rate_of(self.unit, marks)
         is_wrong = is_fall or (measured is not None and measured < CONTRADICTED * self.rate)
         self._contradictions = self._contradictions + 1 if is_wrong else 0
         self.is_contradicted = self._contradictions >= CONTRADICTIONS
 
     def reopen(self) -> None:
-        """For a long time nothing was let in, and now something is: it was no rate that fell, but a closed window."""
+        """Restore the rate when calls are accepted again after a long time: a window was closed, no rate fell."""
         if self._before_fall is not None and not self.is_published:
             self.rate = self._before_fall
 
@@ -151,7 +157,7 @@ class Pace:
             self.is_sure = marks[-1].requests - oldest(marks).requests >= ENOUGH
 
     def publish(self, told: RateLimit, sent: Sent, now: float, since: float) -> None:
-        """Take over what the server says; `since`: how much began after the call that this came with."""
+        """Use the published limit; `since` is how much began after the call whose reply brought it."""
         if self.is_contradicted:
             return
         self.rate = told.limit / 60
@@ -160,7 +166,7 @@ class Pace:
             return
         if told.reset_seconds is not None:
             self.burst = max(told.remaining + told.reset_seconds * self.rate, 1.0)
-        # It may have been written down when the call came in or when it was answered.
+        # The server may have counted when the call came in or when it was answered.
         as_it_came_in = told.remaining + (now - sent.at) * self.rate - since
         self._level = min(self.level(now), max(told.remaining, as_it_came_in))
 
@@ -169,12 +175,12 @@ class Pace:
 
 
 def oldest(marks: deque[Mark]) -> Mark:
-    """The first refusal that is not too long ago to compare the last one with."""
+    """Return the first refusal that is recent enough to compare the last one with."""
     return next(mark for mark in marks if marks[-1].at - mark.at < MARK_SECONDS)
 
 
 def rate_of(unit: Unit, marks: deque[Mark]) -> float | None:
-    """What flowed in between refusals; None if that was too little to tell."""
+    """Return what flowed in per second between refusals; None if it was too little to tell."""
     if not marks:
         return None
     first, last = oldest(marks), marks[-1]

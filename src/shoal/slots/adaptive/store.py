@@ -1,4 +1,4 @@
-"""What adaptive pools learned, kept for the next time: one small JSON file for all runs of a user."""
+"""Stores what adaptive pools learned: one small JSON file for all runs of a user."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ from shoal.slots.broker import SlotPool
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _FORMAT = 1
-#: What providers allow changes with time and with what one pays: older knowledge is worse than none.
+#: Limits change with time and with the plan that is paid for: older entries are worse than none.
 _MAX_AGE_SECONDS = 30 * 24 * 3600.0
 
 
 @runtime_checkable
 class Learnable(Protocol):
-    """A control that has something to remember."""
+    """A control whose knowledge is worth storing."""
 
-    def learned(self) -> Any:
-        """What was learned, as a msgspec struct; None: nothing yet."""
+    def get_learned(self) -> Any:
+        """Return what was learned as a msgspec struct; None if nothing was yet."""
         ...
 
 
 class StoredLimit(msgspec.Struct, frozen=True):
+    """What was learned about one pool."""
+
     #: When it was learned, in seconds since 1970.
     at: float
     learned: Any
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _LimitsFile(msgspec.Struct, frozen=True):
     format: int
     pools: dict[str, StoredLimit]
 
 
 class LimitStore:
-    """Reads once, and writes only what changed. A file that cannot be read or written costs knowledge, not a run."""
+    """The limits file. It is read once and written when something changed; if that fails, runs go on without it."""
 
     def __init__(self, path: Path, now: float) -> None:
         self._path = path
@@ -53,7 +55,7 @@ class LimitStore:
         return {**self._known, **self._fresh}
 
     def of(self, pool: str, kind: type[T]) -> T | None:
-        """What was learned about this pool."""
+        """Return what was learned about this pool."""
         known = self._plain(pool)
         try:
             return None if known is None else msgspec.convert(known, kind)
@@ -66,10 +68,10 @@ class LimitStore:
         return None if entry is None else entry.learned
 
     def keep(self, pools: Iterable[SlotPool], now: float) -> None:
-        """Write down what these learned, if that is anything new."""
+        """Write what these pools learned, if it is new."""
         changed = False
         for pool in pools:
-            learned = msgspec.to_builtins(pool.control.learned()) if isinstance(pool.control, Learnable) else None
+            learned = msgspec.to_builtins(pool.control.get_learned()) if isinstance(pool.control, Learnable) else None
             if learned is not None and learned != self._plain(pool.name):
                 self._fresh[pool.name] = StoredLimit(now, learned)
                 changed = True
@@ -77,15 +79,15 @@ class LimitStore:
             self._write(now)
 
     def put(self, pool: str, learned: msgspec.Struct, now: float) -> None:
-        """Write down what was found out in another way than by running."""
+        """Write what was learned in another way than by running."""
         self._fresh[pool] = StoredLimit(now, msgspec.to_builtins(learned))
         self._write(now)
 
     def _write(self, now: float) -> None:
-        # Another broker of this user, at another socket, may have written since: what it knows stays.
+        # Another broker of this user, at another socket, may have written since: keep its entries.
         known = {name: entry for name, entry in _read(self._path).items() if entry.at > now - _MAX_AGE_SECONDS}
         try:
-            _replace(self._path, _Kept(_FORMAT, {**known, **self._fresh}))
+            _replace(self._path, _LimitsFile(_FORMAT, {**known, **self._fresh}))
             self._failed = False
         except OSError as error:
             if not self._failed:
@@ -95,7 +97,7 @@ class LimitStore:
 
 def _read(path: Path) -> dict[str, StoredLimit]:
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+        kept = msgspec.json.decode(path.read_bytes(), type=_LimitsFile)
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError) as error:
@@ -108,15 +110,15 @@ def _read(path: Path) -> dict[str, StoredLimit]:
 
 
 def forget_limits(path: Path, pool: str | None) -> list[str]:
-    """Forget what was learned about a pool, or everything (None); the names of what is gone."""
+    """Remove a pool, or all of them (None), and return the names of what was removed."""
     known = _read(path)
     gone = [name for name in known if pool in (None, name)]
     if gone:
-        _replace(path, _Kept(_FORMAT, {name: entry for name, entry in known.items() if name not in gone}))
+        _replace(path, _LimitsFile(_FORMAT, {name: entry for name, entry in known.items() if name not in gone}))
     return gone
 
 
-def _replace(path: Path, content: _Kept) -> None:
+def _replace(path: Path, content: _LimitsFile) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:

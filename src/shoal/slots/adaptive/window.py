@@ -1,9 +1,9 @@
 """How many calls in flight a server allows, learned from the calls it refuses.
 
-It rises by one for each answer until a call is refused. That call says exactly where the wall is: it was one too many.
-So the window is held just below, and now and then one call more is tried. When calls are refused although the window
-holds, either the wall has come down, and then nothing is let in any more: the window is halved until something is; or
-the wall is not one of calls in flight but of calls per time, and then some are let in and some are not.
+The window rises by one for each answer until a call is refused. That call shows where the wall is: it was one too many.
+The window is then held just below it, and now and then one call more is tried. When calls are refused although the
+window holds, there are two cases. Either the wall has come down and nothing is accepted any more: the window is halved
+until something is. Or the limit is one of calls per time: then some calls are accepted and some are not.
 """
 
 from __future__ import annotations
@@ -12,42 +12,46 @@ import math
 from enum import Enum
 
 from shoal.slots.adaptive.evidence import Evidence, Sent
-from shoal.slots.adaptive.saturation import Plateau
+from shoal.slots.adaptive.saturation import SaturationDetector
 
 #: Calls in flight before anything is known.
 START = 32
-#: By how much it rises for each answer while others wait; less once something was refused below the wall, as it may be
-#: no wall.
-RISE, SUSPECT_RISE = 1.0, 0.25
-#: So many that wait, against those in flight, are few.
+#: Growth of the window for each answer while claims wait.
+RISE = 1.0
+#: The same after a refusal below the wall, which may then be no wall.
+SUSPECT_RISE = 0.25
+#: Up to this share of the calls in flight, waiting calls are few.
 FEW_SHARE = 0.5
-#: Calls beyond the wall that must be let in, one after the other, before the window rises again: an answer that is
-#: under way makes room that we do not know of yet, so one call may be let in by chance.
+#: Calls beyond the wall that must be accepted one after another before the window rises again. A single one may be
+#: accepted by chance: an answer in flight makes room that is not known here yet.
 PROBES = 3
-#: Round trips until the first probe; how far this doubles at a wall that never moved; and at one that came down, and so
-#: may well go up again.
-FIRST_PROBE, LAST_PROBE, LAST_PROBE_FALLEN = 2.0, 16.0, 2.5
-#: Round trips until a server that was full is tried again: at first, and at most.
+#: Round trips until the first probe.
+FIRST_PROBE = 2.0
+#: How far this doubles at a wall that never moved, and at one that came down and may go up again.
+LAST_PROBE, LAST_PROBE_FALLEN = 16.0, 2.5
+#: Round trips until a saturated server is tried again: at first, and at most.
 FIRST_PLATEAU, LAST_PLATEAU = 32.0, 256.0
-#: Below this share of the highest wall seen it counts as having come down.
+#: A wall below this share of the highest one counts as having come down.
 FALLEN_SHARE = 0.7
 #: With fewer waiting than this, one call more would not help, and its refusal would only delay the end.
 PROBE_WAITING = 8
-#: How often something may be refused below the wall, and then something let in again, until it is taken for a rate.
+#: How often calls may be refused below the wall and then accepted again until the limit is taken for a rate.
 BREAKS = 2
-#: What is left of the window when a server says that it has too much to do.
+#: The share of the window that is left when a server reports overload.
 EASED = 0.8
-#: How long to wait, at least, for the proof that a test was let in.
+#: The shortest wait for the proof that a test was accepted.
 SHORTEST_SECONDS = 1e-3
 
 
 class Mode(Enum):
+    """What the window does now."""
+
     RISING = "rising"
     #: Just below the wall.
     HOLDING = "holding"
-    #: Something was refused below the wall: one call at a time finds out.
+    #: A call was refused below the wall: one call at a time tests it.
     DOUBTING = "doubting"
-    #: Everything was refused: the same, further down.
+    #: All calls were refused: the same with a smaller window.
     FALLEN = "fallen"
 
 
@@ -55,22 +59,24 @@ _TESTING = (Mode.DOUBTING, Mode.FALLEN)
 
 
 class ConcurrencyWindow:
+    """How many calls may be in flight."""
+
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
-        self._plateau = Plateau()
+        self._saturation = SaturationDetector()
         self.limit = float(START)
         self.mode = Mode.RISING
-        #: The highest wall that was seen; 0: none.
+        #: The highest wall so far; 0: none.
         self.highest = 0.0
-        #: The call that would be one too many, as far as is known.
+        #: The number in flight that is one too many, as far as is known.
         self._wall = math.inf
-        #: Calls that began before this say nothing new.
+        #: Calls that began before this time say nothing new.
         self._reacted_at = -math.inf
         self._breaks = 0
         self._plateaus = 0
-        #: How many wait because there is no room, when last looked at.
+        #: How many claims waited for room when `wait` was last called.
         self._waiting = 0.0
-        #: When something was last tried beyond the wall, and how many round trips later it is tried again.
+        #: When a call beyond the wall was last tried, and after how many round trips it is tried again.
         self._probed_at = -math.inf
         self._trips = 0.0
         self._probe: Sent | None = None
@@ -80,14 +86,14 @@ class ConcurrencyWindow:
         self._test: Sent | None = None
 
     def start_at(self, limit: float, *, is_wall: bool) -> None:
-        """Begin with what is remembered from an earlier time."""
+        """Restore a window that was learned earlier."""
         self.limit = max(limit, 1.0)
         if is_wall:
             self.highest = self.limit
             self._hold(self.limit + 1, -math.inf)
 
     def start(self, now: float) -> None:
-        """What is remembered holds from now on."""
+        """Begin the clock of a restored window."""
         self._probed_at = now
 
     def wait(self, now: float, waiting: int) -> float:
@@ -111,15 +117,15 @@ class ConcurrencyWindow:
             self._probe = sent
 
     def is_beyond(self, sent: Sent) -> bool:
-        """Whether it was sent to be refused, if nothing has changed."""
+        """Return whether the call was sent beyond the wall, to be refused if nothing has changed."""
         return sent in self._extra
 
-    # what calls say
+    # reacting to calls
 
-    def let_in(self, sent: Sent, now: float) -> None:
+    def on_accepted(self, sent: Sent, now: float) -> None:
         if sent is self._test:
             self._test = None
-            # Meanwhile others have ended: not all at once again, one by one.
+            # Other calls have ended meanwhile: rise one by one instead of filling the window at once.
             self.limit = min(self.limit, self._evidence.held + 1)
             self.mode = Mode.RISING
         elif sent is self._probe:
@@ -127,35 +133,35 @@ class ConcurrencyWindow:
             self._beyond += 1
             self._probed_at = -math.inf
             if self._beyond >= PROBES:
-                self._rise(self.limit + self._beyond)
+                self._rise_to(self.limit + self._beyond)
 
-    def answered(self, sent: Sent, now: float) -> None:
-        self.gone(sent)
+    def on_answer(self, sent: Sent, now: float) -> None:
+        self.on_end(sent)
         if self.mode is not Mode.RISING or not self._waiting:
             return
-        rise = SUSPECT_RISE if self._breaks or self._plateaus else self._rise_for_all()
+        rise = SUSPECT_RISE if self._breaks or self._plateaus else self._growth()
         self.limit += rise
         # There is room for these now, and for one in place of the one that was answered.
         self._waiting = max(self._waiting - 1 - rise, 0)
         if self.limit >= self._wall - 1:
             self._hold(self._wall, now)
-            self._plateau.restart()
-        elif (enough := self._plateau.answered(self.limit, sent.level, now - sent.at)) is not None:
+            self._saturation.restart()
+        elif (enough := self._saturation.add_answer(self.limit, sent.level, now - sent.at)) is not None:
             self.highest = max(self.highest, enough)
             self._hold(enough + 1, now)
-            self._look_again_later()
+            self._retry_later()
 
-    def _rise_for_all(self) -> float:
-        """One more; or as many as wait, if these are few: those who take turns would wait for the last of them."""
+    def _growth(self) -> float:
+        """Return the growth per answer: 1, or all waiting calls if they are few, so that a round ends together."""
         return max(self._waiting, RISE) if self._wall == math.inf and self._waiting <= FEW_SHARE * self.limit else RISE
 
-    def _look_again_later(self) -> None:
-        """A server that queues lets every probe in, so what comes after one is a whole new rise: seldom."""
+    def _retry_later(self) -> None:
+        """Probe seldom: a server that queues accepts every probe, so each is followed by a whole new rise."""
         self._plateaus += 1
         self._trips = min(FIRST_PLATEAU * 2 ** (self._plateaus - 1), LAST_PLATEAU)
 
-    def gone(self, sent: Sent) -> None:
-        """Ended, whatever it said."""
+    def on_end(self, sent: Sent) -> None:
+        """Forget a call that has ended, whatever its outcome."""
         self._extra.discard(sent)
         if sent is self._test:
             self._test = None
@@ -163,7 +169,7 @@ class ConcurrencyWindow:
             self._probe = None
 
     def ease(self, sent: Sent, now: float) -> None:
-        """The server has too much to do: do with less for now, and come back to what there was."""
+        """Shrink for a while because the server is overloaded; the window rises back to where it was."""
         if sent.at > self._reacted_at and self.mode not in _TESTING:
             self._reacted_at = now
             if self._wall == math.inf:
@@ -172,7 +178,7 @@ class ConcurrencyWindow:
             self.mode = Mode.RISING
 
     def restart(self) -> None:
-        """After an outage: not all at once, but back to where it was."""
+        """Rise again after an outage, from the start to where the window was."""
         if self._wall == math.inf:
             self._wall = max(self.limit, START) + 1
         self.limit = min(self.limit, START)
@@ -180,14 +186,14 @@ class ConcurrencyWindow:
         self._test = self._probe = None
         self._beyond = 0
 
-    def refused(self, sent: Sent, now: float) -> bool:
-        """Whether this looks like a rate, and not like a window."""
+    def on_refusal(self, sent: Sent, now: float) -> bool:
+        """Lower the window as a refusal demands; return whether the limit looks like a rate instead."""
         is_news = sent.at > self._reacted_at
-        # Calls overtake one another: one that is refused may have lost its place to one beyond that began after it.
+        # Calls overtake one another: the refused one may have lost its place to a later one beyond the wall.
         is_beyond = self.mode is Mode.HOLDING and any(extra.at >= sent.at for extra in self._extra)
-        self.gone(sent)
+        self.on_end(sent)
         if is_beyond:
-            self._failed_probe(now)
+            self._on_failed_probe(now)
         elif is_news:
             self._find_wall(sent, now)
         elif self.mode is not Mode.FALLEN:
@@ -203,7 +209,7 @@ class ConcurrencyWindow:
         elif self.mode is Mode.RISING and self._wall == math.inf:
             self.highest = max(self.highest, sent.level - 1)
             self._hold(sent.level, now)
-            self._plateau.restart()
+            self._saturation.restart()
             self._plateaus = 0
         else:
             self._breaks += 1
@@ -211,11 +217,11 @@ class ConcurrencyWindow:
             self.mode = Mode.DOUBTING
 
     def _lower(self, wall: int) -> None:
-        """The wall is no higher than this."""
+        """Note that the wall is no higher than this."""
         self._wall = min(self._wall, max(wall, 2))
         self.limit = min(self.limit, self._wall - 1)
 
-    def _failed_probe(self, now: float) -> None:
+    def _on_failed_probe(self, now: float) -> None:
         has_fallen = self.limit < FALLEN_SHARE * self.highest
         self._trips = min(self._trips * 2, LAST_PROBE_FALLEN if has_fallen else LAST_PROBE)
         self._probed_at = now
@@ -231,14 +237,14 @@ class ConcurrencyWindow:
         self._trips = FIRST_PROBE
         self._probed_at = now
 
-    def _rise(self, limit: float) -> None:
+    def _rise_to(self, limit: float) -> None:
         self.limit = limit
         self._beyond = 0
         self._wall = math.inf
         self.mode = Mode.RISING
 
     def reopen(self, limit: float) -> None:
-        """What was refused had nothing to do with how many there were."""
+        """Undo what was learned from refusals that had nothing to do with the number in flight."""
         self.limit = max(limit, self.limit)
         self._wall = math.inf
         self._breaks = self._beyond = 0
@@ -246,12 +252,12 @@ class ConcurrencyWindow:
         self.mode = Mode.RISING
 
     def be_the_limit(self, level: int, now: float) -> None:
-        """It was no rate after all: calls are refused at this level, again and again."""
+        """Hold below this level: the limit is no rate after all, as calls are refused at this level every time."""
         self.highest = max(self.highest, level - 1)
         self._hold(level, now)
 
     def give_way(self, limit: float) -> None:
-        """It was a rate: this window is not what limits."""
+        """Open wide, because the limit is a rate."""
         self.limit = max(limit, self.highest, START)
         self._breaks = 0
         self._wall = self.limit + 1

@@ -29,27 +29,27 @@ OK = CallOutcome(CallEnd.OK)
 ONE = ("one",)
 
 
-class Ledger:
+class RecordingLink:
     """A link that writes down what is said, in how many pieces."""
 
     def __init__(self) -> None:
-        self.said: list[Sequence[ClientMessage]] = []
+        self.sent: list[Sequence[ClientMessage]] = []
 
     def send(self, messages: Sequence[ClientMessage]) -> None:
-        self.said.append(messages)
+        self.sent.append(messages)
 
     def messages(self) -> list[ClientMessage]:
-        return [message for messages in self.said for message in messages]
+        return [message for messages in self.sent for message in messages]
 
     def close(self) -> None:
-        self.said.append(())
+        self.sent.append(())
 
 
-def talking(ceiling: int | None = None, **sizes: int) -> tuple[Slots, Ledger]:
-    slots, ledger = Slots("run", weight=1.0, ceiling=ceiling, sizes=sizes), Ledger()
-    slots.attach(ledger)
-    ledger.said.clear()
-    return slots, ledger
+def open_recorded(ceiling: int | None = None, **sizes: int) -> tuple[Slots, RecordingLink]:
+    slots, link = Slots("run", weight=1.0, ceiling=ceiling, sizes=sizes), RecordingLink()
+    slots.attach(link)
+    link.sent.clear()
+    return slots, link
 
 
 async def settle() -> None:
@@ -57,7 +57,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def granted(slots: Slots, pools: tuple[str, ...] = ONE) -> Lease:
+async def acquire_granted(slots: Slots, pools: tuple[str, ...] = ONE) -> Lease:
     claim = asyncio.create_task(slots.acquire(pools))
     await settle()
     slots.receive([Grants(list(range(100)))])
@@ -65,93 +65,93 @@ async def granted(slots: Slots, pools: tuple[str, ...] = ONE) -> Lease:
 
 
 async def test_everything_of_one_turn_of_the_loop_is_said_at_once() -> None:
-    slots, ledger = talking()
+    slots, link = open_recorded()
     claims = [asyncio.create_task(slots.acquire(ONE)) for _ in range(3_000)]
     await settle()
-    assert [len(messages) for messages in ledger.said] == [3_000]
+    assert [len(messages) for messages in link.sent] == [3_000]
     slots.receive([Grants(list(range(1, 3_001)))])
     await asyncio.gather(*claims)
 
 
 async def test_a_slot_is_handed_on_within_a_run_without_a_word() -> None:
-    slots, ledger = talking(one=1)
-    lease = await granted(slots)
-    ledger.said.clear()
+    slots, link = open_recorded(one=1)
+    lease = await acquire_granted(slots)
+    link.sent.clear()
     slots.release(lease, OK)
     again = await slots.acquire(ONE)
     await settle()
-    assert ledger.said == []
+    assert link.sent == []
     slots.release(again, OK)
     await settle()
-    assert ledger.said == [[Return(lease.granted_ticket, OK)]]
+    assert link.sent == [[Return(lease.granted_ticket, OK)]]
 
 
 async def test_a_slot_that_was_held_for_long_goes_back_to_the_broker() -> None:
-    slots, ledger = talking(one=1)
-    lease = await granted(slots)
+    slots, link = open_recorded(one=1)
+    lease = await acquire_granted(slots)
     lease.granted_at -= 1.0
-    ledger.said.clear()
+    link.sent.clear()
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.messages() == [Return(lease.granted_ticket, OK), Ask(2, ONE, 0)]
+    assert link.messages() == [Return(lease.granted_ticket, OK), Ask(2, ONE, 0)]
     claim.cancel()
 
 
 async def test_each_call_in_a_pool_that_learns_is_told_to_it() -> None:
-    slots, ledger = talking()
-    lease = await granted(slots)
-    ledger.said.clear()
+    slots, link = open_recorded()
+    lease = await acquire_granted(slots)
+    link.sent.clear()
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.messages() == [Return(1, OK), Ask(2, ONE, 0)]
+    assert link.messages() == [Return(1, OK), Ask(2, ONE, 0)]
     claim.cancel()
 
 
 async def test_a_lower_ceiling_ends_handing_on() -> None:
-    slots, ledger = talking(ceiling=1, one=1)
-    lease = await granted(slots)
+    slots, link = open_recorded(ceiling=1, one=1)
+    lease = await acquire_granted(slots)
     slots.ceiling = 0
-    ledger.said.clear()
+    link.sent.clear()
     slots.release(lease, OK)
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
-    assert ledger.said == [[Return(1, OK)]]
+    assert link.sent == [[Return(1, OK)]]
     claim.cancel()
 
 
 async def test_a_new_broker_is_told_everything_that_counts() -> None:
-    slots, _ = talking(one=2)
-    held = await granted(slots)
-    over = await granted(slots, ("two",))
+    slots, _ = open_recorded(one=2)
+    held = await acquire_granted(slots)
+    over = await acquire_granted(slots, ("two",))
     waiting = asyncio.create_task(slots.acquire(ONE, 7))
     await settle()
     slots.receive([PoolSizes({"one": 2, "other": 5})])
     slots.detach()
     slots.release(over, OK)
     slots.resize("one", 3)
-    new = Ledger()
+    new = RecordingLink()
     slots.attach(new)
-    ((hello, *rest),) = new.said
+    ((hello, *rest),) = new.sent
     assert isinstance(hello, Hello)
     assert hello.sizes == {"one": 3, "other": 5}
     assert rest == [Resume(held.granted_ticket, ONE, 0), Resize("one", 3), Ask(3, ONE, 7)]
     slots.receive([PoolSizes({"one": 3, "other": 5})])
-    slots.attach(third := Ledger())
-    assert not any(isinstance(message, Resize) for message in third.said[0])
+    slots.attach(third := RecordingLink())
+    assert not any(isinstance(message, Resize) for message in third.sent[0])
     waiting.cancel()
 
 
 async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
-    slots, ledger = talking()
+    slots, link = open_recorded()
     claim = asyncio.create_task(slots.acquire(ONE))
     await settle()
     claim.cancel()
     await settle()
     slots.receive([Grants([1])])
     assert slots.held == 0
-    assert ledger.said[-1] == [Return(1, CallOutcome(CallEnd.CANCELLED))]
+    assert link.sent[-1] == [Return(1, CallOutcome(CallEnd.CANCELLED))]
 
 
 # the format
@@ -161,9 +161,9 @@ async def test_a_grant_that_nobody_waits_for_any_more_changes_nothing() -> None:
 def test_messages_come_out_as_they_went_in_however_they_are_cut(size: int) -> None:
     messages: list[ClientMessage] = [Hello("run", 7, 1.5, {"one": 3}), *(Ask(n, ("a", "b"), 10 * n) for n in range(50))]
     data = GREETING + encode_frame(messages[:20]) + encode_frame(messages[20:])
-    ears = FrameDecoder.of_broker()
-    heard = [message for at in range(0, len(data), size) for message in ears.feed(data[at : at + size])]
-    assert heard == messages
+    decoder = FrameDecoder.of_broker()
+    received = [message for at in range(0, len(data), size) for message in decoder.feed(data[at : at + size])]
+    assert received == messages
 
 
 @pytest.mark.parametrize(

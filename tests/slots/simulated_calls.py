@@ -15,18 +15,18 @@ from shoal.slots.leases import CallEnd, CallOutcome, Control
 TOKENS = 1000
 
 
-class Ended(NamedTuple):
+class CallEnding(NamedTuple):
     at: float
     end: CallEnd
 
 
 @dataclass
-class Watched:
+class WatchedControl:
     """Hands everything on, and sees that a limit says only what makes sense."""
 
     control: Control
     begun: list[float] = field(default_factory=list)
-    ended: list[Ended] = field(default_factory=list)
+    ended: list[CallEnding] = field(default_factory=list)
     #: How many were in flight at most.
     peak: int = 0
 
@@ -42,7 +42,7 @@ class Watched:
         return self.control.begin(now, tokens)
 
     def end(self, now: float, sent: Any, outcome: CallOutcome) -> None:
-        self.ended.append(Ended(now, outcome.end))
+        self.ended.append(CallEnding(now, outcome.end))
         self.control.end(now, sent, outcome)
 
     def resume(self, now: float, tokens: int) -> Any:
@@ -62,9 +62,9 @@ class Watched:
         return sum(first <= each.at < last for each in self.ended if each.end is not CallEnd.OK)
 
 
-class Played(NamedTuple):
+class Simulation(NamedTuple):
     control: Adaptive
-    watched: Watched
+    watched: WatchedControl
     seconds: float
     #: Seconds that a client would have taken that knows the limits.
     ideal: float
@@ -79,30 +79,30 @@ class Played(NamedTuple):
 
     @property
     def learned(self) -> Learned:
-        learned = self.control.learned()
+        learned = self.control.get_learned()
         assert learned is not None
         return learned
 
 
-def provider(**settings: Any) -> RehearsalSettings:
+def provider_settings(**settings: Any) -> RehearsalSettings:
     """Answers within 0.4 s or so, refuses within 20 ms, and says only when to come back."""
     usual = {"latency_seconds": 0.4, "latency_sigma": 0.6, "refusal_seconds": 0.02, "labelled": False, "seed": 5}
     return RehearsalSettings(**{"headers": "retry-after", **usual, **settings})
 
 
-def play(
+def simulate(
     count: int,
     *,
     control: Adaptive | None = None,
     tokens: list[int] | None = None,
     jitter_seconds: float = 0.0,
     **settings: Any,
-) -> Played:
+) -> Simulation:
     """Sends so many calls, as fast as they are allowed; with jitter they overtake one another."""
     sizes = tokens or [TOKENS] * count
-    chosen = provider(**settings)
+    chosen = provider_settings(**settings)
     control = control or Adaptive()
-    watched = Watched(control)
+    watched = WatchedControl(control)
     calls = [Call(each, sizes[each]) for each in range(count)]
     seconds = drive(Provider(chosen), Alone(watched), calls, seed=3, jitter_seconds=jitter_seconds).seconds
-    return Played(control, watched, seconds, oracle_seconds(Provider(chosen), sizes))
+    return Simulation(control, watched, seconds, oracle_seconds(Provider(chosen), sizes))

@@ -10,7 +10,7 @@ GIB = 1 << 30
 ENDLESS = 9223372036854771712
 
 
-def tree(root: Path, files: Mapping[str, object]) -> Path:
+def write_files(root: Path, files: Mapping[str, object]) -> Path:
     """A folder with these files in it."""
     for name, content in files.items():
         path = root / name

@@ -1,4 +1,4 @@
-"""python -m tests.slots.holding SOCKET COUNT: takes so many slots of the pool `one`, says so, and holds them."""
+"""python -m tests.slots.hold_slots SOCKET COUNT: takes COUNT slots of the pool `one`, prints `held`, and holds them."""
 
 from __future__ import annotations
 
