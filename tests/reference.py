@@ -157,30 +157,30 @@ _TYPES: Mapping[Any, str] = {
 }
 
 
-def scenario_fields() -> str:
-    """A section for each model, in the order in which a reader meets them."""
-    return "\n\n".join(_section(model) for model in _reachable(Scenario, []))
+def write_scenario_fields() -> str:
+    """Write a section for each model, in the order in which a reader meets them."""
+    return "\n\n".join(_write_section(model) for model in _list_models(Scenario, []))
 
 
-def conditions() -> str:
-    """What a condition can ask."""
+def write_conditions() -> str:
+    """Write the tables of facts and questions of conditions."""
     lines = ["| fact | is |", "|---|---|", *(f"| `{name}` | {words} |" for name, words in FACTS.items())]
     lines += ["", "| question | is |", "|---|---|"]
     return "\n".join([*lines, *(f'| `{name}("...")` | {words} |' for name, words in QUESTIONS.items())])
 
 
-def database_tables() -> str:
-    """The tables of a social platform."""
-    return _tables(tables.SCHEMA)
+def write_database_tables() -> str:
+    """Write the tables of a social platform."""
+    return _write_tables(tables.SCHEMA)
 
 
-def _own_tables(world: type[BaseWorld]) -> str:
-    """What a world has besides the tables of every world."""
-    return _tables(world.tables)
+def _write_own_tables(world: type[BaseWorld]) -> str:
+    """Write the tables that a kind of world has besides the common ones."""
+    return _write_tables(world.tables)
 
 
-def _tables(schema: str) -> str:
-    """Tables, as the database itself describes them."""
+def _write_tables(schema: str) -> str:
+    """Write the tables of a schema, as SQLite describes them."""
     lines = ["| table | columns |", "|---|---|"]
     with closing(sqlite3.connect(":memory:")) as database:
         database.executescript(schema)
@@ -192,16 +192,16 @@ def _tables(schema: str) -> str:
 
 
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "scenario fields": ("scenario.md", scenario_fields),
-    "conditions": ("interventions.md", conditions),
-    "database tables": ("run-directory.md", database_tables),
-    "room tables": ("run-directory.md", partial(_own_tables, Room)),
-    "dialogue tables": ("run-directory.md", partial(_own_tables, Dialogue)),
+    "scenario fields": ("scenario.md", write_scenario_fields),
+    "conditions": ("interventions.md", write_conditions),
+    "database tables": ("run-directory.md", write_database_tables),
+    "room tables": ("run-directory.md", partial(_write_own_tables, Room)),
+    "dialogue tables": ("run-directory.md", partial(_write_own_tables, Dialogue)),
 }
 
 
-def refreshed(text: str, name: str, content: str) -> str:
-    """A page with one generated part written anew."""
+def replace_part(text: str, name: str, content: str) -> str:
+    """Replace one generated part of a page."""
     part = re.compile(rf"(<!-- generated: {re.escape(name)} -->\n).*?(<!-- end -->)", re.DOTALL)
     changed, count = part.subn(lambda match: f"{match[1]}\n{content}\n\n{match[2]}", text)
     if count != 1:
@@ -209,142 +209,142 @@ def refreshed(text: str, name: str, content: str) -> str:
     return changed
 
 
-def _section(model: type[BaseModel]) -> str:
-    rows = [_row(model, name, field) for name, field in model.model_fields.items()]
+def _write_section(model: type[BaseModel]) -> str:
+    rows = [_write_row(model, name, field) for name, field in model.model_fields.items()]
     header = "| field | is | default | says |\n|---|---|---|---|"
     return "\n".join([f"### {TITLES[model]}", "", (model.__doc__ or "").partition("\n")[0], "", header, *rows])
 
 
-def _row(model: type[BaseModel], name: str, field: FieldInfo) -> str:
-    shape = _shape(get_type_hints(model, include_extras=True)[name])
-    limits = _limits(field.annotation, field.metadata)
+def _write_row(model: type[BaseModel], name: str, field: FieldInfo) -> str:
+    shape = _describe_type(get_type_hints(model, include_extras=True)[name])
+    limits = _describe_limits(field.annotation, field.metadata)
     is_ = f"{shape}, {limits}" if limits and limits not in shape else shape
-    default = _custom(name) if model is FeedSettings else _default(field)
+    default = _write_feed_default(name) if model is FeedSettings else _write_default(field)
     return f"| `{field.alias or name}` | {is_} | {default} | {field.description or ''} |"
 
 
-def _shape(hint: Any) -> str:
-    """A type, in words."""
+def _describe_type(hint: Any) -> str:
+    """Describe a type."""
     for known, words in _SHAPES:
         if _is_a(hint, known):
             return words
     if hint in _TYPES:
         return _TYPES[hint]
     if isinstance(hint, type) and issubclass(hint, BaseModel):
-        return f"[settings](#{_anchor(hint)})"
-    return _composed(get_origin(hint), get_args(hint))
+        return f"[settings](#{_make_anchor(hint)})"
+    return _describe_composed(get_origin(hint), get_args(hint))
 
 
-def _composed(origin: Any, args: tuple[Any, ...]) -> str:
+def _describe_composed(origin: Any, args: tuple[Any, ...]) -> str:
     if origin is Annotated:
-        shape, limits = _shape(args[0]), _limits(args[0], args[1:])
+        shape, limits = _describe_type(args[0]), _describe_limits(args[0], args[1:])
         return f"{shape}, {limits}" if limits else shape
     if origin in (Union, UnionType):
-        return " or ".join(_shape(arg) for arg in args if arg is not NoneType)
+        return " or ".join(_describe_type(arg) for arg in args if arg is not NoneType)
     if origin is Literal:
         return ", ".join(f"`{arg}`" for arg in args)
     if origin is tuple and args[-1] is Ellipsis:
-        return f"list of: {_shape(args[0])}"
+        return f"list of: {_describe_type(args[0])}"
     if origin is tuple:
-        return f"list of {len(args)}: {'; '.join(dict.fromkeys(map(_shape, args)))}"
+        return f"list of {len(args)}: {'; '.join(dict.fromkeys(map(_describe_type, args)))}"
     if origin is dict:
-        return f"mapping: {_shape(args[0])} to {_shape(args[1])}"
+        return f"mapping: {_describe_type(args[0])} to {_describe_type(args[1])}"
     raise ValueError(f"no words for {origin}{args}")
 
 
 def _is_a(hint: Any, known: Any) -> bool:
-    """Whether a type is a known shape, perhaps with something added to it."""
+    """Return whether a type is a known shape, perhaps with constraints added."""
     if get_origin(hint) is not Annotated:
         return False
     of, known_of = hint.__metadata__, known.__metadata__
     return bool(hint.__origin__ == known.__origin__ and of[: len(known_of)] == known_of)
 
 
-def _limits(base: Any, metadata: Any) -> str:
-    """What a value of this type may be, from its constraints."""
-    bounds = {type(item): item for item in _constraints(metadata)}
+def _describe_limits(base: Any, metadata: Any) -> str:
+    """Describe the constraints of a type."""
+    bounds = {type(item): item for item in _list_constraints(metadata)}
     low, high = bounds.get(Ge), bounds.get(Le)
     words = []
     if isinstance(low, Ge) and isinstance(high, Le):
-        words.append(f"{_bound(low.ge)} to {_bound(high.le)}")
+        words.append(f"{_format_bound(low.ge)} to {_format_bound(high.le)}")
     elif isinstance(low, Ge):
-        words.append(f"at least {_bound(low.ge)}")
+        words.append(f"at least {_format_bound(low.ge)}")
     if isinstance(above := bounds.get(Gt), Gt):
-        words.append(f"above {_bound(above.gt)}")
+        words.append(f"above {_format_bound(above.gt)}")
     if isinstance(longest := bounds.get(MaxLen), MaxLen):
         words.append(f"at most {longest.max_length} {'characters' if base is str else 'of them'}")
     return ", ".join(words)
 
 
-def _constraints(metadata: Any) -> Iterator[Any]:
+def _list_constraints(metadata: Any) -> Iterator[Any]:
     for item in metadata:
-        yield from _constraints(item.metadata) if isinstance(item, FieldInfo) else [item]
+        yield from _list_constraints(item.metadata) if isinstance(item, FieldInfo) else [item]
 
 
-def _bound(value: Any) -> str:
+def _format_bound(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
-def _default(field: FieldInfo) -> str:
+def _write_default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    value = _plain(field.get_default(call_default_factory=True))
+    value = _to_plain(field.get_default(call_default_factory=True))
     if value is None:
         return "none"
     if value in ({}, []):
         return "empty" if not isinstance(field.default, BaseModel) else "as below"
-    return f"`{_flow(value)}`"
+    return f"`{_write_flow(value)}`"
 
 
-def _custom(name: str) -> str:
-    """What a feed setting is on each platform where a scenario does not say."""
+def _write_feed_default(name: str) -> str:
+    """Write the default of a feed setting on each platform."""
     twitter, reddit = (SocialSettings(kind=kind).complete_feed() for kind in ("twitter", "reddit"))
     return f"twitter `{getattr(twitter, name)}`, reddit `{getattr(reddit, name)}`"
 
 
-def _plain(value: Any) -> Any:
-    """A value as a scenario would hold it, without what goes without saying."""
+def _to_plain(value: Any) -> Any:
+    """Turn a value into plain data as in a scenario, without defaults."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=True)
     if isinstance(value, dict):
-        return {key: _plain(below) for key, below in value.items()}
+        return {key: _to_plain(below) for key, below in value.items()}
     if isinstance(value, tuple):
-        return [_plain(below) for below in value]
+        return [_to_plain(below) for below in value]
     return value
 
 
-def _flow(value: Any) -> str:
+def _write_flow(value: Any) -> str:
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%dT%H:%M")
     text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1000)
     return str(text).removesuffix("\n").removesuffix("\n...")
 
 
-def _anchor(model: type[BaseModel]) -> str:
+def _make_anchor(model: type[BaseModel]) -> str:
     return TITLES[model].lower().replace(" ", "-").replace("'", "")
 
 
-def _reachable(model: type[BaseModel], found: list[type[BaseModel]]) -> list[type[BaseModel]]:
-    """The model and those below it, each once, a model before what it is made of."""
+def _list_models(model: type[BaseModel], found: list[type[BaseModel]]) -> list[type[BaseModel]]:
+    """List the model and the models of its fields, each once, outer ones first."""
     if model not in found:
         found.append(model)
         for field in model.model_fields.values():
-            for below in _models_in(field.annotation):
-                _reachable(below, found)
+            for below in _find_models(field.annotation):
+                _list_models(below, found)
     return found
 
 
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+def _find_models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for argument in get_args(annotation):
-        yield from _models_in(argument)
+        yield from _find_models(argument)
 
 
 def main() -> None:
     for name, (page, generate) in PARTS.items():
         path = DOCS / page
-        path.write_text(refreshed(path.read_text(), name, generate()))
+        path.write_text(replace_part(path.read_text(), name, generate()))
         print(f"wrote {name} in docs/{page}")
 
 

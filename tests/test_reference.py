@@ -23,32 +23,32 @@ from shoal.scenario.sampling.sampler import sample
 from shoal.types import Event, Notice, Versioned
 from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.observations import SocialObservation
-from tests.reference import DOCS, PARTS, refreshed
+from tests.reference import DOCS, PARTS, replace_part
 
 SCENARIO = validate({"population": {"count": 2}, "rounds": 1})
 PAGES = "".join((DOCS / page).read_text() for page in ("scenario.md", "interventions.md"))
 EXAMPLES = re.findall(r"^```yaml\n(.*?)^```", PAGES, re.DOTALL | re.MULTILINE)
 
 
-def unmentioned(page: str, names: Iterable[str]) -> list[str]:
+def find_unmentioned(page: str, names: Iterable[str]) -> list[str]:
     text = (DOCS / page).read_text()
     return [name for name in names if f"`{name}`" not in text]
 
 
-def fields(*kinds: type[msgspec.Struct]) -> list[str]:
+def list_fields(*kinds: type[msgspec.Struct]) -> list[str]:
     return [name for kind in kinds for name in kind.__struct_encode_fields__]
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_generated_part_is_what_would_be_written_now(name: str) -> None:
+def test_a_generated_part_is_up_to_date(name: str) -> None:
     page, generate = PARTS[name]
     text = (DOCS / page).read_text()
-    assert text == refreshed(text, name, generate()), "run scripts/reference"
+    assert text == replace_part(text, name, generate()), "run scripts/reference"
 
 
 def test_a_part_that_is_not_on_the_page_is_an_error() -> None:
     with pytest.raises(ValueError, match="found 0"):
-        refreshed("# A page", "fields", "...")
+        replace_part("# A page", "fields", "...")
 
 
 @pytest.mark.parametrize("text", EXAMPLES, ids=lambda text: text.partition("\n")[0])
@@ -62,32 +62,32 @@ def test_every_action_is_listed_with_its_arguments() -> None:
     assert listed == dict(ACTIONS)
 
 
-def test_everything_an_agent_sees_is_named() -> None:
-    assert unmentioned("worlds.md", fields(SocialObservation)) == []
+def test_every_field_of_an_observation_is_documented() -> None:
+    assert find_unmentioned("worlds.md", list_fields(SocialObservation)) == []
 
 
-def test_every_file_of_a_run_is_named() -> None:
+def test_every_file_of_a_run_is_documented() -> None:
     files = (CONFIG, STATE, JOURNAL, METRICS, LOG, LOCK, ENV_STATUS, "<world>_simulation.db", "<world>/actions.jsonl")
-    assert unmentioned("run-directory.md", files) == []
+    assert find_unmentioned("run-directory.md", files) == []
 
 
-def test_every_field_of_the_stream_and_the_journal_is_named() -> None:
-    assert unmentioned("run-directory.md", fields(Event, Notice, JournalLine)) == []
+def test_every_field_of_the_stream_and_the_journal_is_documented() -> None:
+    assert find_unmentioned("run-directory.md", list_fields(Event, Notice, JournalLine)) == []
 
 
-def test_every_field_of_the_frozen_input_is_named() -> None:
+def test_every_field_of_the_stored_config_is_documented() -> None:
     content = Config.of("a", Versioned(SCENARIO)).to_json(sample(SCENARIO), SCENARIO)
-    assert unmentioned("run-directory.md", content) == []
+    assert find_unmentioned("run-directory.md", content) == []
 
 
-async def test_every_field_of_state_status_and_metrics_is_named(tmp_path: Path) -> None:
+async def test_every_field_of_state_status_and_metrics_is_documented(tmp_path: Path) -> None:
     await work_on_run(create_run(SCENARIO, tmp_path), asyncio.Event(), lambda record: None)
     state = json.loads((tmp_path / STATE).read_text())
     status = json.loads((tmp_path / ENV_STATUS).read_text())
     metric = json.loads((tmp_path / METRICS).read_text().partition("\n")[0])
     shared = {name for name in state if not name.startswith(("twitter_", "reddit_"))}
-    assert unmentioned("run-directory.md", {*shared, *state["worlds"]["twitter"], *status, *metric}) == []
+    assert find_unmentioned("run-directory.md", {*shared, *state["worlds"]["twitter"], *status, *metric}) == []
 
 
-def test_every_bar_is_explained() -> None:
-    assert unmentioned("benchmarks.md", (measurement.__name__ for measurement in ALL)) == []
+def test_every_bar_is_documented() -> None:
+    assert find_unmentioned("benchmarks.md", (measurement.__name__ for measurement in ALL)) == []

@@ -1,4 +1,4 @@
-"""Changing one value of a scenario file, and nothing else in it."""
+"""Changes of one number in a scenario file that leave the rest as it is."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_value_that_is_missing_is_added_at_the_end(text: str) -> None:
     assert ("\r\n" in text) == changed.endswith("\r\n")
 
 
-def test_json_is_changed_only_where_the_value_stands_already() -> None:
+def test_in_json_a_value_is_replaced_but_not_added() -> None:
     assert set_number('{"rounds": 3, "max_workers": 64}', "max_workers", 8) == '{"rounds": 3, "max_workers": 8}'
     assert set_number('{"rounds": 3}', "max_workers", 8) is None
 
@@ -60,11 +60,11 @@ def test_json_is_changed_only_where_the_value_stands_already() -> None:
         "no: {good\n",
     ],
 )
-def test_what_cannot_be_changed_safely_is_not_changed(text: str) -> None:
+def test_a_text_that_cannot_be_changed_safely_is_refused(text: str) -> None:
     assert set_number(text, "max_workers", 8) is None
 
 
-def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_changed_file_keeps_its_mode_and_symlink(tmp_path: Path) -> None:
     file, link = tmp_path / "study.yaml", tmp_path / "link.yaml"
     file.write_text(COMMENTED)
     file.chmod(0o640)
@@ -76,13 +76,13 @@ def test_a_file_keeps_its_rights_and_a_link_stays_one(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link.yaml", "study.yaml"]
 
 
-def test_a_file_that_is_not_changed_is_not_touched(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     file.write_bytes(b"topic: \xff\n")
     assert not set_number_in_file(file, "max_workers", 12)
     assert file.read_bytes() == b"topic: \xff\n"
 
 
-def test_a_file_that_cannot_be_read_is_an_error_in_words(tmp_path: Path) -> None:
+def test_a_missing_file_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed, match="cannot write"):
         set_number_in_file(tmp_path / "missing.yaml", "max_workers", 12)

@@ -1,4 +1,4 @@
-"""Scenarios from files and text: what is read, what is kept, what can be changed from the command line."""
+"""Loading of scenarios from files, texts and plain values."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.declared.distributions import Beta, Normal
 from shoal.scenario.declared.population import GroupEntry, PersonEntry
 from shoal.scenario.loading import load, parse, validate
-from shoal.scenario.overrides import override
 from shoal.scenario.scenario import Scenario
 
 RICH = """
@@ -48,20 +46,20 @@ events:
 """
 
 
-def the_group(scenario: Scenario, index: int = 0) -> GroupEntry:
+def get_group(scenario: Scenario, index: int = 0) -> GroupEntry:
     group = scenario.population[index]
     assert isinstance(group, GroupEntry)
     return group
 
 
-def test_one_line_is_a_scenario() -> None:
+def test_one_line_is_a_valid_scenario() -> None:
     scenario = parse("population: {count: 200}", "f.yaml")
-    assert the_group(scenario).count == 200
+    assert get_group(scenario).count == 200
     assert list(scenario.worlds) == ["twitter"]
     assert (scenario.rounds, scenario.seed, scenario.follows.graph) == (24, 1, "scale-free")
 
 
-def test_what_is_stored_reads_back_as_the_same_scenario_whatever_the_order_of_keys() -> None:
+def test_a_stored_scenario_reads_back_equal_in_any_order_of_keys() -> None:
     scenario = parse(RICH, "f.yaml")
     stored = json.dumps(scenario.model_dump(mode="json"), sort_keys=True)
     assert Scenario.model_validate(json.loads(stored)) == scenario
@@ -69,7 +67,7 @@ def test_what_is_stored_reads_back_as_the_same_scenario_whatever_the_order_of_ke
     assert json.dumps(validate(json.loads(stored)).model_dump(mode="json"), sort_keys=True) == stored
 
 
-def test_short_forms_mean_what_they_say() -> None:
+def test_short_forms_are_expanded() -> None:
     scenario = parse(RICH, "f.yaml")
     bo, ann = scenario.population[:2]
     assert isinstance(bo, PersonEntry)
@@ -77,7 +75,7 @@ def test_short_forms_mean_what_they_say() -> None:
     assert bo.active_hours == (0, 1, 2, 3, 4, 22, 23)
     assert ann.active_hours == (8, 9, 20)
     assert bo.stance == -0.7
-    crowd = the_group(scenario, 2)
+    crowd = get_group(scenario, 2)
     assert crowd.profession == {"cook": 1.0, "nurse": 2.0}
     assert crowd.interests is not None
     assert crowd.interests.pick == (2, 2)
@@ -85,8 +83,8 @@ def test_short_forms_mean_what_they_say() -> None:
     assert scenario.worlds["square"].kind == "reddit"
 
 
-def test_words_that_old_yaml_took_for_something_else_stay_text() -> None:
-    group = the_group(parse("population: {count: 1, country: no, profession: on, group: 12:30}", "f.yaml"))
+def test_words_with_a_meaning_in_yaml_1_1_stay_text() -> None:
+    group = get_group(parse("population: {count: 1, country: no, profession: on, group: 12:30}", "f.yaml"))
     assert (group.country, group.profession, group.group) == ({"no": 1.0}, {"on": 1.0}, "12:30")
 
 
@@ -100,10 +98,10 @@ def test_dates_may_be_quoted_or_not(start: str) -> None:
 
 def test_aliases_repeat_what_they_stand_for() -> None:
     scenario = parse("population:\n- &crowd {count: 3}\n- *crowd", "f.yaml")
-    assert [the_group(scenario, index).count for index in (0, 1)] == [3, 3]
+    assert [get_group(scenario, index).count for index in (0, 1)] == [3, 3]
 
 
-def test_json_has_places_too_and_may_hold_any_character(tmp_path: Path) -> None:
+def test_json_problems_have_positions_and_any_character_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"topic": "bridges 😀", "population": {"count": 3}}, indent="\t"))
     assert load(path).topic == "bridges 😀"
@@ -112,7 +110,7 @@ def test_json_has_places_too_and_may_hold_any_character(tmp_path: Path) -> None:
         load(path)
 
 
-def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "s.yml"
     path.write_bytes(b"\xef\xbb\xbfpopulation: {count: 3}\r\nrounds: 7\r\n")
     assert load(path).rounds == 7
@@ -128,7 +126,7 @@ def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
         ("s.txt", b"population: {count: 3}", "expected a file that ends in .yaml, .yml or .json"),
     ],
 )
-def test_files_that_cannot_be_read_are_answered_clearly(
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
     tmp_path: Path, name: str, content: bytes, expected: str
 ) -> None:
     path = tmp_path / name
@@ -137,75 +135,15 @@ def test_files_that_cannot_be_read_are_answered_clearly(
         load(path)
 
 
-def test_a_missing_file_is_answered_with_the_nearest_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     (tmp_path / "rumour.yaml").write_text("population: {count: 3}")
     with pytest.raises(ScenarioInvalid, match=r"rumor\.yaml: no such file; did you mean 'rumour\.yaml'\?"):
         load(tmp_path / "rumor.yaml")
 
 
-def test_a_directory_is_no_scenario(tmp_path: Path) -> None:
+def test_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioInvalid, match="a directory; a scenario is a YAML or JSON file"):
         load(tmp_path)
-
-
-def test_values_can_be_changed_by_their_path() -> None:
-    scenario = parse("population: {count: 5}", "f.yaml")
-    changed = override(
-        scenario,
-        [
-            "time.minutes_per_round=30",
-            "population.0.count=50",
-            "population.activity={beta: [1, 9]}",
-            "population.age.normal.0=60",
-            "worlds.reddit={}",
-            "worlds.twitter.visibility=2",
-            "follows=small-world",
-            "events=[{post: 'a = b'}]",
-            "mind.latency.median_ms=5",
-            "topic=no",
-        ],
-    )
-    group = the_group(changed)
-    assert (changed.time.minutes_per_round, group.count, group.activity) == (30, 50, Beta(beta=(1, 9)))
-    assert isinstance(group.age, Normal)
-    assert group.age.normal == (60, 15)
-    assert (list(changed.worlds), vars(changed.worlds["twitter"])["visibility"]) == (["twitter", "reddit"], 2)
-    assert (changed.follows.graph, changed.topic, changed.events[0].world) == ("small-world", "no", None)
-    assert scenario.time.minutes_per_round == 60
-
-
-@pytest.mark.parametrize(
-    ("assignment", "expected"),
-    [
-        ("rounds", "--set rounds: expected path=value, for example time.minutes_per_round=30"),
-        ("rounds=x", "--set rounds=x: rounds: expected a whole number, found 'x'"),
-        ("ronds=3", "--set ronds=3: ronds: unknown field 'ronds'; did you mean 'rounds'?"),
-        ("tim.start=3", "--set tim.start=3: unknown field 'tim'; did you mean 'time'?"),
-        (
-            "population.cuont=3",
-            "--set population.cuont=3: population.0.cuont: unknown field 'cuont'; did you mean 'count'?",
-        ),
-        (
-            "population.1.count=3",
-            "--set population.1.count=3: population is a list; expected a number (0 to 0), found '1'",
-        ),
-        ("rounds.x=3", "--set rounds.x=3: rounds is 24, there is nothing below it"),
-        (
-            "worlds.twiter.visibility=3",
-            "--set worlds.twiter.visibility=3: unknown field 'twiter'; did you mean 'twitter'?",
-        ),
-    ],
-)
-def test_a_wrong_change_is_answered_with_the_nearest_word(assignment: str, expected: str) -> None:
-    with pytest.raises(ScenarioInvalid) as caught:
-        override(parse("population: {count: 5}", "f.yaml"), [assignment])
-    assert caught.value.problems == [expected]
-
-
-def test_all_wrong_changes_are_reported_at_once() -> None:
-    with pytest.raises(ScenarioInvalid) as caught:
-        override(parse("population: {count: 5}", "f.yaml"), ["rounds=x", "seed", "follows=ring"])
-    assert len(caught.value.problems) == 3
 
 
 def test_plain_values_are_checked_like_files() -> None:
@@ -227,15 +165,15 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(WORDS, VALUES, max_size=6))
-def test_whatever_is_declared_is_accepted_or_refused_in_words(value: dict[str, Any]) -> None:
-    scenario, problems = answer(json.dumps(value))
+def test_any_declared_value_is_accepted_or_refused_with_a_message(value: dict[str, Any]) -> None:
+    scenario, problems = try_to_parse(json.dumps(value))
     assert (scenario is None) == bool(problems)
     assert not any("Input should" in problem for problem in problems)
     if scenario is not None:
         assert Scenario.model_validate(scenario.model_dump(mode="json")) == scenario
 
 
-def answer(text: str) -> tuple[Scenario | None, list[str]]:
+def try_to_parse(text: str) -> tuple[Scenario | None, list[str]]:
     try:
         return parse(text, "f.json"), []
     except ScenarioInvalid as invalid:
@@ -243,6 +181,6 @@ def answer(text: str) -> tuple[Scenario | None, list[str]]:
 
 
 @given(st.text(max_size=60))
-def test_whatever_is_written_is_accepted_or_refused_in_words(text: str) -> None:
+def test_any_text_is_accepted_or_refused_with_a_message(text: str) -> None:
     with pytest.raises(ScenarioInvalid):
         parse(text, "f.yaml")

@@ -1,4 +1,4 @@
-"""The scenarios that ship with Shoal are valid, short and teach."""
+"""The scenarios that ship with Shoal are valid, short and explained."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ STARTER = read_starter()
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
 
 
-def working_lines(text: str) -> list[str]:
+def find_working_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
 
 
 def test_the_starter_is_valid_and_fits_on_a_screen() -> None:
     scenario = parse(STARTER, "scenario.yaml")
     assert list(scenario.worlds) == ["twitter", "reddit"]
-    assert len(working_lines(STARTER)) <= 12
+    assert len(find_working_lines(STARTER)) <= 12
     assert all(len(line) <= 120 for line in STARTER.splitlines())
 
 

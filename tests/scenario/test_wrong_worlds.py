@@ -1,4 +1,4 @@
-"""What wrong worlds, events and interventions are answered with, in the same way as other mistakes."""
+"""Messages about wrong worlds, events, interventions and minds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,8 @@ WRONG = [
         FIVE + "events: [{post: a, broadcast: b}]",
         "2:10: events.0: an event is one thing, found post and broadcast; write them as two events",
     ),
-    (
-        FIVE + "events: [{hear: a bell}]",
-        "2:17: events.0.hear: 'hear' cannot happen in any of its worlds",
-    ),
-    (
-        ROOM + "events: [{post: hello}]",
-        "3:17: events.0.post: 'post' cannot happen in any of its worlds",
-    ),
+    (FIVE + "events: [{hear: a bell}]", "2:17: events.0.hear: 'hear' cannot happen in any of its worlds"),
+    (ROOM + "events: [{post: hello}]", "3:17: events.0.post: 'post' cannot happen in any of its worlds"),
     (
         FIVE + "worlds: {twitter: null, room: null}\nevents: [{hear: a bell, world: twitter}]",
         "3:17: events.0.hear: 'hear' cannot happen in 'twitter'",
@@ -37,98 +31,38 @@ WRONG = [
         FIVE + "worlds: [dialogue]\nevents: [{think: hm}]",
         "3:18: events.0.think: 'think' cannot happen in any of its worlds",
     ),
-    (
-        ROOM + "events: [{hear: a bell, world: rom}]",
-        "3:32: events.0.world: unknown world 'rom'; did you mean 'room'?",
-    ),
-    (
-        ROOM + "events: [{hear: ''}]",
-        "3:17: events.0.hear: must not be empty",
-    ),
-    (
-        ROOM + "events: [{hear: 5}]",
-        "3:17: events.0.hear: expected text, found 5; put it in quotes",
-    ),
+    (ROOM + "events: [{hear: a bell, world: rom}]", "3:32: events.0.world: unknown world 'rom'; did you mean 'room'?"),
+    (ROOM + "events: [{hear: ''}]", "3:17: events.0.hear: must not be empty"),
+    (ROOM + "events: [{hear: 5}]", "3:17: events.0.hear: expected text, found 5; put it in quotes"),
     (
         ROOM + "events: [{hear: a bell, to: [9]}]",
         "3:30: events.0.to.0: there is no person 9: people are numbered 0 to 4",
     ),
-    (
-        ROOM + "events: [{goal: be kind, to: Ada}]",
-        "3:30: events.0.to: expected a list, found 'Ada'",
-    ),
+    (ROOM + "events: [{goal: be kind, to: Ada}]", "3:30: events.0.to: expected a list, found 'Ada'"),
     (
         TWO + "worlds: [room]\nevents: [{goal: be kind, to: [Adda]}]",
         "3:31: events.0.to.0: unknown person 'Adda'; did you mean 'Ada'?",
     ),
-    (
-        ROOM + "events: [{see: a light, round: 99}]",
-        "3:32: events.0.round: round 99 never comes: the run has 24 rounds",
-    ),
-    (
-        ROOM + "events: [{see: a light, round: 0}]",
-        "3:32: events.0.round: must be at least 1, found 0",
-    ),
-    (
-        ROOM + "events: [{location: [a]}]",
-        "3:21: events.0.location: expected text, found a list",
-    ),
-    (
-        ROOM + "events: [{herr: a bell}]",
-        "3:11: events.0.herr: unknown field 'herr'; did you mean 'hear'?",
-    ),
-    (
-        ROOM + "events: [{hear: null}]",
-        "3:17: events.0.hear: expected text, found nothing",
-    ),
-    (
-        FIVE + "events: [{change: {}}]",
-        "2:19: events.0.change: must not be empty",
-    ),
-    (
-        FIVE + "events: [{change: stance}]",
-        "2:19: events.0.change: expected a mapping, found 'stance'",
-    ),
+    (ROOM + "events: [{see: a light, round: 99}]", "3:32: events.0.round: round 99 never comes: the run has 24 rounds"),
+    (ROOM + "events: [{see: a light, round: 0}]", "3:32: events.0.round: must be at least 1, found 0"),
+    (ROOM + "events: [{location: [a]}]", "3:21: events.0.location: expected text, found a list"),
+    (ROOM + "events: [{herr: a bell}]", "3:11: events.0.herr: unknown field 'herr'; did you mean 'hear'?"),
+    (ROOM + "events: [{hear: null}]", "3:17: events.0.hear: expected text, found nothing"),
+    (FIVE + "events: [{change: {}}]", "2:19: events.0.change: must not be empty"),
+    (FIVE + "events: [{change: stance}]", "2:19: events.0.change: expected a mapping, found 'stance'"),
     (
         FIVE + "events: [{change: {stance: 0.5}, to: [7]}]",
         "2:39: events.0.to.0: there is no person 7: people are numbered 0 to 4",
     ),
-    (
-        FIVE + "events: [{mute: []}]",
-        "2:17: events.0.mute: must not be empty",
-    ),
-    (
-        FIVE + "events: [{mute: Ada}]",
-        "2:17: events.0.mute: expected a list, found 'Ada'",
-    ),
-    (
-        FIVE + "events: [{mute: [7]}]",
-        "2:18: events.0.mute.0: there is no person 7: people are numbered 0 to 4",
-    ),
-    (
-        TWO + "events: [{mute: [Bne]}]",
-        "2:18: events.0.mute.0: unknown person 'Bne'; did you mean 'Ben'?",
-    ),
-    (
-        FIVE + "events: [{mute: [1], rounds: 0}]",
-        "2:30: events.0.rounds: must be at least 1, found 0",
-    ),
-    (
-        FIVE + "events: [{mute: [1], rounds: some}]",
-        "2:30: events.0.rounds: expected a whole number, found 'some'",
-    ),
-    (
-        FIVE + "events: [{stop: true}]",
-        "2:17: events.0.stop: expected text, found true; put it in quotes",
-    ),
-    (
-        FIVE + "events: [{stop: enough, round: 99}]",
-        "2:32: events.0.round: round 99 never comes: the run has 24 rounds",
-    ),
-    (
-        FIVE + "events: [{stop: enough, to: [1]}]",
-        "2:25: events.0.to: unknown field 'to'; did you mean 'stop'?",
-    ),
+    (FIVE + "events: [{mute: []}]", "2:17: events.0.mute: must not be empty"),
+    (FIVE + "events: [{mute: Ada}]", "2:17: events.0.mute: expected a list, found 'Ada'"),
+    (FIVE + "events: [{mute: [7]}]", "2:18: events.0.mute.0: there is no person 7: people are numbered 0 to 4"),
+    (TWO + "events: [{mute: [Bne]}]", "2:18: events.0.mute.0: unknown person 'Bne'; did you mean 'Ben'?"),
+    (FIVE + "events: [{mute: [1], rounds: 0}]", "2:30: events.0.rounds: must be at least 1, found 0"),
+    (FIVE + "events: [{mute: [1], rounds: some}]", "2:30: events.0.rounds: expected a whole number, found 'some'"),
+    (FIVE + "events: [{stop: true}]", "2:17: events.0.stop: expected text, found true; put it in quotes"),
+    (FIVE + "events: [{stop: enough, round: 99}]", "2:32: events.0.round: round 99 never comes: the run has 24 rounds"),
+    (FIVE + "events: [{stop: enough, to: [1]}]", "2:25: events.0.to: unknown field 'to'; did you mean 'stop'?"),
     (
         FIVE + "events: [{skip: soon}]",
         "2:17: events.0.skip: expected a time such as 3 days, 2 hours or 90 minutes, found 'soon'",
@@ -165,14 +99,8 @@ WRONG = [
         FIVE + "events: [{skip: [3, days]}]",
         "2:17: events.0.skip: expected a time such as 3 days, 2 hours or 90 minutes, found a list",
     ),
-    (
-        FIVE + "events: [{skip: 3 days, world: twitter}]",
-        "2:25: events.0.world: unknown field 'world'",
-    ),
-    (
-        FIVE + "events: [{skip: 3 days, round: 99}]",
-        "2:32: events.0.round: round 99 never comes: the run has 24 rounds",
-    ),
+    (FIVE + "events: [{skip: 3 days, world: twitter}]", "2:25: events.0.world: unknown field 'world'"),
+    (FIVE + "events: [{skip: 3 days, round: 99}]", "2:32: events.0.round: round 99 never comes: the run has 24 rounds"),
     (
         FIVE + "time: {start: '9990-01-01'}\nevents: [{skip: 900 weeks}]",
         "1:1: 24 rounds of 60 minutes and 9072000 minutes skipped end after the year 9999",
@@ -181,14 +109,8 @@ WRONG = [
         FIVE + "interventions: {when: round > 1, do: {stop: enough}}",
         "2:16: interventions: expected a list, found a mapping",
     ),
-    (
-        FIVE + "interventions: [{when: round > 1}]",
-        "2:17: interventions.0: missing field 'do'",
-    ),
-    (
-        FIVE + "interventions: [{do: {stop: enough}}]",
-        "2:17: interventions.0: missing field 'when'",
-    ),
+    (FIVE + "interventions: [{when: round > 1}]", "2:17: interventions.0: missing field 'do'"),
+    (FIVE + "interventions: [{do: {stop: enough}}]", "2:17: interventions.0: missing field 'when'"),
     (
         FIVE + "interventions: [{when: round, do: {stop: enough}}]",
         "2:24: interventions.0.when: 'round' is not a question; compare it with something, for example round >= 5",
@@ -201,10 +123,7 @@ WRONG = [
         FIVE + "interventions: [{when: 5, do: {stop: enough}}]",
         "2:24: interventions.0.when: expected text, found 5; put it in quotes",
     ),
-    (
-        FIVE + "interventions: [{when: round > 1, do: []}]",
-        "2:39: interventions.0.do: must not be empty",
-    ),
+    (FIVE + "interventions: [{when: round > 1, do: []}]", "2:39: interventions.0.do: must not be empty"),
     (
         FIVE + "interventions: [{when: round > 1, do: stop}]",
         "2:39: interventions.0.do: expected an event such as {post: text} or {broadcast: text}, found 'stop'",
@@ -274,10 +193,7 @@ WRONG = [
         FIVE + "worlds: {twitter: {visibility: 2}}\ninterventions: [{when: mean_opinion > 0, do: {stop: enough}}]",
         "3:24: interventions.0.when: opinions are only known where visibility is 1: with more, rounds overlap",
     ),
-    (
-        FIVE + "worlds: [rom]",
-        "2:10: worlds.0: unknown world 'rom'; did you mean 'room'?",
-    ),
+    (FIVE + "worlds: [rom]", "2:10: worlds.0: unknown world 'rom'; did you mean 'room'?"),
     (
         FIVE + "worlds: {square: {kind: dialog}}",
         "2:25: worlds.square.kind: unknown kind of world 'dialog', expected twitter, reddit, room or "
@@ -305,10 +221,7 @@ WRONG = [
         FIVE + "worlds: {room: {hearing: nobody}}",
         "2:26: worlds.room.hearing: expected everyone, neighbours, relations or pairs, found 'nobody'",
     ),
-    (
-        FIVE + "worlds: {room: {quiet_rounds: 0}}",
-        "2:31: worlds.room.quiet_rounds: must be at least 1, found 0",
-    ),
+    (FIVE + "worlds: {room: {quiet_rounds: 0}}", "2:31: worlds.room.quiet_rounds: must be at least 1, found 0"),
     (
         FIVE + "worlds: {room: {actions: [TALK, WALK]}}",
         "2:33: worlds.room.actions.1: unknown action 'WALK'; did you mean 'TALK'?",
@@ -341,22 +254,13 @@ WRONG = [
         TWO + "worlds: {dialogue: {pairs: [[Ada, Ada]]}}",
         "2:29: worlds.dialogue.pairs.0: 'Ada' cannot talk to themselves",
     ),
-    (
-        TWO + "worlds: {dialogue: {pairs: [[0, Ada]]}}",
-        "2:29: worlds.dialogue.pairs.0: 0 cannot talk to themselves",
-    ),
+    (TWO + "worlds: {dialogue: {pairs: [[0, Ada]]}}", "2:29: worlds.dialogue.pairs.0: 0 cannot talk to themselves"),
     (
         TWO + "worlds: {dialogue: {pairs: some}}",
         "2:28: worlds.dialogue.pairs: expected listed or random or a list, found 'some'",
     ),
-    (
-        TWO + "worlds: {dialogue: {turns: 0}}",
-        "2:28: worlds.dialogue.turns: must be at least 1, found 0",
-    ),
-    (
-        TWO + "worlds: {dialogue: {scenes: []}}",
-        "2:29: worlds.dialogue.scenes: must not be empty",
-    ),
+    (TWO + "worlds: {dialogue: {turns: 0}}", "2:28: worlds.dialogue.turns: must be at least 1, found 0"),
+    (TWO + "worlds: {dialogue: {scenes: []}}", "2:29: worlds.dialogue.scenes: must not be empty"),
     (
         TWO + "worlds: {dialogue: {scenes: [{turn: 3}]}}",
         "2:31: worlds.dialogue.scenes.0.turn: unknown field 'turn'; did you mean 'turns'?",
@@ -369,10 +273,7 @@ WRONG = [
         FIVE + "worlds: {pot: {kind: 'a:B', setings: {}}}",
         "2:29: worlds.pot.setings: unknown field 'setings'; did you mean 'settings'?",
     ),
-    (
-        FIVE + "worlds: {pot: {kind: 'a:B', settings: 5}}",
-        "2:39: worlds.pot.settings: expected a mapping, found 5",
-    ),
+    (FIVE + "worlds: {pot: {kind: 'a:B', settings: 5}}", "2:39: worlds.pot.settings: expected a mapping, found 5"),
     (
         FIVE + "mind: heuristics",
         "2:7: mind: unknown mind 'heuristics', expected heuristic, scripted or language; did you mean 'heuristic'?",
@@ -381,33 +282,21 @@ WRONG = [
         FIVE + "mind: {kind: 'a:B', setings: {}}",
         "2:21: mind.setings: unknown field 'setings'; did you mean 'settings'?",
     ),
-    (
-        FIVE + "mind: {kind: llm}",
-        "2:14: mind.kind: unknown mind 'llm', expected heuristic, scripted or language",
-    ),
-    (
-        FIVE + "metrics: maybe",
-        "2:10: metrics: expected true or false, found 'maybe'",
-    ),
-    (
-        FIVE + "worlds: {room: 5}",
-        "2:16: worlds.room: expected a mapping of settings such as {kind: room}, found 5",
-    ),
-    (
-        FIVE + "worlds: {room: {visibility: 2}}",
-        "2:17: worlds.room.visibility: unknown field 'visibility'",
-    ),
+    (FIVE + "mind: {kind: llm}", "2:14: mind.kind: unknown mind 'llm', expected heuristic, scripted or language"),
+    (FIVE + "metrics: maybe", "2:10: metrics: expected true or false, found 'maybe'"),
+    (FIVE + "worlds: {room: 5}", "2:16: worlds.room: expected a mapping of settings such as {kind: room}, found 5"),
+    (FIVE + "worlds: {room: {visibility: 2}}", "2:17: worlds.room.visibility: unknown field 'visibility'"),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), WRONG, ids=[text for text, _ in WRONG])
-def test_a_mistake_is_answered_once_and_where_it_stands(text: str, expected: str) -> None:
+def test_a_mistake_is_reported_once_with_line_and_column(text: str, expected: str) -> None:
     with pytest.raises(ScenarioInvalid) as caught:
         parse(text, "f.yaml")
     assert caught.value.problems == [f"f.yaml:{expected}"]
 
 
-def test_nobody_can_be_in_two_conversations() -> None:
+def test_a_person_in_two_conversations_is_refused() -> None:
     with pytest.raises(ScenarioInvalid) as caught:
         parse(TWO + "worlds: {dialogue: {pairs: [[Ada, Ben], [1, 0]]}}", "f.yaml")
     assert caught.value.problems == [
@@ -416,7 +305,7 @@ def test_nobody_can_be_in_two_conversations() -> None:
     ]
 
 
-def test_a_wrong_event_or_condition_hides_nothing_that_stands_beside_it() -> None:
+def test_problems_beside_a_wrong_event_or_condition_are_reported_too() -> None:
     text = """\
 population: {count: 5}
 worlds: [room]
@@ -454,12 +343,12 @@ interventions:
         (30, 30),
     ],
 )
-def test_a_time_to_skip_is_read_in_words_or_minutes(text: str | int, minutes: int) -> None:
+def test_a_time_to_skip_is_read_from_text_or_minutes(text: str | int, minutes: int) -> None:
     events = parse(f"population: {{count: 5}}\nevents: [{{skip: {text}}}]", "f.yaml").events
     assert [event.model_dump()["skip"] for event in events] == [minutes]
 
 
-def test_every_kind_of_event_is_the_same_when_it_was_written_down_and_read_again() -> None:
+def test_every_kind_of_event_survives_storing_and_reading() -> None:
     kinds = "{hear: a}, {see: a}, {think: a}, {goal: a}, {location: a, to: [1]}, {change: {stance: 1}}, {mute: [1]}"
     text = (
         f"population: {{count: 5}}\nworlds: [room]\nevents: [{kinds}, {{stop: a}}, {{skip: 1 day}}, {{broadcast: a}}]"
@@ -477,7 +366,7 @@ def test_every_kind_of_event_is_the_same_when_it_was_written_down_and_read_again
         ("{kind: language, model: m, max_tokens: 3}", "mind.max_tokens"),
     ],
 )
-def test_a_language_mind_that_cannot_be_is_refused(mind: str, expected: str) -> None:
+def test_an_invalid_language_mind_is_refused(mind: str, expected: str) -> None:
     text = f"population: [{{name: Ada}}, {{count: 3, group: experts}}]\nmind: {mind}"
     with pytest.raises(ScenarioInvalid) as caught:
         parse(text, "f.yaml")

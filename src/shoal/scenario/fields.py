@@ -21,25 +21,25 @@ class DeclaredModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, serialize_by_alias=True)
 
 
-def _check_number(value: object) -> object:
+def check_number(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidValue(Problem.mismatch("a number", value))
     return value
 
 
-def _check_whole(value: object) -> object:
+def check_whole(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(Problem.mismatch("a whole number", value))
     return value
 
 
-def _check_text(value: object) -> object:
+def check_text(value: object) -> object:
     if isinstance(value, (int, float)):
         raise InvalidValue(Problem.mismatch("text", value, advice="put it in quotes"))
     return value
 
 
-def _check_who(value: object) -> object:
+def check_who(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
         raise InvalidValue(Problem.mismatch("a name or a number", value))
     if isinstance(value, int) and value < 0:
@@ -47,7 +47,7 @@ def _check_who(value: object) -> object:
     return value
 
 
-def _parse_hours(value: object) -> object:
+def parse_hours(value: object) -> object:
     """Read `8-12,22-4` (ends included, over midnight if need be), one hour or a list of hours; sort the hours."""
     hours: set[int] = set()
     if isinstance(value, str):
@@ -70,12 +70,12 @@ def _parse_hours(value: object) -> object:
     return tuple(sorted(hours))
 
 
-Number = Annotated[float, BeforeValidator(_check_number)]
-Whole = Annotated[int, BeforeValidator(_check_whole)]
-Text = Annotated[str, Field(min_length=1), BeforeValidator(_check_text)]
-Hours = Annotated[tuple[int, ...], BeforeValidator(_parse_hours)]
+Number = Annotated[float, BeforeValidator(check_number)]
+Whole = Annotated[int, BeforeValidator(check_whole)]
+Text = Annotated[str, Field(min_length=1), BeforeValidator(check_text)]
+Hours = Annotated[tuple[int, ...], BeforeValidator(parse_hours)]
 #: A person, by name or by number.
-Who = Annotated[int | str, BeforeValidator(_check_who)]
+Who = Annotated[int | str, BeforeValidator(check_who)]
 
 
 class _RejectedValue:

@@ -44,14 +44,14 @@ class Scenario(DeclaredModel):
         default=TimeSettings(), description="How simulated time passes."
     )
     population: Entries = Field(description="Groups, people and files of people; their order numbers them from 0.")
-    follows: Follows = Field(default=FollowSettings(), description="Who follows whom when the run starts.")
+    follows: Follows = Field(default=FollowSettings(), description="The follow graph when the run starts.")
     worlds: Worlds = Field(default=DEFAULT_WORLDS, description="Where people meet: names, or names with settings.")
     mind: MindField = Field(default=HeuristicSettings(), description="What makes the decisions.")
-    events: tuple[EventField, ...] = Field(default=(), description="What is made to happen, and when.")
+    events: tuple[EventField, ...] = Field(default=(), description="Events, and when they happen.")
     interventions: tuple[Intervention, ...] = Field(
-        default=(), description="What is made to happen when something has happened."
+        default=(), description="Events that happen when a condition holds."
     )
-    play: tuple[Who, ...] = Field(default=(), description="Names or numbers of those whose turns a person takes.")
+    play: tuple[Who, ...] = Field(default=(), description="Names or numbers of the agents whose turns a person takes.")
     max_workers: Annotated[Whole, Field(ge=1)] | None = Field(
         default=None,
         description="Decisions made at once, at most. By default as many as the provider of the model turns out to "
@@ -62,9 +62,7 @@ class Scenario(DeclaredModel):
     )
     budget: BudgetSettings = Field(default=BudgetSettings(), description="What language models may cost.")
     metrics: bool = Field(default=True, description="Whether steps and decisions are timed.")
-    notes: dict[str, Any] = Field(
-        default_factory=dict, description="Anything worth keeping with it; nothing that happens depends on it."
-    )
+    notes: dict[str, Any] = Field(default_factory=dict, description="Notes of any kind; they do not affect the run.")
 
     @property
     def workers(self) -> int:

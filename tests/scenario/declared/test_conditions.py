@@ -1,4 +1,4 @@
-"""Conditions: what can be asked of a history, and what is no question."""
+"""Conditions of interventions: what they can ask about a history, and which ones are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.scenario.expressions import MAX_DEPTH, MAX_LENGTH, UnreadableExpressi
 from shoal.types import Event
 
 
-def history() -> Facts:
+def make_facts() -> Facts:
     """Three rounds: Ada posts twice and is quiet then, Ben is refused, Cid speaks of the bridge in the last."""
     facts = Facts()
     facts.listen_for(["bridge"])
@@ -70,18 +70,18 @@ HOLDS = [
 
 
 @pytest.mark.parametrize("text", HOLDS)
-def test_what_holds_of_a_history_is_found_to_hold_and_its_contrary_not(text: str) -> None:
-    assert compile_condition(text).holds(history()) is True
-    assert compile_condition(f"not ({text.strip()})").holds(history()) is False
+def test_a_true_condition_holds_and_its_negation_does_not(text: str) -> None:
+    assert compile_condition(text).holds(make_facts()) is True
+    assert compile_condition(f"not ({text.strip()})").holds(make_facts()) is False
 
 
-def test_every_fact_and_every_question_is_asked_above() -> None:
+def test_every_fact_and_question_is_covered_above() -> None:
     text = "\n".join(HOLDS)
     assert [name for name in (*FACTS, *QUESTIONS) if name not in text] == []
     assert all(hasattr(Facts(), name) for name in (*FACTS, *QUESTIONS))
 
 
-def test_a_condition_says_what_it_asks_about() -> None:
+def test_a_condition_lists_its_questions_and_facts() -> None:
     condition = compile_condition(
         'total_said("a") > 1 and quiet("Ada") > 1 or total_said("b") + total_said("a") > mean_opinion'
     )
@@ -162,12 +162,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "message"), WRONG, ids=[text[:40] for text, _ in WRONG])
-def test_what_is_no_condition_is_refused_with_the_reason(text: str, message: str) -> None:
+def test_an_invalid_condition_is_refused_with_the_reason(text: str, message: str) -> None:
     with pytest.raises(UnreadableExpression) as caught:
         compile_condition(text)
     assert message in str(caught.value)
 
 
-def test_the_longest_sums_that_can_be_read_can_also_be_answered() -> None:
+def test_the_deepest_allowed_sum_can_be_evaluated() -> None:
     text = "round > " + " + ".join(["1"] * (MAX_DEPTH - 4))
-    assert compile_condition(text).holds(history()) is False
+    assert compile_condition(text).holds(make_facts()) is False

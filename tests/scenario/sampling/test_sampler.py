@@ -1,4 +1,4 @@
-"""People drawn from a scenario: who they are, that they stay who they are, and what is said about them."""
+"""Sampling of people: distributions, determinism, names and personas."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from shoal.scenario.sampling.sampler import sample
 from shoal.types import Population
 
 
-def people(text: str) -> People:
+def sample_people(text: str) -> People:
     return sample(parse(text, "f.yaml"))
 
 
 def test_people_are_a_population() -> None:
-    found: Population = people("population: {count: 3}")
+    found: Population = sample_people("population: {count: 3}")
     assert len(found) == len(found.names) == 3
 
 
-def test_a_number_alone_gives_credible_people() -> None:
-    found = people("population: {count: 5000}")
+def test_a_count_alone_gives_plausible_people() -> None:
+    found = sample_people("population: {count: 5000}")
     assert 16 <= found.ages.min() <= 20
     assert found.ages.max() <= 85
     assert found.ages.mean() == pytest.approx(40, abs=2)
@@ -39,22 +39,25 @@ def test_a_number_alone_gives_credible_people() -> None:
     assert len(found.topics) == 12
 
 
-def test_the_same_scenario_gives_the_same_people_also_after_it_was_stored() -> None:
+def test_a_stored_scenario_gives_the_same_people() -> None:
     text = "{topic: tea, population: [{name: Bo, stance: 0.2}, {name: Al, interests: [x]}, {count: 50}]}"
-    first, again = people(text), sample(validate(json.loads(json.dumps(parse(text, "f").model_dump(mode="json")))))
+    first, again = (
+        sample_people(text),
+        sample(validate(json.loads(json.dumps(parse(text, "f").model_dump(mode="json"))))),
+    )
     assert [first[agent] for agent in range(52)] == [again[agent] for agent in range(52)]
     assert np.array_equal(first.active_hours, again.active_hours)
 
 
 def test_another_seed_gives_other_people() -> None:
-    first, other = people("{population: {count: 50}}"), people("{population: {count: 50}, seed: 2}")
+    first, other = sample_people("{population: {count: 50}}"), sample_people("{population: {count: 50}, seed: 2}")
     assert set(first.names) != set(other.names)
     assert not np.array_equal(first.stances, other.stances)
 
 
 def test_a_group_added_at_the_end_does_not_change_the_people_before_it() -> None:
-    few = people("{topic: tea, population: [{name: Bo}, {count: 40, interests: [a, b, c]}]}")
-    more = people(
+    few = sample_people("{topic: tea, population: [{name: Bo}, {count: 40, interests: [a, b, c]}]}")
+    more = sample_people(
         "{topic: tea, population: [{name: Bo}, {count: 40, interests: [a, b, c]}, {count: 30, traits: {x: 1}}]}"
     )
     assert [few[agent] for agent in range(41)] == [more[agent] for agent in range(41)]
@@ -62,7 +65,10 @@ def test_a_group_added_at_the_end_does_not_change_the_people_before_it() -> None
 
 
 def test_changing_one_distribution_does_not_redraw_the_others() -> None:
-    one, other = people("population: {count: 99}"), people("population: {count: 99, stance: {uniform: [-1, 1]}}")
+    one, other = (
+        sample_people("population: {count: 99}"),
+        sample_people("population: {count: 99, stance: {uniform: [-1, 1]}}"),
+    )
     assert not np.array_equal(one.stances, other.stances)
     assert np.array_equal(one.ages, other.ages)
     assert one.names == other.names
@@ -79,27 +85,27 @@ def test_changing_one_distribution_does_not_redraw_the_others() -> None:
     ],
 )
 def test_ages_follow_their_distribution(age: str, mean: float, deviation: float) -> None:
-    found = people(f"population: {{count: 20000, age: {age}}}").ages
+    found = sample_people(f"population: {{count: 20000, age: {age}}}").ages
     assert found.mean() == pytest.approx(mean, abs=0.4)
     assert found.std() == pytest.approx(deviation, abs=0.4)
 
 
 def test_a_bell_curve_is_cut_off_and_does_not_pile_up_at_its_ends() -> None:
-    found = people("population: {count: 20000, age: {normal: [20, 10], min: 18, max: 30}}").ages
+    found = sample_people("population: {count: 20000, age: {normal: [20, 10], min: 18, max: 30}}").ages
     assert (found.min(), found.max()) == (18, 30)
     assert (found == 18).mean() < 0.1
 
 
-def test_words_come_as_often_as_their_weights_say() -> None:
-    found = people("population: {count: 10000, country: {Kenya: 3, Peru: 1}, profession: cook, gender: female}")
+def test_words_are_drawn_by_their_weights() -> None:
+    found = sample_people("population: {count: 10000, country: {Kenya: 3, Peru: 1}, profession: cook, gender: female}")
     countries = list(found.countries)
     assert countries.count("Kenya") / 10000 == pytest.approx(0.75, abs=0.02)
     assert set(found.professions) == {"cook"}
     assert set(found.genders.tolist()) == {GENDERS.index("female")}
 
 
-def test_everybody_has_as_many_different_interests_as_asked_for() -> None:
-    found = people("population: {count: 3000, interests: {pick: [2, 3], from: {a: 1, b: 1, c: 1, d: 9}}}")
+def test_people_have_the_requested_number_of_different_interests() -> None:
+    found = sample_people("population: {count: 3000, interests: {pick: [2, 3], from: {a: 1, b: 1, c: 1, d: 9}}}")
     counts = (found.interests >= 0).sum(axis=1)
     assert set(counts.tolist()) == {2, 3}
     rows = [[code for code in row if code >= 0] for row in found.interests.tolist()]
@@ -109,20 +115,20 @@ def test_everybody_has_as_many_different_interests_as_asked_for() -> None:
 
 
 def test_most_people_care_about_the_topic() -> None:
-    found = people("{topic: the old bridge, population: {count: 5000, interests: [music, tea]}}")
+    found = sample_people("{topic: the old bridge, population: {count: 5000, interests: [music, tea]}}")
     assert "the old bridge" in found.topics
     code = list(found.topics).index("the old bridge")
     assert (found.interests == code).any(axis=1).mean() == pytest.approx(0.6, abs=0.03)
 
 
-def test_waking_hours_are_bits() -> None:
-    found = people("population: [{name: Bo, active_hours: 22-1}, {count: 200}]")
+def test_waking_hours_are_stored_as_bits() -> None:
+    found = sample_people("population: [{name: Bo, active_hours: 22-1}, {count: 200}]")
     assert int(found.active_hours[0]) == 1 << 22 | 1 << 23 | 1 << 0 | 1 << 1
     assert {int(hours).bit_count() for hours in found.active_hours[1:]} == {16}
 
 
 def test_traits_are_columns_of_numbers_or_of_words() -> None:
-    found = people(
+    found = sample_people(
         "population: [{name: Bo, traits: {income: 4, pet: cat, list: [1]}},"
         " {count: 500, traits: {income: {normal: [3, 1]}, vote: [left, right]}}]"
     )
@@ -139,37 +145,39 @@ def test_traits_are_columns_of_numbers_or_of_words() -> None:
 
 
 def test_groups_are_labelled() -> None:
-    found = people("population: [{count: 2, group: old}, {name: Bo}, {count: 1, group: new}]")
+    found = sample_people("population: [{count: 2, group: old}, {name: Bo}, {count: 1, group: new}]")
     assert list(found.groups) == ["old", "old", None, "new"]
 
 
-def test_nobody_shares_a_name_or_a_username_even_in_a_big_crowd() -> None:
-    found = people("population: {count: 120000}")
+def test_names_and_usernames_are_unique_in_a_large_population() -> None:
+    found = sample_people("population: {count: 120000}")
     assert len(set(found.names)) == 120_000
     sample_of_usernames = [found[agent].username for agent in range(0, 120_000, 40)]
     assert len(set(sample_of_usernames)) == 3000
 
 
 def test_first_names_agree_with_genders() -> None:
-    found = people("population: {count: 500}")
+    found = sample_people("population: {count: 500}")
     lists = {"female": FEMALE, "male": MALE, "other": (*FEMALE, *MALE)}
     assert all(found.names[agent].split()[0] in lists[GENDERS[found.genders[agent]]] for agent in range(500))
     assert not set(FEMALE) & set(MALE)
     assert len(set(LAST)) == len(LAST)
 
 
-def test_sampled_people_make_way_for_names_written_by_hand() -> None:
-    plain = people("population: {count: 30}")
+def test_sampled_names_differ_from_names_written_by_hand() -> None:
+    plain = sample_people("population: {count: 30}")
     name = plain.names[4]
-    found = people(f"population: [{{count: 30}}, {{name: {name}}}, {{name: Zed, username: {plain[7].username}}}]")
+    found = sample_people(
+        f"population: [{{count: 30}}, {{name: {name}}}, {{name: Zed, username: {plain[7].username}}}]"
+    )
     assert found.names[30] == name
     assert len(set(found.names)) == 32
     assert found[31].username == plain[7].username
     assert len({found[agent].username for agent in range(32)}) == 32
 
 
-def test_people_written_by_hand_are_as_written() -> None:
-    found = people(
+def test_people_written_by_hand_keep_their_fields() -> None:
+    found = sample_people(
         "population: [{name: Ana Ruiz, username: ana, bio: Hi., persona: A quiet one., age: 44, gender: female,"
         " country: Peru, profession: baker, interests: [bread], stance: supportive, activity: 0.25}]"
     )[0]
@@ -179,7 +187,7 @@ def test_people_written_by_hand_are_as_written() -> None:
 
 
 def test_a_persona_is_a_few_readable_sentences() -> None:
-    found = people(
+    found = sample_people(
         "{topic: the old bridge, population: [{name: Ana Ruiz, age: 18, gender: female, country: Peru,"
         " profession: baker, interests: [bread, tea], stance: opposing, activity: 0.9}, {name: 李}]}"
     )
@@ -191,6 +199,6 @@ def test_a_persona_is_a_few_readable_sentences() -> None:
     assert found[1].username == "user_1"
 
 
-def test_there_is_nobody_beyond_the_last() -> None:
+def test_a_number_beyond_the_last_person_is_an_error() -> None:
     with pytest.raises(IndexError, match="no person 3: people are numbered 0 to 2"):
-        people("population: {count: 3}")[3]
+        sample_people("population: {count: 3}")[3]

@@ -22,7 +22,7 @@ MAX_INTERESTS = 8
 Weight = Annotated[Number, Field(ge=0, le=1e12)]
 
 
-def _parse_weights(value: object) -> object:
+def parse_weights(value: object) -> object:
     """Turn `a` and `[a, b]` into `{a: 1, b: 1}`. Repeating a word in a list doubles its odds."""
     if isinstance(value, str):
         return {value: 1.0}
@@ -38,22 +38,22 @@ def _parse_weights(value: object) -> object:
     raise InvalidValue(Problem.mismatch("a word, a list of words, or weights such as {a: 2, b: 1}", value))
 
 
-def _require_weight(value: dict[Any, float]) -> dict[Any, float]:
+def require_weight(value: dict[Any, float]) -> dict[Any, float]:
     if not any(value.values()):
         raise InvalidValue(Problem((), "nothing to choose from: at least one weight must be above 0"))
     # Sorted, so that the order of the keys in a file means nothing.
     return dict(sorted(value.items()))
 
 
-def _require_genders(value: dict[str, float]) -> dict[str, float]:
+def require_genders(value: dict[str, float]) -> dict[str, float]:
     for word in value:
         if word not in GENDERS:
             raise InvalidValue(Problem.unknown("gender", word, GENDERS, word, expected=one_of(GENDERS), at_key=True))
     return value
 
 
-Weights = Annotated[dict[str, Weight], BeforeValidator(_parse_weights), AfterValidator(_require_weight)]
-GenderWeights = Annotated[Weights, AfterValidator(_require_genders)]
+Weights = Annotated[dict[str, Weight], BeforeValidator(parse_weights), AfterValidator(require_weight)]
+GenderWeights = Annotated[Weights, AfterValidator(require_genders)]
 
 # Numeric distributions
 
@@ -111,7 +111,7 @@ class Beta(_Bounded):
         return self
 
 
-def _parse_numeric_keys(value: object) -> object:
+def parse_numeric_keys(value: object) -> object:
     """Turn `[18, 30]` and weights with keys of text into weights with numbers as keys."""
     if isinstance(value, (list, tuple)):
         return {_parse_number(item, index): 1.0 for index, item in enumerate(value)}
@@ -135,12 +135,12 @@ class Choice(DeclaredModel):
 
     tag: ClassVar[str] = "<choice>"
 
-    choice: Annotated[dict[float, Weight], BeforeValidator(_parse_numeric_keys), AfterValidator(_require_weight)] = (
-        Field(description="Value -> weight.")
+    choice: Annotated[dict[float, Weight], BeforeValidator(parse_numeric_keys), AfterValidator(require_weight)] = Field(
+        description="Value -> weight."
     )
 
 
-def _numeric_tag(value: object) -> str | None:
+def find_numeric_tag(value: object) -> str | None:
     """Return the tag of a numeric distribution; None where the value is none."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "<number>"
@@ -151,9 +151,9 @@ def _numeric_tag(value: object) -> str | None:
     return None
 
 
-def _require_numeric(value: object) -> object:
+def require_numeric(value: object) -> object:
     if not isinstance(value, Mapping) or not value:
-        if _numeric_tag(value) is None:
+        if find_numeric_tag(value) is None:
             raise InvalidValue(Problem.mismatch("a number or a distribution such as {normal: [40, 12]}", value))
         return value
     shapes = [key for key in value if key in NUMERIC_SHAPES]
@@ -172,8 +172,8 @@ Numeric = Annotated[
     | Annotated[Uniform, Tag(Uniform.tag)]
     | Annotated[Beta, Tag(Beta.tag)]
     | Annotated[Choice, Tag(Choice.tag)],
-    Discriminator(_numeric_tag),
-    BeforeValidator(_require_numeric),
+    Discriminator(find_numeric_tag),
+    BeforeValidator(require_numeric),
 ]
 Distribution = float | Normal | Uniform | Beta | Choice
 
@@ -213,7 +213,7 @@ def parse_stance(value: object) -> object:
     return STANCE_WORDS[value]
 
 
-def _parse_stances(value: object) -> object:
+def parse_stances(value: object) -> object:
     """Turn words for stances into numbers, also among the values of a choice."""
     if isinstance(value, Mapping) and isinstance(value.get("choice"), Mapping):
         table = {STANCE_WORDS.get(word, word): weight for word, weight in value["choice"].items()}
@@ -223,10 +223,10 @@ def _parse_stances(value: object) -> object:
 
 Age = Annotated[Numeric, AfterValidator(require_within(0, 120))]
 Activity = Annotated[Numeric, AfterValidator(require_within(0, 1))]
-Stance = Annotated[Numeric, AfterValidator(require_within(-1, 1)), BeforeValidator(_parse_stances)]
+Stance = Annotated[Numeric, AfterValidator(require_within(-1, 1)), BeforeValidator(parse_stances)]
 Trait = Annotated[
     Annotated[Numeric, Tag("<numeric>")] | Annotated[Weights, Tag("<categorical>")],
-    Discriminator(lambda value: "<categorical>" if _numeric_tag(value) is None else "<numeric>"),
+    Discriminator(lambda value: "<categorical>" if find_numeric_tag(value) is None else "<numeric>"),
 ]
 
 # Interests
@@ -247,7 +247,7 @@ class Interests(DeclaredModel):
         return self
 
 
-def _parse_interests(value: object) -> object:
+def parse_interests(value: object) -> object:
     """Expand the short forms: the words alone, or one number for `pick`."""
     if not isinstance(value, Mapping):
         return {"from": value} if not isinstance(value, Interests) else value
@@ -257,4 +257,4 @@ def _parse_interests(value: object) -> object:
     return {**value, "pick": [pick, pick]} if isinstance(pick, int) else value
 
 
-InterestChoice = Annotated[Interests, BeforeValidator(_parse_interests)]
+InterestChoice = Annotated[Interests, BeforeValidator(parse_interests)]

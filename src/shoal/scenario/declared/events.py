@@ -38,7 +38,9 @@ class _WorldEvent(_Event):
     """An event in one world or in all of them."""
 
     round: Annotated[Whole, Field(ge=1)] = Field(default=1, description="When.")
-    world: Name | None = Field(default=None, description="Only in this world; default: in all that know such a thing.")
+    world: Name | None = Field(
+        default=None, description="Only in this world; default: in all worlds where it can happen."
+    )
 
 
 class PostEvent(_WorldEvent):
@@ -57,7 +59,7 @@ class BroadcastEvent(_WorldEvent):
     tag: ClassVar[str] = "<broadcast>"
 
     broadcast: Text = Field(description="What the message says.")
-    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of who receives it; default: everybody.")
+    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people who receive it; default: all.")
 
 
 #: Traits that are numbers with bounds; anything else may be changed to anything.
@@ -76,8 +78,8 @@ class StimulusEvent(_WorldEvent):
     think: Text | None = Field(default=None, description="A thought that comes to them.")
     goal: Text | None = Field(default=None, description="A goal that they make their own.")
     location: Text | None = Field(default=None, description="Where they are from then on.")
-    by: Who | None = Field(default=None, description="Name or number of who it comes from; default: nobody.")
-    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of whom it reaches; default: everybody.")
+    by: Who | None = Field(default=None, description="Name or number of the person it comes from; default: none.")
+    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people it reaches; default: all.")
 
     @property
     def kind(self) -> str:
@@ -95,7 +97,7 @@ class ChangeEvent(_WorldEvent):
     tag: ClassVar[str] = "<change>"
 
     change: dict[str, Any] = Field(min_length=1, description="Trait -> new value, for example {stance: 0.5}.")
-    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of whom it concerns; default: everybody.")
+    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people it concerns; default: all.")
 
     @field_validator("change")
     @classmethod
@@ -170,15 +172,15 @@ _KINDS: Mapping[str, type[_Event]] = {
 }
 
 
-def _event_tag(value: object) -> str | None:
+def find_event_tag(value: object) -> str | None:
     if isinstance(value, Mapping):
         return next((model.tag for kind, model in _KINDS.items() if value.get(kind) is not None), None)
     return value.tag if isinstance(value, _Event) else None
 
 
-def _require_event(value: object) -> object:
+def require_event(value: object) -> object:
     if not isinstance(value, Mapping) or not value:
-        if _event_tag(value) is None:
+        if find_event_tag(value) is None:
             raise InvalidValue(Problem.mismatch("an event such as {post: text} or {broadcast: text}", value))
         return value
     kinds = [kind for kind in _KINDS if value.get(kind) is not None]
@@ -203,6 +205,6 @@ EventField = Annotated[
     | Annotated[MuteEvent, Tag(MuteEvent.tag)]
     | Annotated[StopEvent, Tag(StopEvent.tag)]
     | Annotated[SkipEvent, Tag(SkipEvent.tag)],
-    Discriminator(_event_tag),
-    BeforeValidator(_require_event),
+    Discriminator(find_event_tag),
+    BeforeValidator(require_event),
 ]

@@ -22,8 +22,8 @@ GRAPHS: tuple[str, ...] = get_args(GraphKind)
 class EdgeColumns(DeclaredModel):
     """The columns of a file of edges."""
 
-    source: Text = Field(alias="from", description="The column with who follows.")
-    target: Text = Field(alias="to", description="The column with whom they follow.")
+    source: Text = Field(alias="from", description="The column with the follower.")
+    target: Text = Field(alias="to", description="The column with the followed person.")
 
 
 class FollowSettings(DeclaredModel):
@@ -36,10 +36,10 @@ class FollowSettings(DeclaredModel):
         default=8.0, description="How many others a person follows on average."
     )
     rewire: Annotated[Number, Field(ge=0, le=1)] = Field(
-        default=0.1, description="small-world: share of links that go to anybody instead of a neighbour."
+        default=0.1, description="small-world: share of edges that go to anybody instead of a neighbour."
     )
     homophily: Annotated[Number, Field(ge=0, le=1)] = Field(
-        default=0.8, description="homophilous: share of links that go to people of similar stance."
+        default=0.8, description="homophilous: share of edges that go to people of similar stance."
     )
     edges: tuple[tuple[Who, Who], ...] = Field(
         default=(), description="[follower, followed] by name or number, in addition to the graph."
@@ -77,7 +77,7 @@ class FollowSettings(DeclaredModel):
         return self._from_file
 
 
-def _parse_follows(value: object) -> object:
+def parse_follows(value: object) -> object:
     """Expand the short form, the kind of graph alone. Where there is a file, no graph is drawn by default."""
     if isinstance(value, str):
         if value not in GRAPHS:
@@ -90,4 +90,4 @@ def _parse_follows(value: object) -> object:
     return value
 
 
-Follows = Annotated[FollowSettings, BeforeValidator(_parse_follows)]
+Follows = Annotated[FollowSettings, BeforeValidator(parse_follows)]

@@ -116,7 +116,7 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
         raise UnreadableExpression(f'{name} needs one text in quotes, for example {name}("...")')
 
 
-def _list_events(value: object) -> object:
+def list_events(value: object) -> object:
     """Put a single event, which may stand without a list around it, into a list."""
     return value if isinstance(value, (list, tuple)) else (value,)
 
@@ -125,7 +125,7 @@ class Intervention(DeclaredModel):
     """When a condition holds after a round, do this in the next."""
 
     when: Text = Field(description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5.')
-    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(_list_events)] = Field(
+    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(list_events)] = Field(
         description="Events as in `events`, without a round."
     )
     name: Text | None = Field(default=None, description="What to call it in the stream; default: its condition.")

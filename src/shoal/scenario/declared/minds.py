@@ -20,11 +20,11 @@ class OwnMindSettings(DeclaredModel):
     """A mind of the user's own making."""
 
     kind: Text = Field(description="Where its class is, as module:Class.")
-    settings: dict[str, Any] = Field(default_factory=dict, description="What the class is given.")
+    settings: dict[str, Any] = Field(default_factory=dict, description="Passed to the class.")
     latency: Latency | None = Field(default=None, description="Let decisions take time and be journaled.")
 
 
-def _parse_mind(value: object) -> object:
+def parse_mind(value: object) -> object:
     """Expand the short form, the kind alone. Settings without a kind are those of the heuristic mind."""
     if not isinstance(value, str | Mapping):
         return value
@@ -35,7 +35,7 @@ def _parse_mind(value: object) -> object:
     return {"kind": kind} if isinstance(value, str) else {"kind": kind, **value}
 
 
-def _mind_tag(value: object) -> str:
+def find_mind_tag(value: object) -> str:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
     return "<own>" if names_class(kind) else f"<{kind}>"
 
@@ -46,9 +46,9 @@ MindField = Annotated[
     | Annotated[LanguageSettings, refuse_coercion(LanguageSettings), Tag("<language>")]
     | Annotated[OwnMindSettings, Tag("<own>")],
     Discriminator(
-        _mind_tag,
+        find_mind_tag,
         custom_error_type="shoal_mind",
         custom_error_message="heuristic, scripted, or a mapping of settings",
     ),
-    BeforeValidator(_parse_mind),
+    BeforeValidator(parse_mind),
 ]

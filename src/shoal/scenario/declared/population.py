@@ -44,7 +44,7 @@ RANDOM, MOST_FOLLOWED = "random", "most_followed"
 MAX_PEOPLE = 10_000_000
 
 
-def _check_own_name(value: str) -> str:
+def check_own_name(value: str) -> str:
     if value in (RANDOM, MOST_FOLLOWED):
         raise InvalidValue(Problem((), f"{value!r} cannot be a name: in events it stands for somebody else"))
     if value != value.strip() or not value.isprintable():
@@ -52,17 +52,17 @@ def _check_own_name(value: str) -> str:
     return value
 
 
-def _check_delay(value: tuple[int, int]) -> tuple[int, int]:
+def check_delay(value: tuple[int, int]) -> tuple[int, int]:
     if value[0] > value[1]:
         raise InvalidValue(Problem((), expected="the least first", found=str(list(value))))
     return value
 
 
 Name = Annotated[Text, Field(max_length=100)]
-OwnName = Annotated[Name, AfterValidator(_check_own_name)]
+OwnName = Annotated[Name, AfterValidator(check_own_name)]
 Rate = Annotated[Number, Field(ge=0, le=1_000)]
 _Minutes = Annotated[Whole, Field(ge=0, le=100_000)]
-Delay = Annotated[tuple[_Minutes, _Minutes], AfterValidator(_check_delay)]
+Delay = Annotated[tuple[_Minutes, _Minutes], AfterValidator(check_delay)]
 
 
 class PersonEntry(DeclaredModel):
@@ -70,7 +70,7 @@ class PersonEntry(DeclaredModel):
 
     tag: ClassVar[str] = "<person>"
 
-    name: OwnName = Field(description="The person's name; nobody else may have it.")
+    name: OwnName = Field(description="The person's name; it must be unique.")
     username: OwnName | None = Field(default=None, description="Name of the account; default: made from the name.")
     bio: Text | None = Field(default=None, description="What the profile says; default: made from the rest.")
     persona: Text | None = Field(default=None, description="Who this is, in free text; default: made from the rest.")
@@ -87,7 +87,7 @@ class PersonEntry(DeclaredModel):
     activity: Annotated[Number, Field(ge=0, le=1)] = Field(default=0.5, description="Chance to act in a round.")
     active_hours: Hours | None = Field(default=None, description="Waking hours, such as 8-22; default: drawn.")
     influence: Annotated[Number, Field(ge=0, le=100)] = Field(
-        default=1.0, description="How much the person's words count: in feeds, and with those who read them."
+        default=1.0, description="How much the person's words count, in feeds and with readers."
     )
     sentiment: Annotated[Number, Field(ge=-1, le=1)] = Field(
         default=0.0, description="Colours what the person writes, -1 (gloomy) to 1 (bright)."
@@ -136,7 +136,7 @@ class FileColumn(DeclaredModel):
     column: Text = Field(description="What the column is called in the file.")
     separator: Text | None = Field(
         default=None,
-        description="What stands between the items of a list; default: a semicolon, bar or comma, told from the cell.",
+        description="What stands between the items of a list; default: a semicolon, bar or comma, found in the cell.",
     )
 
 
@@ -158,7 +158,7 @@ class FileEntry(DeclaredModel):
 
     file: Text = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
     format: PeopleFormat | None = Field(
-        default=None, description="What the file is; default: told from name and content."
+        default=None, description="What the file is; default: detected from name and content."
     )
     columns: dict[str, ColumnChoice | None] = Field(
         default_factory=dict,
@@ -167,7 +167,9 @@ class FileEntry(DeclaredModel):
     fragments: tuple[Text, ...] = Field(
         default=(), description="TinyTroupe: files that are merged into each specification."
     )
-    limit: Annotated[Whole, Field(ge=1)] | None = Field(default=None, description="Take only so many of the first.")
+    limit: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None, description="Take at most this many people from the start of the file."
+    )
     group: Text | None = Field(default=None, description="What to call these people.")
 
     _roster: PeopleTable | None = PrivateAttr(default=None)
@@ -211,7 +213,7 @@ _TAGS: Mapping[str, str] = {"name": PersonEntry.tag, "count": GroupEntry.tag, "f
 _ENTRY = "a person (`name`), a group (`count`) or a `file` of people"
 
 
-def _entry_tag(value: object) -> str | None:
+def find_entry_tag(value: object) -> str | None:
     if isinstance(value, PopulationEntry):
         return value.tag
     if not isinstance(value, Mapping):
@@ -219,7 +221,7 @@ def _entry_tag(value: object) -> str | None:
     return next((tag for key, tag in _TAGS.items() if key in value), GroupEntry.tag)
 
 
-def _require_entry(value: object) -> object:
+def require_entry(value: object) -> object:
     if isinstance(value, PopulationEntry):
         return value
     if not isinstance(value, Mapping) or not value:
@@ -240,7 +242,7 @@ def _require_entry(value: object) -> object:
     return value
 
 
-def _list_entries(value: object) -> object:
+def list_entries(value: object) -> object:
     """Put a single entry, which may stand without a list around it, into a list."""
     if isinstance(value, Mapping | PopulationEntry):
         return (value,)
@@ -253,10 +255,10 @@ _EntryField = Annotated[
     Annotated[PersonEntry, Tag(PersonEntry.tag)]
     | Annotated[GroupEntry, Tag(GroupEntry.tag)]
     | Annotated[FileEntry, Tag(FileEntry.tag)],
-    Discriminator(_entry_tag),
-    BeforeValidator(_require_entry),
+    Discriminator(find_entry_tag),
+    BeforeValidator(require_entry),
 ]
-Entries = Annotated[tuple[_EntryField, ...], BeforeValidator(_list_entries)]
+Entries = Annotated[tuple[_EntryField, ...], BeforeValidator(list_entries)]
 
 
 def number_entries(entries: PopulationEntries) -> Iterator[tuple[int, PopulationEntry]]:

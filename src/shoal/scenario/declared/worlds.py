@@ -23,11 +23,11 @@ class OwnWorldSettings(DeclaredModel, WorldSettings):
     """A world of the user's own making."""
 
     kind: Text = Field(description="Where its class is, as module:Class.")
-    settings: dict[str, Any] = Field(default_factory=dict, description="What the class is given.")
+    settings: dict[str, Any] = Field(default_factory=dict, description="Passed to the class.")
     mind: Text | None = Field(default=None, description="Where the class of its mind is; default: as the class says.")
 
 
-def _parse_worlds(value: object) -> object:
+def parse_worlds(value: object) -> object:
     """Turn `[twitter]` and `{twitter: null}` into `{twitter: {kind: twitter}}`."""
     if isinstance(value, (list, tuple)) and value:
         return _parse_world_list(value)
@@ -70,7 +70,7 @@ def _find_bad_name(name: str) -> str | None:
     return None
 
 
-def _require_known_kind(value: object) -> object:
+def require_known_kind(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
     if "kind" not in value:
@@ -84,7 +84,7 @@ def _require_known_kind(value: object) -> object:
     return value
 
 
-def _world_tag(value: object) -> str:
+def find_world_tag(value: object) -> str:
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
     known = kind_named(kind)
     if known is not None:
@@ -101,13 +101,13 @@ else:
             Annotated[OwnWorldSettings, Tag("<own>")],
         ],
         Discriminator(
-            _world_tag,
+            find_world_tag,
             custom_error_type="shoal_world",
             custom_error_message="a mapping of settings such as {kind: room}",
         ),
-        BeforeValidator(_require_known_kind),
+        BeforeValidator(require_known_kind),
     ]
-Worlds = Annotated[dict[str, WorldField], BeforeValidator(_parse_worlds)]
+Worlds = Annotated[dict[str, WorldField], BeforeValidator(parse_worlds)]
 _WORLDS: TypeAdapter[dict[str, WorldSettings]] = TypeAdapter(Worlds)
 
 

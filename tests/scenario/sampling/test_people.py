@@ -1,4 +1,4 @@
-"""What some people do more or less of than others."""
+"""Habits of people: columns that exist only if at least one person states them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from shoal.scenario.sampling.sampler import sample
 from shoal.types import Habits
 
 
-def habits(*people: dict[str, Any]) -> Habits:
+def sample_habits(*people: dict[str, Any]) -> Habits:
     entries = [{"name": f"Person {number}", **fields} for number, fields in enumerate(people)]
     return sample(validate({"population": [*entries, {"count": 2}]})).habits
 
 
-def test_where_nobody_says_anything_there_are_no_columns() -> None:
-    assert habits({}, {"influence": 1, "sentiment": 0}) == Habits()
+def test_habits_that_no_person_states_have_no_columns() -> None:
+    assert sample_habits({}, {"influence": 1, "sentiment": 0}) == Habits()
 
 
-def test_who_does_not_say_has_what_is_usual() -> None:
-    found = habits({"influence": 2, "sentiment": -0.5, "posts_per_hour": 0, "response_delay": [5, 60]}, {})
+def test_people_who_do_not_state_a_habit_have_the_usual_value() -> None:
+    found = sample_habits({"influence": 2, "sentiment": -0.5, "posts_per_hour": 0, "response_delay": [5, 60]}, {})
     assert found.influence is not None
     assert found.influence.tolist() == [2, 1, 1, 1]
     assert found.sentiment is not None
@@ -49,12 +49,12 @@ def test_who_does_not_say_has_what_is_usual() -> None:
         ("response_delay", [1], "population.0.response_delay"),
     ],
 )
-def test_what_cannot_be_is_refused(field: str, value: Any, problem: str) -> None:
+def test_an_impossible_habit_is_refused(field: str, value: Any, problem: str) -> None:
     with pytest.raises(ScenarioInvalid, match=problem):
-        habits({field: value})
+        sample_habits({field: value})
 
 
-def test_a_file_of_people_has_habits_too(tmp_path: Path) -> None:
+def test_a_file_of_people_can_state_habits(tmp_path: Path) -> None:
     rows = ["name,influence_weight,posts_per_hour,response_delay", "Ada,2.5,,", 'Ben,,0.5,"5,60"']
     (tmp_path / "people.csv").write_text("\n".join(rows))
     scenario = validate({"population": [{"name": "Cid"}, {"file": "people.csv"}]}, folder=tmp_path)
@@ -64,7 +64,7 @@ def test_a_file_of_people_has_habits_too(tmp_path: Path) -> None:
     assert people[2].traits["response_delay"] == [5, 60]
 
 
-def test_a_persona_says_what_is_not_as_with_everybody() -> None:
+def test_a_persona_lists_only_unusual_habits() -> None:
     entries = [{"name": "Ada", "sentiment": -0.3, "posts_per_hour": 0.2}, {"name": "Ben", "influence": 1}]
     people = sample(validate({"population": entries}))
     assert people[0].traits == {"sentiment": -0.3, "posts_per_hour": 0.2}
