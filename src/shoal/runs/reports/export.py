@@ -1,6 +1,6 @@
-"""A run as files for other tools: every table, the stream of actions, the people, the metrics, and graphs.
+"""Exports a run as files for other tools: every table, the stream of actions, the people, the metrics, and graphs.
 
-Written beside where it goes and put in place in one step, so that nobody ever finds half of it.
+The files are written to a folder beside the final one, which is then renamed, so that an export is never half there.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from sqlite3 import Connection
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import msgspec
@@ -22,9 +20,9 @@ from shoal.formats.graphml import write_graphml
 from shoal.formats.tables import ExportTable, Format, choose_writer
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import replace_json, storage_errors
-from shoal.runs.reports import tables as exported
 from shoal.runs.reports.summary import open_database
-from shoal.runs.reports.tables import ExportedPeople
+from shoal.runs.reports.tables import ExportedPeople, read_graphs, read_metrics, read_tables
+from shoal.runs.store import database_path
 from shoal.runs.worker import outcome_of
 from shoal.scenario.sampling.sampler import sample
 
@@ -46,7 +44,7 @@ class Manifest(msgspec.Struct, frozen=True):
     """What an export holds."""
 
     run: str
-    #: As `shoal show` says: a run that is not completed has only what was committed.
+    #: A run that is not completed has only what was committed.
     status: str
     digest: str
     rounds: int
@@ -59,18 +57,29 @@ class Manifest(msgspec.Struct, frozen=True):
 def export_run(
     directory: RunDirectory, out: Path, format: Format = "csv", graphs: Graphs = "all", force: bool = False
 ) -> Manifest:
-    """Write everything; the run itself is only read, also while it goes on."""
-    config, outcome = directory.config(), outcome_of(directory)
+    """Write all files of an export. The run is only read, also while it goes on."""
+    config, outcome, scenario = directory.config(), outcome_of(directory), directory.history().first
     write = choose_writer(format)
-    with _in_place(out, force) as folder:
-        sheets = _Sheets(folder, format, graphs)
-        roster = ExportedPeople(sample(directory.history().first))
-        sheets.add(write, "", [roster.table(), exported.metrics(directory)])
-        for world in directory.history().first.worlds:
-            with open_database(directory.file(f"{world}_simulation.db")) as database:
-                if database is not None:
-                    sheets.add(write, world, exported.tables(database, directory, world))
-                    sheets.draw(world, database, directory, roster)
+    files: list[ExportedFile] = []
+    with _write_in_place(out, force) as folder:
+
+        def add_tables(world: str, tables: Iterable[ExportTable]) -> None:
+            for table in tables:
+                path = PurePosixPath(world, f"{table.name}.{format}")
+                files.append(ExportedFile(str(path), "table", write(table, folder / path)))
+
+        people = ExportedPeople(sample(scenario))
+        add_tables("", [people.table(), read_metrics(directory)])
+        for world in scenario.worlds:
+            with open_database(database_path(directory.path, world)) as database:
+                if database is None:
+                    continue
+                (folder / world).mkdir()
+                add_tables(world, read_tables(database, directory, world))
+                for name, graph in read_graphs(database, directory, world, people):
+                    if graphs in (name, "all"):
+                        path = PurePosixPath(world, f"{name}.graphml")
+                        files.append(ExportedFile(str(path), "graph", write_graphml(graph, folder / path)))
         manifest = Manifest(
             run=config.simulation_id,
             status=outcome.status,
@@ -79,69 +88,34 @@ def export_run(
             shoal_version=config.shoal_version,
             written_by=shoal.__version__,
             format=format,
-            files=sheets.files,
+            files=files,
         )
         replace_json(folder / MANIFEST, msgspec.to_builtins(manifest))
     return manifest
 
 
-@dataclass(slots=True)
-class _Sheets:
-    """The files of an export, as they come."""
-
-    folder: Path
-    format: Format
-    graphs: Graphs
-    files: list[ExportedFile] = field(default_factory=list)
-
-    def add(self, write: exported.Write, world: str, tables: Iterable[ExportTable]) -> None:
-        for table in tables:
-            path = self._path(world, f"{table.name}.{self.format}")
-            self._note(path, "table", write(table, path))
-
-    def draw(self, world: str, database: Connection, directory: RunDirectory, roster: ExportedPeople) -> None:
-        for name, graph in exported.graphs(database, directory, world, roster):
-            if self.graphs in (name, "all"):
-                path = self._path(world, f"{name}.graphml")
-                self._note(path, "graph", write_graphml(graph, path))
-
-    def _path(self, world: str, name: str) -> Path:
-        (self.folder / world).mkdir(exist_ok=True)
-        return self.folder / world / name
-
-    def _note(self, path: Path, kind: str, rows: int) -> None:
-        self.files.append(ExportedFile(path.relative_to(self.folder).as_posix(), kind, rows))
-
-
 @contextmanager
-def _in_place(out: Path, force: bool) -> Iterator[Path]:
-    """A folder to write into, which becomes `out` when all is written and is removed when it is not."""
-    _check_free(out, force)
+def _write_in_place(out: Path, force: bool) -> Iterator[Path]:
+    """Yield a folder to write into. It becomes `out` when everything is written, and is removed if that fails.
+
+    An earlier export is replaced on request. Nothing else is ever removed.
+    """
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        if not (out / MANIFEST).is_file():
+            raise RunRefused(f"{out} is there and is not an export.\nChoose another folder with --out.")
+        if not force:
+            raise RunRefused(f"{out} holds an export already.\nReplace it with --force, or choose another with --out.")
     beside = out.absolute().with_name(f".{out.absolute().name}.{os.getpid()}")
     with storage_errors(out):
         beside.mkdir(parents=True)
         try:
             yield beside
-            _replace(out, beside)
+            if out.exists():
+                old = beside.with_name(f"{beside.name}.old")
+                out.replace(old)
+                beside.replace(out)
+                shutil.rmtree(old)
+            else:
+                beside.replace(out)
         finally:
             shutil.rmtree(beside, ignore_errors=True)
-
-
-def _check_free(out: Path, force: bool) -> None:
-    """An earlier export may be replaced on request; anything else is never removed."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
-        return
-    if not (out / MANIFEST).is_file():
-        raise RunRefused(f"{out} is there and is not an export.\nChoose another folder with --out.")
-    if not force:
-        raise RunRefused(f"{out} holds an export already.\nReplace it with --force, or choose another with --out.")
-
-
-def _replace(out: Path, beside: Path) -> None:
-    if out.exists():
-        old = beside.with_name(f"{beside.name}.old")
-        out.replace(old)
-        beside.replace(out)
-        shutil.rmtree(old)
-    else:
-        beside.replace(out)

@@ -275,9 +275,7 @@ def _read_figures(path: Path, metrics: Metrics) -> MeasuredFigures | None:
         return None
     seconds: dict[str, float] = {}
     steps = 0
-    text = path.read_bytes() if path.exists() else b""
-    # A last line without its end is still being written.
-    for line in text[: text.rfind(b"\n") + 1].splitlines():
+    for line in read_whole_lines(path):
         metric = msgspec.json.decode(line, type=_Metric)
         seconds[metric.world] = seconds.get(metric.world, 0.0) + metric.seconds
         steps += metric.acting
@@ -292,3 +290,9 @@ def _read_figures(path: Path, metrics: Metrics) -> MeasuredFigures | None:
         decisions=metrics.decisions,
         latency_ms=metrics.latencies.milliseconds(),
     )
+
+
+def read_whole_lines(path: Path) -> list[bytes]:
+    """Read a file of lines, without a last line that is still being written."""
+    text = path.read_bytes() if path.exists() else b""
+    return text[: text.rfind(b"\n") + 1].splitlines()
