@@ -9,7 +9,7 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario.document import read_document
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation import report
-from shoal.scenario.validation.problems import Problem, show_value
+from shoal.scenario.validation.problems import show_value
 from shoal.text import hint
 
 
@@ -19,8 +19,8 @@ def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
     sources: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
     for assignment in assignments:
-        path, equals, text = assignment.partition("=")
-        parts = path.strip().split(".")
+        place, equals, text = assignment.partition("=")
+        parts = place.strip().split(".")
         try:
             if not equals or not all(parts):
                 raise ScenarioInvalid(
@@ -31,7 +31,11 @@ def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
         except ScenarioInvalid as error:
             problems += error.problems
     changed, found = report.check(value)
-    problems += [f"--set {_find_source(problem, sources)}: {problem}" for problem in found]
+    for problem in found:
+        # The assignment that it comes from, or all of them where that is unclear.
+        path = tuple(map(str, problem.path))
+        known = [text for parts, text in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
+        problems.append(f"--set {known[-1] if known else ', '.join(sources.values())}: {problem}")
     if changed is None or problems:
         raise ScenarioInvalid(problems)
     return changed
@@ -68,10 +72,3 @@ def _step_into(container: Any, part: str, name: str) -> Any:
         raise ScenarioInvalid([f"{name}: unknown field {part!r}{hint(part, container)}"])
     container[key] = {}
     return container[key]
-
-
-def _find_source(problem: Problem, sources: dict[tuple[str, ...], str]) -> str:
-    """Return the assignment that a problem comes from, or all of them where that is unclear."""
-    path = tuple(map(str, problem.path))
-    known = [text for parts, text in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
-    return known[-1] if known else ", ".join(sources.values())

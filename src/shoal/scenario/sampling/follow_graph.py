@@ -46,7 +46,9 @@ def draw_follow_graph(scenario: Scenario, people: People) -> FollowGraph:
     if settings.graph == "small-world":
         draw = _make_small_world(seed, settings.rewire, count)
     else:
-        popularity = _sum_popularity(seed, count)
+        # Running sums of heavy-tailed weights, one per person.
+        luck = 1.0 - uniforms(derive(seed, "follows", "popularity"), np.arange(count))
+        popularity = np.cumsum(np.rint(_WEIGHT_UNIT * luck**_POPULARITY_EXPONENT).astype(np.int64))
         if settings.graph == "homophilous":
             draw = _make_homophilous(seed, settings.homophily, people.stances, popularity)
         else:
@@ -65,12 +67,6 @@ def _draw_degrees(seed: int, settings: FollowSettings, count: int) -> Ints:
     ranks[np.argsort(hashes(derive(seed, "follows", "degree"), rows), kind="stable")] = (rows + 0.5) / count
     wanted = fewest + 2 * (mean - fewest) * ranks
     return np.floor(wanted + uniforms(derive(seed, "follows", "rounding"), rows)).astype(np.int64).clip(0, count - 1)
-
-
-def _sum_popularity(seed: int, count: int) -> Ints:
-    """Return running sums of heavy-tailed weights, one per person."""
-    luck = 1.0 - uniforms(derive(seed, "follows", "popularity"), np.arange(count))
-    return np.cumsum(np.rint(_WEIGHT_UNIT * luck**_POPULARITY_EXPONENT).astype(np.int64))
 
 
 def _make_scale_free(key: int, popularity: Ints) -> Draw:
