@@ -151,10 +151,20 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     draws = Draws(derive(settings.seed, content, "reply"))
     if flaw is Flaw.REFUSED:
         # Some providers have a field for refusals, others a reason why the answer ends.
-        return (
-            InventedReply(None, refusal=_REFUSAL) if draws.chance(0.5) else InventedReply("", finish="content_filter")
-        )
-    reply = _invent_sound_reply(request, draws, settings)
+        has_field = draws.chance(0.5)
+        return InventedReply(None, refusal=_REFUSAL) if has_field else InventedReply("", finish="content_filter")
+
+    # The system message is the same for everybody, so an answer takes it up only where there is nothing else.
+    own = "\n".join(message.text for message in request.messages if message.role != "system")
+    context = ConversationContext(own or request.join_prompt())
+    tool = _choose_tool(request, draws)
+    schema = _find_schema(request) if tool is None else tool.schema
+    if schema is None:
+        reply = InventedReply(context.write_text(draws, settings.reply_tokens * CHARACTERS_PER_TOKEN))
+    else:
+        text = msgspec.json.encode(Inventor(schema, context, draws, settings.reply_tokens).invent()).decode()
+        reply = InventedReply(text) if tool is None else InventedReply(None, tool.name, text, finish="tool_calls")
+
     if flaw is Flaw.MALFORMED:
         reply = reply.replace_text(corrupt_reply(reply.text or reply.arguments, draws), reply.finish)
     elif flaw is Flaw.TRUNCATED:
@@ -162,19 +172,6 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     if request.reply_limit is not None and reply.tokens > request.reply_limit:
         reply = reply.cut(request.reply_limit / reply.tokens)
     return reply
-
-
-def _invent_sound_reply(request: ChatRequest, draws: Draws, settings: RehearsalSettings) -> InventedReply:
-    # The system message is the same for everybody, so an answer takes it up only where there is nothing else.
-    own = "\n".join(message.text for message in request.messages if message.role != "system")
-    context = ConversationContext(own or request.join_prompt())
-    tool = _choose_tool(request, draws)
-    schema = tool.schema if tool is not None else _find_schema(request)
-    if schema is None:
-        return InventedReply(context.write_text(draws, settings.reply_tokens * CHARACTERS_PER_TOKEN))
-    value = Inventor(schema, context, draws, settings.reply_tokens).invent()
-    text = msgspec.json.encode(value).decode()
-    return InventedReply(text) if tool is None else InventedReply(None, tool.name, text, finish="tool_calls")
 
 
 def _choose_tool(request: ChatRequest, draws: Draws) -> Tool | None:

@@ -72,7 +72,14 @@ class RequestReader:
             if len(self._buffer) > MAX_HEAD_BYTES:
                 raise BadRequest(431)
             return None
-        method, path, headers = _parse_head(bytes(self._buffer[:end]))
+        first, *lines = self._buffer[:end].decode("latin-1").split("\r\n")
+        parts = first.split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
+            raise BadRequest(400)
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
         if headers.get("transfer-encoding", "").lower() == "chunked":
             found = _read_chunked_body(self._buffer, end + 4)
         else:
@@ -83,25 +90,13 @@ class RequestReader:
         body, after = found
         self._waits_for_permission = self._permitted = False
         del self._buffer[:after]
-        return ServerRequest(method, path, headers, body)
+        return ServerRequest(parts[0], parts[1].partition("?")[0], headers, body)
 
     def take_permission(self) -> bool:
         """Return whether the client waits for permission to send its body; True only once for each request."""
         wanted = self._waits_for_permission and not self._permitted
         self._permitted |= wanted
         return wanted
-
-
-def _parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    parts = first.split(" ")
-    if len(parts) != 3 or not parts[2].startswith("HTTP/1."):
-        raise BadRequest(400)
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
-    return parts[0], parts[1].partition("?")[0], headers
 
 
 def _read_sized_body(buffer: bytearray, start: int, length: str) -> tuple[bytes, int] | None:

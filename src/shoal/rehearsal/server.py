@@ -27,6 +27,14 @@ from shoal.rehearsal.stats import Stats
 
 BACKLOG = 8192
 
+_METHODS = {
+    "/chat/completions": "POST",
+    "/embeddings": "POST",
+    "/models": "GET",
+    "/rehearsal/stats": "GET",
+    "/rehearsal/reset": "POST",
+}
+
 _decode_chat = msgspec.json.Decoder(ChatRequest).decode
 _decode_embeddings = msgspec.json.Decoder(EmbeddingsRequest).decode
 _encode = msgspec.json.encode
@@ -82,13 +90,6 @@ class Rehearsal:
         self._connections: set[ClientConnection] = set()
         self._jobs: dict[ClientConnection, RequestJob] = {}
         self._waiting: deque[RequestJob] = deque()
-        self._routes = {
-            ("POST", "/chat/completions"): self._accept,
-            ("POST", "/embeddings"): self._accept,
-            ("GET", "/models"): self._list_models,
-            ("GET", "/rehearsal/stats"): self._show_stats,
-            ("POST", "/rehearsal/reset"): self._reset_stats,
-        }
         self.reset()
 
     def reset(self) -> None:
@@ -115,13 +116,22 @@ class Rehearsal:
     def serve(self, connection: ClientConnection, request: ServerRequest) -> None:
         """Answer a request, or keep it until its answer is due."""
         path = request.path.removeprefix("/v1").rstrip("/")
-        if (handle := self._routes.get((request.method, path))) is not None:
-            handle(connection, request)
-        elif any(path == known for _, known in self._routes):
+        if path not in _METHODS:
+            known = "/v1/chat/completions, /v1/embeddings or /v1/models"
+            connection.answer(Refusal(404, f"there is no {request.path} here; try {known}").response)
+        elif request.method != _METHODS[path]:
             connection.answer(Refusal(405, f"{path} cannot be used with {request.method}").response)
+        elif path == "/models":
+            names = self.settings.models
+            models = [{"id": name, "object": "model", "created": 0, "owned_by": "shoal"} for name in names]
+            connection.answer(ServerResponse(200, _encode({"object": "list", "data": models})))
+        elif path == "/rehearsal/stats":
+            connection.answer(ServerResponse(200, _encode(self.stats.as_json())))
+        elif path == "/rehearsal/reset":
+            self.reset()
+            connection.answer(ServerResponse(200, b"{}"))
         else:
-            paths = "/v1/chat/completions, /v1/embeddings or /v1/models"
-            connection.answer(Refusal(404, f"there is no {request.path} here; try {paths}").response)
+            self._accept(connection, request)
 
     def forget(self, connection: ClientConnection) -> None:
         """Drop the request of a client that is gone. The next waiting request takes its place."""
@@ -137,19 +147,6 @@ class Rehearsal:
     def close(self) -> None:
         for connection in list(self._connections):
             connection.close()
-
-    # requests that a provider does not charge for
-
-    def _list_models(self, connection: ClientConnection, request: ServerRequest) -> None:
-        models = [{"id": name, "object": "model", "created": 0, "owned_by": "shoal"} for name in self.settings.models]
-        connection.answer(ServerResponse(200, _encode({"object": "list", "data": models})))
-
-    def _show_stats(self, connection: ClientConnection, request: ServerRequest) -> None:
-        connection.answer(ServerResponse(200, _encode(self.stats.as_json())))
-
-    def _reset_stats(self, connection: ClientConnection, request: ServerRequest) -> None:
-        self.reset()
-        connection.answer(ServerResponse(200, b"{}"))
 
     # requests that a provider charges for
 
@@ -239,7 +236,10 @@ class Rehearsal:
         if request.path.endswith("embeddings"):
             wanted = _decode_embeddings(request.body)
             tokens = sum(map(estimate_tokens, wanted.texts))
-            return RequestJob(connection, content, partial(_make_embeddings, wanted, tokens)), tokens
+            figures = (tokens, 0, 0)
+            return RequestJob(
+                connection, content, lambda: (_encode(build_embeddings(wanted, tokens)), "application/json", figures)
+            ), tokens
         asked = _decode_chat(request.body)
         prompt, limit = asked.join_prompt(), asked.reply_limit
         tokens = asked.count_tokens(prompt)
@@ -335,10 +335,6 @@ def _describe_unsupported(word: str) -> str:
         return f"Invalid parameter: 'response_format' of type '{word}' is not supported with this model."
     instead = " Use 'max_completion_tokens' instead." if word == "max_tokens" else ""
     return f"Unsupported parameter: '{word}' is not supported with this model.{instead}"
-
-
-def _make_embeddings(wanted: EmbeddingsRequest, tokens: int) -> MadeAnswer:
-    return _encode(build_embeddings(wanted, tokens)), "application/json", (tokens, 0, 0)
 
 
 @asynccontextmanager

@@ -39,27 +39,26 @@ def invent_match(pattern: str, draws: Draws, low: int, high: int) -> str | None:
 
 
 def _invent_parts(parts: Any, draws: Draws, more: int) -> str:
-    return "".join(_invent_part(str(kind), value, draws, more) for kind, value in parts)
-
-
-def _invent_part(kind: str, value: Any, draws: Draws, more: int) -> str:
-    if kind == "LITERAL":
-        return chr(value)
-    if kind == "SUBPATTERN":
-        return _invent_parts(value[3], draws, more)
-    if kind == "BRANCH":
-        return _invent_parts(draws.choice(value[1]), draws, more)
-    if kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        least, most, inner = value
-        times = least + draws.below(max(0, min(int(most), least + more) - least) + 1)
-        return "".join(_invent_parts(inner, draws, more) for _ in range(times))
-    if kind == "IN":
-        return draws.choice(_list_characters(value) or "x")
-    if kind == "ANY":
-        return draws.choice(_LETTERS)
-    if kind == "NOT_LITERAL":
-        return draws.choice([one for one in _ANY if ord(one) != value])
-    return ""
+    text = ""
+    for opcode, value in parts:
+        kind = str(opcode)
+        if kind == "LITERAL":
+            text += chr(value)
+        elif kind == "SUBPATTERN":
+            text += _invent_parts(value[3], draws, more)
+        elif kind == "BRANCH":
+            text += _invent_parts(draws.choice(value[1]), draws, more)
+        elif kind in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
+            least, most, inner = value
+            times = least + draws.below(max(0, min(int(most), least + more) - least) + 1)
+            text += "".join(_invent_parts(inner, draws, more) for _ in range(times))
+        elif kind == "IN":
+            text += draws.choice(_list_characters(value) or "x")
+        elif kind == "ANY":
+            text += draws.choice(_LETTERS)
+        elif kind == "NOT_LITERAL":
+            text += draws.choice([one for one in _ANY if ord(one) != value])
+    return text
 
 
 def _list_characters(items: list[tuple[Any, Any]]) -> str:

@@ -150,7 +150,8 @@ def _choose_converter(name: str, kind: Any, separator: str | None) -> Reader:
     if kind in (int, float):
         return _to_number
     if origin is Literal:
-        return lambda cell: _to_word(cell, args, _WORDS.get(name, {}))
+        words = {**_WORDS.get(name, {}), **{word: word for word in args}}
+        return lambda cell: words.get(cell.casefold(), cell) if isinstance(cell, str) else cell
     if origin is dict:
         return _to_mapping
     if origin is tuple and _strip_annotation(args[0]) is str:
@@ -184,13 +185,6 @@ def _to_number(cell: Any) -> Any:
     return folded
 
 
-def _to_word(cell: Any, words: Sequence[Any], synonyms: Mapping[str, str | None]) -> Any:
-    if not isinstance(cell, str):
-        return cell
-    folded = cell.casefold()
-    return folded if folded in words else synonyms.get(folded, cell)
-
-
 def _to_mapping(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
@@ -213,7 +207,12 @@ def split_list(cell: Any, separator: str | None) -> list[Any]:
     if not isinstance(cell, (str, list, tuple)):
         cell = [_to_text(cell)]
     if isinstance(cell, str) and separator is None and cell.startswith("[") and cell.endswith("]"):
-        cell = _parse_list(cell)
+        for parse in (msgspec.json.decode, literal_eval):
+            try:
+                return split_list(list(parse(cell)), None)
+            except (msgspec.DecodeError, ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+        raise BadCell(describe_mismatch("a list", cell))
     if isinstance(cell, str):
         if separator is None:
             separator = next((known for known in _SEPARATORS if known in cell), ";")
@@ -223,17 +222,6 @@ def split_list(cell: Any, separator: str | None) -> list[Any]:
         if isinstance(item, bool) or not isinstance(item, (str, int, float)):
             raise BadCell(describe_mismatch("text", item))
     return items
-
-
-def _parse_list(cell: str) -> list[Any]:
-    for parse in (msgspec.json.decode, literal_eval):
-        try:
-            value = parse(cell)
-        except (msgspec.DecodeError, ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(value, list):
-            return value
-    raise BadCell(describe_mismatch("a list", cell))
 
 
 def parse_numbers(cells: Sequence[Any]) -> Sequence[Any]:

@@ -88,8 +88,13 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
     [people] = (entry.roster for entry in scenario.population if isinstance(entry, FileEntry))
     edges = scenario.follows.from_file
     uses = (*people.uses, *(edges.uses if edges else ()))
-    notes = (*people.notes, *_note_unused_fragments(path, options), *_note_follows(scenario))
-    return ImportResult(_describe_kind(path, people), content, uses, notes)
+    notes = [*people.notes]
+    for fragment in sorted(path.glob("*.agent.fragment.json")) if path.is_dir() else ():
+        if _absolute(fragment) not in entry.get("fragments", ()):
+            about = "a fragment says something about whoever it is merged into (--fragment)"
+            notes.append(f"{fragment.name} is not used: {about}")
+    notes += _note_follows(scenario)
+    return ImportResult(_describe_kind(path, people), content, uses, tuple(notes))
 
 
 def _absolute(path: Path) -> str:
@@ -102,14 +107,6 @@ def _describe_kind(path: Path, people: PeopleTable) -> str:
         return "TinyTroupe specifications" if people.count > 1 else "TinyTroupe specification"
     oasis = detect_oasis(fields)
     return _OASIS[oasis] if oasis else _KINDS[path.suffix.lower()]
-
-
-def _note_unused_fragments(path: Path, options: ImportOptions) -> Iterator[str]:
-    """Note fragments that stand in the folder and are not among the options."""
-    used = {_absolute(fragment) for fragment in options.fragments}
-    for fragment in sorted(path.glob("*.agent.fragment.json")) if path.is_dir() else ():
-        if _absolute(fragment) not in used:
-            yield f"{fragment.name} is not used: a fragment says something about whoever it is merged into (--fragment)"
 
 
 def _note_follows(scenario: Scenario) -> Iterator[str]:

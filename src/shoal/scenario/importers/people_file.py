@@ -159,7 +159,11 @@ def _parse_table(loaded: _LoadedSource) -> RecordTable:
     """Read the records of a source in its format."""
     path, limit = loaded.source.path, loaded.source.limit
     name, content = loaded.files[0]
-    kind = loaded.source.format or _format_of(path)
+    kind = loaded.source.format
+    if kind is None and (path.is_dir() or path.name.lower().endswith(AGENT_SUFFIX)):
+        kind = "tinytroupe"
+    if kind is None and (kind := _FORMATS.get(path.suffix.lower())) is None:
+        raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(_FORMATS)}, or say its `format`"])
     if loaded.fragments and kind not in ("json", "tinytroupe"):
         raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this is {kind}"])
     if kind == "tinytroupe":
@@ -179,14 +183,6 @@ def _parse_table(loaded: _LoadedSource) -> RecordTable:
     if loaded.fragments:
         raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this has none"])
     return _check_oasis(read_json_table(value, name, limit), kind, _REDDIT_COLUMNS)
-
-
-def _format_of(path: Path) -> PeopleFormat:
-    if path.is_dir() or path.name.lower().endswith(AGENT_SUFFIX):
-        return "tinytroupe"
-    if path.suffix.lower() not in _FORMATS:
-        raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(_FORMATS)}, or say its `format`"])
-    return _FORMATS[path.suffix.lower()]
 
 
 def _parse_specs(loaded: _LoadedSource, specs: Sequence[tuple[str, Any]]) -> RecordTable:

@@ -127,13 +127,12 @@ def read_json_table(value: Any, name: str, limit: int | None = None) -> RecordTa
 def collect_columns(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """Turn records into columns, in the order in which keys first occur. Empty values become None."""
     keys = dict.fromkeys(key for record in records for key in record)
-    return {key: [_clean_cell(record.get(key)) for record in records] for key in keys}
-
-
-def _clean_cell(cell: Any) -> Any:
-    if isinstance(cell, str):
-        return cell.strip() or None
-    return None if cell in ([], {}) else cell
+    columns: dict[str, list[Any]] = {}
+    for key in keys:
+        cells = (record.get(key) for record in records)
+        stripped = (cell.strip() if isinstance(cell, str) else cell for cell in cells)
+        columns[key] = [None if cell in ("", [], {}) else cell for cell in stripped]
+    return columns
 
 
 def read_parquet_table(content: bytes, name: str, limit: int | None = None) -> RecordTable:

@@ -187,20 +187,21 @@ def _read_worlds(config: SourceRecord, profiles: dict[str, RecordTable | None]) 
     if not configured:
         configured = [platform for platform, table in profiles.items() if table is not None] or ["twitter"]
         config.add_note(f"no platform is configured: there is {' and '.join(configured)}, as usual")
-    worlds = {name: {"feed": _read_feed(config.read_object(f"{name}_config"), name)} for name in configured}
-    for platform in _FEEDS:
-        if platform not in configured:
-            config.take(f"{platform}_config", "used", "no such world")
-    return {platform: worlds[platform] for platform in ("twitter", "reddit") if platform in worlds}
-
-
-def _read_feed(platform: SourceRecord, name: str) -> dict[str, Any]:
-    platform.read_word("platform", "the kind of the world", name, [name])
-    where, usual = f"worlds.{name}.feed", _FEEDS[name]
-    feed: dict[str, Any] = {
-        ours: platform.read_number(theirs, f"{where}.{ours}", usual[ours], (0, 1)) for theirs, ours in _WEIGHTS.items()
-    }
-    threshold = int(usual["viral_threshold"])
-    feed["viral_threshold"] = platform.read_whole("viral_threshold", f"{where}.viral_threshold", threshold, (1, None))
-    platform.take_rest("unused", _UNKNOWN)
-    return feed
+    worlds: dict[str, Any] = {}
+    for name in configured:
+        platform = config.read_object(f"{name}_config")
+        platform.read_word("platform", "the kind of the world", name, [name])
+        where, usual = f"worlds.{name}.feed", _FEEDS[name]
+        feed: dict[str, Any] = {
+            ours: platform.read_number(theirs, f"{where}.{ours}", usual[ours], (0, 1))
+            for theirs, ours in _WEIGHTS.items()
+        }
+        threshold = int(usual["viral_threshold"])
+        becomes = f"{where}.viral_threshold"
+        feed["viral_threshold"] = platform.read_whole("viral_threshold", becomes, threshold, (1, None))
+        platform.take_rest("unused", _UNKNOWN)
+        worlds[name] = {"feed": feed}
+    for name in _FEEDS:
+        if name not in configured:
+            config.take(f"{name}_config", "used", "no such world")
+    return {name: worlds[name] for name in ("twitter", "reddit") if name in worlds}
