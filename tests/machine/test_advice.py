@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.machine.advice import Advice, Need, Served, advise, in_bytes
+from shoal.machine.advice import Advice, Need, Served, advise, format_bytes
 from shoal.machine.hardware import Cores, Disk, Files, Machine, MemoryLimits, MemorySpace
 from shoal.rate_limits import RateLimit, RateLimits
 
@@ -188,4 +188,4 @@ def test_something_is_always_allowed() -> None:
 
 
 def test_bytes_are_read_at_a_glance() -> None:
-    assert [in_bytes(count) for count in (50_000, 150_000_000, 4 * GIB)] == ["50 kB", "150 MB", "4.0 GiB"]
+    assert [format_bytes(count) for count in (50_000, 150_000_000, 4 * GIB)] == ["50 kB", "150 MB", "4.0 GiB"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.machine.cgroups import cpu_seconds, read_cgroups
+from shoal.machine.cgroups import read_cgroups, read_cpu_seconds
 from tests.machine.fake_machines import ENDLESS, GIB, docker_v1, docker_v2, mounts, v1, v2, write_files
 
 
@@ -149,7 +149,7 @@ def test_the_time_that_a_group_used_is_found_where_it_is_counted(tmp_path: Path)
     for name, files, seconds in (("2", docker_v2(), 1.0), ("1", docker_v1(), 1.0), ("apart", apart, 3.5)):
         group = read_cgroups(write_files(tmp_path / name, files)).cpu
         assert group is not None
-        assert cpu_seconds(group.counted) == seconds
+        assert read_cpu_seconds(group.counted) == seconds
 
 
 def test_where_there_is_nothing_nothing_is_known(tmp_path: Path) -> None:

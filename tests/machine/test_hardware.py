@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.machine.hardware import UNLIMITED, Cores, MemoryLimits, MemorySpace, disk, inspect_machine
+from shoal.machine.hardware import UNLIMITED, Cores, MemoryLimits, MemorySpace, inspect_disk, inspect_machine
 from tests.machine.fake_machines import GIB, computer, docker_v1, docker_v2, meminfo, write_files
 
 
@@ -120,7 +120,7 @@ def test_this_machine_has_cores_memory_and_files() -> None:
 
 
 def test_the_disk_is_that_on_which_a_folder_would_be_made(tmp_path: Path) -> None:
-    found = disk(tmp_path / "runs" / "not" / "yet")
+    found = inspect_disk(tmp_path / "runs" / "not" / "yet")
     assert found is not None
     assert found.path == tmp_path
     assert 0 < found.free <= found.total
@@ -129,6 +129,6 @@ def test_the_disk_is_that_on_which_a_folder_would_be_made(tmp_path: Path) -> Non
 
 def test_a_file_is_no_place_for_runs_but_its_folder_is(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = disk(tmp_path / "file" / "runs")
+    found = inspect_disk(tmp_path / "file" / "runs")
     assert found is not None
     assert found.path == tmp_path

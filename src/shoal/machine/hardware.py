@@ -1,4 +1,4 @@
-"""What this machine really has: cores, memory, open files and disk, as far as this process may use them.
+"""The cores, memory, open files and disk that this process may use.
 
 Everything is read from /proc and /sys, which costs nothing and needs no package. What cannot be read is None: unknown.
 """
@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.machine.cgroups import Groups, MemoryGroup, number, read
-from shoal.machine.cgroups import read_cgroups as look_at_groups
+from shoal.machine.cgroups import MemoryGroup, parse_number, read_cgroups, read_text
 
 ROOT = Path("/")
-#: As many open files as anybody wants.
+#: Stands for any number of open files.
 UNLIMITED = 1 << 60
 
-#: Words in the name of a control group, and what makes groups of that name. Pods contain what runs in them: first.
-_MAKERS = {"kubepods": "Kubernetes", "docker": "Docker", "libpod": "Podman", "containerd": "containerd", "lxc": "LXC"}
-#: Files that are there in a container only.
-_MARKS = {
+#: Words in the name of a control group, and what makes groups of that name. Pods contain other containers: first.
+_CONTAINERS_BY_GROUP = {
+    "kubepods": "Kubernetes",
+    "docker": "Docker",
+    "libpod": "Podman",
+    "containerd": "containerd",
+    "lxc": "LXC",
+}
+#: Files that exist only in a container.
+_CONTAINERS_BY_FILE = {
     "var/run/secrets/kubernetes.io": "Kubernetes",
     ".dockerenv": "Docker",
     "run/.containerenv": "Podman",
@@ -31,10 +35,12 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Cores:
+    """The CPU cores of the machine, and how many of them this process may use."""
+
     logical: int | None
     #: The numbers of those that this process may run on; None: unknown.
     allowed: tuple[int, ...] | None = None
-    #: CPU time per time that the control groups allow; None: no limit.
+    #: CPU seconds per second that the control groups allow; None: no limit.
     quota: float | None = None
 
     @property
@@ -47,17 +53,17 @@ class Cores:
 
 @dataclass(frozen=True, slots=True)
 class MemorySpace:
-    """Memory of which somebody has a certain amount."""
+    """A limited amount of memory: the machine's or a control group's."""
 
     #: `machine`, `container`, or `control group` where that is not a container's.
     whose: str
     total: int
-    #: Without what the system keeps of files and can drop; None: unknown.
+    #: Without file caches, which the system can drop; None: unknown.
     used: int | None
 
     @property
     def free(self) -> int:
-        """At most: where nobody knows what is used, all of it."""
+        """What is free; all of it if it is unknown what is used."""
         return max(self.total - (self.used or 0), 0)
 
     @property
@@ -65,13 +71,13 @@ class MemorySpace:
         return None if self.used is None else self.used / self.total
 
     def below(self, share: float) -> int:
-        """What can be taken until so much is in use."""
+        """Return what can be taken until this share is in use."""
         return max(round(self.total * share) - (self.used or 0), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """The machine's, and the control group's that leaves least, if one has a limit."""
+    """The memory of the machine, and of the control group that leaves least, if one has a limit."""
 
     machine: MemorySpace | None
     group: MemorySpace | None = None
@@ -79,23 +85,23 @@ class MemoryLimits:
     swap_free: int | None = None
 
     @property
-    def rooms(self) -> list[MemorySpace]:
-        return [room for room in (self.machine, self.group) if room is not None]
+    def spaces(self) -> list[MemorySpace]:
+        return [space for space in (self.machine, self.group) if space is not None]
 
     @property
     def tightest(self) -> MemorySpace | None:
         """Where memory runs out first."""
-        return min(self.rooms, key=lambda room: room.free, default=None)
+        return min(self.spaces, key=lambda space: space.free, default=None)
 
     @property
     def share(self) -> float | None:
-        """How much is in use, where it is most."""
-        return max((room.share for room in self.rooms if room.share is not None), default=None)
+        """The largest share in use."""
+        return max((space.share for space in self.spaces if space.share is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """How many a process may have open: now, and if it asks for more, as Shoal does."""
+    """How many files a process may open: now, and after asking for more, as Shoal does."""
 
     soft: int | None
     hard: int | None
@@ -103,6 +109,8 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
+    """The disk at a path."""
+
     path: Path
     total: int
     free: int
@@ -113,142 +121,126 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
+    """Everything that limits the work of this process."""
+
     cores: Cores
     memory: MemoryLimits
     files: Files
-    #: What keeps this container, such as `Docker`; None: it is none.
+    #: The kind of container, such as `Docker`; None: not in a container.
     container: str | None = None
     #: `v1`, `v2` or `hybrid`; None: there are none.
     cgroups: str | None = None
 
 
 def inspect_machine(root: Path = ROOT) -> Machine:
-    """The machine that /proc and /sys under `root` tell of."""
-    container, told = container_of(root), meminfo(root)
-    groups = look_at_groups(root, told.get("MemTotal") or UNLIMITED)
-    cores = Cores(_logical(root), _allowed(root), None if groups.cpu is None else groups.cpu.cores)
-    return Machine(cores, _memory(told, groups, container, root), _files(root), container, groups.version)
+    """Read the machine from /proc and /sys under `root`."""
+    container, meminfo = find_container(root), read_meminfo(root)
+    groups = read_cgroups(root, meminfo.get("MemTotal") or UNLIMITED)
+    machine_memory = to_machine_memory(meminfo)
+    if machine_memory is None and root == ROOT:
+        # Systems without /proc say how much memory there is, and not how much of it is used.
+        try:
+            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            machine_memory = MemorySpace("machine", total, None)
+        except (ValueError, OSError):
+            machine_memory = None
+    return Machine(
+        _read_cores(root, None if groups.cpu is None else groups.cpu.cores),
+        MemoryLimits(
+            machine_memory,
+            to_group_memory(groups.memory, container is not None),
+            meminfo.get("SwapTotal"),
+            meminfo.get("SwapFree"),
+        ),
+        _read_file_limits(root),
+        container,
+        groups.version,
+    )
 
 
-# Cores
+def _read_cores(root: Path, quota: float | None) -> Cores:
+    logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online") or "") or ())
+    if not logical:
+        lines = (read_text(root / "proc/cpuinfo") or "").splitlines()
+        logical = sum(line.startswith("processor") for line in lines)
+    # Covers affinities and sets of cores of the control group alike.
+    status = (read_text(root / "proc/self/status") or "").splitlines()
+    listed = (line.partition(":")[2] for line in status if line.startswith("Cpus_allowed_list:"))
+    return Cores(logical or (os.cpu_count() if root == ROOT else None), _parse_ranges(next(listed, "")), quota)
 
 
-def _logical(root: Path) -> int | None:
-    online = _numbers(read(root / "sys/devices/system/cpu/online") or "")
-    if online:
-        return len(online)
-    listed = [line for line in (read(root / "proc/cpuinfo") or "").splitlines() if line.startswith("processor")]
-    return len(listed) or (os.cpu_count() if root == ROOT else None)
-
-
-def _allowed(root: Path) -> tuple[int, ...] | None:
-    """By whatever means cores were taken away: an affinity, or a set of cores of the control group."""
-    for line in (read(root / "proc/self/status") or "").splitlines():
-        if line.startswith("Cpus_allowed_list:"):
-            return _numbers(line.partition(":")[2])
-    return None
-
-
-def _numbers(text: str) -> tuple[int, ...] | None:
-    """`0-2,5` as numbers; None where it is nothing of the kind."""
+def _parse_ranges(text: str) -> tuple[int, ...] | None:
+    """Parse `0-2,5` into numbers; None for anything else."""
     found: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        low, high = number(first), number(last or first)
+        low, high = parse_number(first), parse_number(last or first)
         if low is None or high is None or not 0 <= low <= high < 1 << 20:
             return None
         found.extend(range(low, high + 1))
     return tuple(found)
 
 
-# Memory
-
-
-def meminfo(root: Path) -> dict[str, int]:
-    """What the system says about memory, in bytes."""
+def read_meminfo(root: Path) -> dict[str, int]:
+    """Return the figures of /proc/meminfo in bytes."""
     found = {}
-    for line in (read(root / "proc/meminfo") or "").splitlines():
+    for line in (read_text(root / "proc/meminfo") or "").splitlines():
         name, _, rest = line.partition(":")
-        if (kibibytes := number(rest.removesuffix("kB"))) is not None:
+        if (kibibytes := parse_number(rest.removesuffix("kB"))) is not None:
             found[name] = kibibytes * 1024
     return found
 
 
-def machine_room(told: dict[str, int]) -> MemorySpace | None:
-    """All memory of the machine."""
-    total, available = told.get("MemTotal"), told.get("MemAvailable", told.get("MemFree"))
+def to_machine_memory(meminfo: dict[str, int]) -> MemorySpace | None:
+    """Return the memory of the machine from the figures of /proc/meminfo."""
+    total, available = meminfo.get("MemTotal"), meminfo.get("MemAvailable", meminfo.get("MemFree"))
     return MemorySpace("machine", total, None if available is None else max(total - available, 0)) if total else None
 
 
-def group_room(group: MemoryGroup | None, is_container: bool) -> MemorySpace | None:
+def to_group_memory(group: MemoryGroup | None, is_container: bool) -> MemorySpace | None:
+    """Return the memory of a control group."""
     whose = "container" if is_container else "control group"
     return None if group is None else MemorySpace(whose, group.limit, group.used)
 
 
-def _memory(told: dict[str, int], groups: Groups, container: str | None, root: Path) -> MemoryLimits:
-    machine = machine_room(told) or (_elsewhere() if root == ROOT else None)
-    return MemoryLimits(
-        machine, group_room(groups.memory, container is not None), told.get("SwapTotal"), told.get("SwapFree")
-    )
-
-
-def _elsewhere() -> MemorySpace | None:
-    """On systems without /proc: how much there is, and nothing about what is used."""
-    try:
-        return MemorySpace("machine", os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), None)
-    except (ValueError, OSError):
-        return None
-
-
-# Files and disk
-
-
-def _files(root: Path) -> Files:
-    for line in (read(root / "proc/self/limits") or "").splitlines():
+def _read_file_limits(root: Path) -> Files:
+    for line in (read_text(root / "proc/self/limits") or "").splitlines():
         words = line.split()
         if line.startswith("Max open files") and len(words) >= 5:
-            return Files(*(UNLIMITED if word == "unlimited" else number(word) for word in words[3:5]))
+            return Files(*(UNLIMITED if word == "unlimited" else parse_number(word) for word in words[3:5]))
     if root != ROOT:
         return Files(None, None)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Files(*(UNLIMITED if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard)))
 
 
-def disk(path: Path) -> Disk | None:
-    """What is left where `path` is or would be made."""
-    there = next((place for place in _and_above(path) if place.is_dir()), None)
+def inspect_disk(path: Path) -> Disk | None:
+    """Return the disk where `path` is or would be made; None if nothing is known of it."""
+    whole = path.absolute()
+    folder = next((place for place in (whole, *whole.parents) if place.is_dir()), None)
+    if folder is None:
+        return None
     try:
-        found = os.statvfs(there) if there else None
+        found = os.statvfs(folder)
     except OSError:
-        found = None
-    if there is None or found is None:
         return None
     # Some file systems have no fixed number of files, and say 0.
     files = found.f_favail if found.f_files else None
-    writable = os.access(there, os.W_OK | os.X_OK) and not found.f_flag & os.ST_RDONLY
-    return Disk(there, found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, files, writable)
+    writable = os.access(folder, os.W_OK | os.X_OK) and not found.f_flag & os.ST_RDONLY
+    return Disk(folder, found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, files, writable)
 
 
-def _and_above(path: Path) -> Iterator[Path]:
-    whole = path.absolute()
-    yield whole
-    yield from whole.parents
-
-
-# Containers
-
-
-def container_of(root: Path) -> str | None:
-    """What keeps this container; None: this is none, as far as one can see."""
-    for mark, maker in _MARKS.items():
+def find_container(root: Path) -> str | None:
+    """Return the kind of container that this process is in; None if there are no signs of one."""
+    for mark, container in _CONTAINERS_BY_FILE.items():
         if (root / mark).exists():
-            return maker
-    names = (read(root / "proc/self/cgroup") or "") + (read(root / "proc/1/cgroup") or "")
-    return next((maker for word, maker in _MAKERS.items() if word in names), None)
+            return container
+    names = (read_text(root / "proc/self/cgroup") or "") + (read_text(root / "proc/1/cgroup") or "")
+    return next((container for word, container in _CONTAINERS_BY_GROUP.items() if word in names), None)
 
 
-def own_bytes(root: Path = ROOT) -> int | None:
-    """Memory that this process has in use."""
-    words = (read(root / "proc/self/statm") or "").split()
-    pages = number(words[1]) if len(words) > 1 else None
+def read_own_bytes(root: Path = ROOT) -> int | None:
+    """Return the memory that this process has in use."""
+    words = (read_text(root / "proc/self/statm") or "").split()
+    pages = parse_number(words[1]) if len(words) > 1 else None
     return None if pages is None else pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
-"""When a run should do less at once: the machine is too busy, its memory too full, or too many calls come to nothing.
+"""Decides when a run should do less at once: the CPU is too busy, memory too full, or too many calls fail.
 
-Pure: fed with samples, it says what begins and ends, and by which factor the run should lower how many calls it makes
-at once. What a provider rejects because of its rate limit does not count here; the limit learns from that by itself.
+The monitor is pure: fed with samples, it says which alarms begin and end, and by which factor the run should lower its
+calls at once. Calls that a provider refuses because of its limits do not count: the adaptive limit learns from them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from shoal.machine.sampling import Sample, Sampler
 
 
 class Pressure(StrEnum):
+    """What there can be too much of."""
+
     CPU = "cpu"
     MEMORY = "memory"
     FAILURES = "failures"
@@ -24,46 +26,48 @@ class Pressure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """It begins above one share and ends below another, so that a value in between does not flicker."""
+    """An alarm begins above one share and ends below a lower one, so that a value in between does not flicker."""
 
     above: float
     below: float
-    #: How long it must be above before anything is said.
+    #: How long the share must be above before the alarm begins.
     for_seconds: float
-    #: The part of the calls at once that is left at the least.
+    #: The smallest factor that the calls at once are lowered to.
     least: float
 
 
 THRESHOLDS = {
-    # CPU is often all used for a moment, when many answers come at once, and nobody is harmed by that.
+    # CPU is often fully used for a moment, when many answers come at once, which does no harm.
     Pressure.CPU: Threshold(above=0.90, below=0.80, for_seconds=10.0, least=0.25),
-    # Whoever runs out of memory is killed, so there is little to wait for.
+    # A process that runs out of memory is killed, so there is no time to wait.
     Pressure.MEMORY: Threshold(above=0.85, below=0.80, for_seconds=2.0, least=0.1),
-    # The share is one of a window already. Many servers fail now and then however few ask, so where it ends is not far
-    # from where it begins, and not much is given up for it.
+    # The share covers a window of time already. Many servers fail now and then at any load, so the alarm ends not far
+    # below where it begins, and costs at most half of the calls.
     Pressure.FAILURES: Threshold(above=0.10, below=0.09, for_seconds=0.0, least=0.5),
 }
-#: How long it must be below before it is over: about what a round of calls takes, so that the effect has been seen.
+#: How long the share must be below before the alarm ends: about a round of calls, so that the effect shows.
 CALM_SECONDS = 10.0
 
-#: By how much less each time, and how long to wait for the effect.
+#: The factor of each step down, and the time until its effect shows.
 LOWERED = 0.8
 LOWERED_EVERY_SECONDS = 5.0
-#: Back again more slowly than down, so that what caused it is not caused again at once.
+#: The factor of each step up, slower than down so that the cause does not return at once.
 RAISED = 1.25
 RAISED_EVERY_SECONDS = 10.0
 
-#: Samples that are further apart say nothing about the time between them: the machine was asleep, or stuck.
+#: Samples further apart say nothing about the time between them: the machine was asleep or stuck.
 LONGEST_GAP_SECONDS = 30.0
 
-#: Over how long failures are counted, and how many calls there must be for a share to mean anything.
+#: The time over which failures are counted, and the fewest calls for which their share means anything.
 WINDOW_SECONDS = 30.0
 FEWEST_CALLS = 20
+
+SAMPLE_EVERY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that is too much, in words."""
+    """A kind of pressure that is too high, or was, with a sentence for the user."""
 
     kind: Pressure
     text: str
@@ -71,77 +75,70 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
-    #: What is too much now, and which of it was not before.
+    """What the monitor decided at one moment."""
+
+    #: All alarms that are on, and those that began and ended just now.
     strained: tuple[Alarm, ...] = ()
     began: tuple[Alarm, ...] = ()
     ended: tuple[Alarm, ...] = ()
-    #: In (0, 1]: multiplies how many calls the run makes at once.
+    #: In (0, 1]: multiplies the calls at once of the run.
     factor: float = 1.0
     #: Whether there is memory for a further simulation.
     may_start: bool = True
 
     def at_once(self, calls: int) -> int:
-        """How many calls to make at once, of so many; at least one."""
+        """Return how many calls to make at once instead of `calls`; at least one."""
         return max(round(calls * self.factor), 1)
 
 
 class LoadMonitor:
-    """What the samples so far come to."""
+    """Turns samples into alarms and a factor for the calls at once."""
 
     def __init__(self) -> None:
         self._gauges = {kind: _Gauge(threshold) for kind, threshold in THRESHOLDS.items()}
-        self._told: dict[Pressure, Alarm] = {}
+        self._alarms: dict[Pressure, Alarm] = {}
         self._factor = 1.0
         self._changed_at = -math.inf
         self._at: float | None = None
 
     def update(self, sample: Sample, failed: float | None = None) -> Throttle:
-        """`failed` is the share of calls that came to nothing: timeouts, errors of the server, unusable answers."""
+        """Take in a sample; `failed` is the share of calls with timeouts, server errors or unusable answers."""
         shares = {Pressure.CPU: sample.cpu, Pressure.MEMORY: sample.memory, Pressure.FAILURES: failed}
-        self._notice_gap(sample.at)
+        is_gap = self._at is not None and sample.at - self._at > LONGEST_GAP_SECONDS
+        self._at = sample.at
         for kind, gauge in self._gauges.items():
+            if is_gap:
+                gauge.forget_times()
             gauge.update(sample.at, shares[kind])
-        began, ended = self._news(shares)
+        now = [kind for kind, gauge in self._gauges.items() if gauge.is_on]
+        began = {kind: Alarm(kind, _describe(kind, shares[kind] or 0.0)) for kind in now if kind not in self._alarms}
+        ended = tuple(Alarm(kind, _describe_end(kind)) for kind in self._alarms if kind not in now)
+        self._alarms = {kind: self._alarms.get(kind) or began[kind] for kind in now}
         self._adapt(sample.at)
         memory = self._gauges[Pressure.MEMORY]
         return Throttle(
-            strained=tuple(self._told.values()),
-            began=began,
+            strained=tuple(self._alarms.values()),
+            began=tuple(began.values()),
             ended=ended,
             factor=self._factor,
             may_start=not (memory.is_on or memory.is_above),
         )
 
-    def _news(self, shares: dict[Pressure, float | None]) -> tuple[tuple[Alarm, ...], tuple[Alarm, ...]]:
-        """What began and what ended."""
-        now = [kind for kind, gauge in self._gauges.items() if gauge.is_on]
-        began = {kind: Alarm(kind, _in_words(kind, shares[kind] or 0.0)) for kind in now if kind not in self._told}
-        ended = tuple(Alarm(kind, _over(kind)) for kind in self._told if kind not in now)
-        self._told = {kind: self._told.get(kind) or began[kind] for kind in now}
-        return tuple(began.values()), ended
-
-    def _notice_gap(self, at: float) -> None:
-        if self._at is not None and at - self._at > LONGEST_GAP_SECONDS:
-            for gauge in self._gauges.values():
-                gauge.forget_times()
-        self._at = at
-
     def _adapt(self, at: float) -> None:
-        """Lower while something is above its threshold, raise when nothing is strained, and hold in between."""
-        waited = at - self._changed_at
+        """Lower the factor while a share is above its threshold, raise it when no alarm is on, hold it in between."""
+        waited, factor = at - self._changed_at, self._factor
         above = [THRESHOLDS[kind].least for kind, gauge in self._gauges.items() if gauge.is_on and gauge.is_above]
-        if above:
-            if waited >= LOWERED_EVERY_SECONDS:
-                self._change(at, min(self._factor, max(self._factor * LOWERED, min(above))))
-        elif not self._told and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
-            self._change(at, min(self._factor * RAISED, 1.0))
-
-    def _change(self, at: float, factor: float) -> None:
+        if above and waited >= LOWERED_EVERY_SECONDS:
+            factor = min(self._factor, max(self._factor * LOWERED, min(above)))
+        elif not above and not self._alarms and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
+            factor = min(self._factor * RAISED, 1.0)
+        else:
+            return
         self._factor, self._changed_at = factor, at
 
 
 class _Gauge:
-    """One share against its threshold. A share that is not known is no reason to do less."""
+    """One share against its threshold. An unknown share is no reason to do less."""
 
     def __init__(self, threshold: Threshold) -> None:
         self._threshold = threshold
@@ -168,12 +165,12 @@ class _Gauge:
 
 
 class Failures:
-    """Which share of the last calls came to nothing. Counts by the second, so that any number of calls costs little."""
+    """The share of the last calls that failed. Counts by the second, so that any number of calls costs little."""
 
     def __init__(self, window_seconds: float = WINDOW_SECONDS, fewest: int = FEWEST_CALLS) -> None:
         self._window_seconds = window_seconds
         self._fewest = fewest
-        #: Second, calls, and those that failed.
+        #: Second, calls, failed calls.
         self._seconds: deque[list[int]] = deque()
 
     def add(self, at: float, failed: bool) -> None:
@@ -185,7 +182,7 @@ class Failures:
         last[2] += failed
 
     def share(self, at: float) -> float | None:
-        """None: too few calls to say."""
+        """Return the share of failed calls; None if there are too few calls to say."""
         self._forget(at)
         calls = sum(second[1] for second in self._seconds)
         return sum(second[2] for second in self._seconds) / calls if calls >= self._fewest else None
@@ -195,7 +192,7 @@ class Failures:
             self._seconds.popleft()
 
 
-def _in_words(kind: Pressure, share: float) -> str:
+def _describe(kind: Pressure, share: float) -> str:
     above = f"{THRESHOLDS[kind].above:.0%}"
     match kind:
         case Pressure.CPU:
@@ -216,28 +213,24 @@ def _in_words(kind: Pressure, share: float) -> str:
             )
 
 
-def _over(kind: Pressure) -> str:
+def _describe_end(kind: Pressure) -> str:
     what = {Pressure.CPU: "the CPU is", Pressure.MEMORY: "memory is", Pressure.FAILURES: "failed calls are"}[kind]
     return f"{what} below {THRESHOLDS[kind].below:.0%} again"
-
-
-EVERY_SECONDS = 1.0
 
 
 async def watch_machine(
     tell: Callable[[Throttle], None],
     failed: Callable[[float], float | None],
     sampler: Sampler | None = None,
-    every_seconds: float = EVERY_SECONDS,
+    every_seconds: float = SAMPLE_EVERY_SECONDS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
-    """Tell, again and again, what the run should do; ends when it is cancelled.
+    """Sample the machine and call `tell` with each decision, until cancelled.
 
-    `failed` is asked for the share of failed calls at a moment, as `Failures.share` has it.
+    `failed` returns the share of failed calls at a moment, as `Failures.share` does.
     """
-    sampler = sampler or Sampler()
-    strain = LoadMonitor()
+    sampler, monitor = sampler or Sampler(), LoadMonitor()
     while True:
         await sleep(every_seconds)
         sample = sampler.take()
-        tell(strain.update(sample, failed(sample.at)))
+        tell(monitor.update(sample, failed(sample.at)))

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.errors import RunRefused
 from shoal.machine.advice import Advice, Bound, Need, Served, advise
-from shoal.machine.hardware import Disk, Machine, disk, inspect_machine
+from shoal.machine.hardware import Disk, Machine, inspect_disk, inspect_machine
 from shoal.machine.pressure import THRESHOLDS, Pressure
 from shoal.machine.sampling import Sample, Sampler
 from shoal.models.http.routes import Proxies
@@ -68,7 +68,7 @@ class DoctorReport:
 def examine(subject: DoctorTarget, out: Path, seconds_per_call: float, *, call: bool) -> DoctorReport:
     """Everything there is to find out, which takes as long as the server does."""
     sampler, began = Sampler(), time.monotonic()
-    machine, place = inspect_machine(), disk(out)
+    machine, place = inspect_machine(), inspect_disk(out)
     endpoints = asyncio.run(_probe(subject.models, call))
     time.sleep(max(SAMPLE_SECONDS - (time.monotonic() - began), 0.0))
     sample = sampler.take()

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.output import echo_json
-from shoal.machine.advice import SECONDS_PER_CALL, Advice, Bound, Need, in_bytes
+from shoal.machine.advice import SECONDS_PER_CALL, Advice, Bound, Need, format_bytes
 from shoal.machine.hardware import UNLIMITED, Machine, MemorySpace
 from shoal.models.openai.probe import ProbeResult
 from shoal.runs.doctor import DoctorReport, DoctorTarget, anything, as_dict, examine, limits
@@ -101,7 +101,7 @@ def _of_machine(found: DoctorReport) -> Iterator[ReportLine]:
     machine = found.machine
     busy = "" if found.sample.cpu is None else f", {found.sample.cpu:.0%} busy now"
     yield "cores", Text(_cores(machine) + busy)
-    yield "memory", Text("; ".join([*map(_room, machine.memory.rooms), *_swap(machine)]) or "unknown")
+    yield "memory", Text("; ".join([*map(_room, machine.memory.spaces), *_swap(machine)]) or "unknown")
     yield "container", Text(_container(machine))
     yield "open files", Text(_files(machine))
     yield "disk", Text(_disk(found))
@@ -120,14 +120,14 @@ def _cores(machine: Machine) -> str:
 def _room(room: MemorySpace) -> str:
     whose = "" if room.whose == "machine" else f"the {room.whose}'s "
     if room.share is None:
-        return f"{whose}{in_bytes(room.total)}, use unknown"
-    return f"{in_bytes(room.free)} free of {whose}{in_bytes(room.total)} ({room.share:.0%} used)"
+        return f"{whose}{format_bytes(room.total)}, use unknown"
+    return f"{format_bytes(room.free)} free of {whose}{format_bytes(room.total)} ({room.share:.0%} used)"
 
 
 def _swap(machine: Machine) -> Iterator[str]:
     total = machine.memory.swap_total
     if total is not None:
-        yield f"{in_bytes(total)} of swap" if total else "no swap"
+        yield f"{format_bytes(total)} of swap" if total else "no swap"
 
 
 def _container(machine: Machine) -> str:
@@ -136,7 +136,7 @@ def _container(machine: Machine) -> str:
         return f"{kept}; control groups unknown"
     quota, room = machine.cores.quota, machine.memory.group
     limits = [f"CPU {quota:.3g} cores"] if quota is not None else []
-    limits += [f"memory {in_bytes(room.total)}"] if room else []
+    limits += [f"memory {format_bytes(room.total)}"] if room else []
     return f"{kept}; control groups {machine.cgroups}, {' and '.join(limits) or 'no limit of CPU or memory'}"
 
 
@@ -154,7 +154,7 @@ def _disk(found: DoctorReport) -> str:
     disk = found.disk
     if disk is None:
         return "unknown"
-    return f"{in_bytes(disk.free)} free of {in_bytes(disk.total)} at {disk.path}"
+    return f"{format_bytes(disk.free)} free of {format_bytes(disk.total)} at {disk.path}"
 
 
 # The servers
