@@ -189,10 +189,9 @@ def _bound_calls(machine: Machine, need: Need, server: Served, simulations: list
         yield Bound("cores", max(int(a_second * server.seconds_per_call), 1), reason, _suggest_cores(machine, usable))
     if (most := machine.files.hard or machine.files.soft) is not None:
         processes = simulations[0].count if simulations else 1
-        reason = (
-            f"{_describe_limit(most)} for a process, and each call needs one; counted for {processes:,} side by side"
-        )
-        remedy = f"raise the limit of open files (ulimit -Hn) from {_describe_limit(most)} to 65536"
+        files = f"{most:,}" if most < 1 << 40 else "any number of"
+        reason = f"{files} for a process, and each call needs one; counted for {processes:,} side by side"
+        remedy = f"raise the limit of open files (ulimit -Hn) from {files} to 65536"
         yield Bound("open files", max(most - SPARE_FILES, 1) * processes, reason, remedy)
     if (space := _find_tightest(machine)) is not None:
         left = max(space.below(GOOD_MEMORY_SHARE) - need.memory_bytes, 0)
@@ -236,7 +235,16 @@ def _suggest_changes(simulations: list[Bound], calls: list[Bound], need: Need) -
 
 
 def _find_problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[str]:
-    yield from _find_disk_problems(disk, need) if disk is not None else ()
+    if disk is not None:
+        if not disk.is_writable:
+            yield f"{disk.path} cannot be written to: choose another folder with --out, or fix its permissions"
+        free, writes = format_bytes(disk.free), format_bytes(need.disk_bytes)
+        if disk.free < LEAST_DISK_BYTES:
+            yield f"the disk is full: {free} free at {disk.path}; free some space"
+        elif disk.free < need.disk_bytes:
+            yield f"disk: {free} free at {disk.path}, and one run may write {writes}"
+        if disk.free_files is not None and disk.free_files < LEAST_DISK_FILES:
+            yield f"the disk can hold only {disk.free_files:,} more files at {disk.path} (df -i): remove some"
     most = machine.files.hard or machine.files.soft
     if most is not None and most <= SPARE_FILES:
         yield f"a process may open only {most} files, which is too few for a run: raise it (ulimit -n 65536)"
@@ -244,18 +252,6 @@ def _find_problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[
     if space is not None and space.free < need.memory_bytes:
         takes = format_bytes(need.memory_bytes)
         yield f"memory: {_describe_free(space)}, and one run of this size may take {takes}: {_suggest_memory(space)}"
-
-
-def _find_disk_problems(disk: Disk, need: Need) -> Iterator[str]:
-    if not disk.is_writable:
-        yield f"{disk.path} cannot be written to: choose another folder with --out, or fix its permissions"
-    if disk.free < LEAST_DISK_BYTES:
-        yield f"the disk is full: {format_bytes(disk.free)} free at {disk.path}; free some space"
-    elif disk.free < need.disk_bytes:
-        writes = format_bytes(need.disk_bytes)
-        yield f"disk: {format_bytes(disk.free)} free at {disk.path}, and one run may write {writes}"
-    if disk.free_files is not None and disk.free_files < LEAST_DISK_FILES:
-        yield f"the disk can hold only {disk.free_files:,} more files at {disk.path} (df -i): remove some"
 
 
 def _find_warnings(machine: Machine, disk: Disk | None, server: Served) -> Iterator[str]:
