@@ -1,43 +1,57 @@
-"""Playing a run through without asking anybody: the offline mind decides, and every question is only measured.
+"""Plays a run through without asking a model, and measures what it would ask.
 
-Language minds are asked for their turns as in a run: they build their prompts, read replies and remember. What they ask
-is answered by an understudy, which puts the decision of the world's offline mind into the words of a model.
+The world's offline mind decides for every agent. The language mind builds the prompts of some of the agents, reads
+replies and remembers, as in a run. Its questions are answered by a stand-in that puts the offline mind's decision into
+the form of a model's reply.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
+from shoal.agents.settings import HeuristicSettings, LanguageSettings
 from shoal.agents.wrappers import WrapperMind
-from shoal.journal import REMEMBER, JournalKey
+from shoal.engine.decisions import Decider, DecisionLimits
+from shoal.engine.engine import Engine
+from shoal.engine.record import RoundRecord
+from shoal.errors import ScenarioInvalid
+from shoal.journal import REMEMBER, Journal, JournalKey
 from shoal.models.base import Answer, Question
 from shoal.models.openai.embeddings import is_embedding, pack
 from shoal.models.tokens import estimate
 from shoal.rehearsal.embeddings import PrefixCache, embed_text
-from shoal.types import Action, Decision, Mind, MindMode, Observation
+from shoal.scenario.build import Sources, build
+from shoal.scenario.declared.worlds import OwnWorldSettings
+from shoal.scenario.sampling.people import People
+from shoal.scenario.scenario import Scenario
+from shoal.seeds import derive, hashes
+from shoal.types import Action, Decision, Mind, MindMode, Observation, Versioned
+from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.kinds import kind_seen
+from shoal.worlds.names import NameIndex
 
-#: As long as what models write where they are allowed twenty words.
+#: A thought of the length that models write where they are allowed twenty words.
 THOUGHT = "Everybody talks about this, and before I take a side I would rather hear what those say who were there."
 #: Models seldom let a turn pass, as offline minds often do; of several actions that they may take they take one or two.
 USUAL_ACTIONS = 1.5
-#: One action, where no offline mind shows how long they are.
+#: The length of an action where no offline mind shows it.
 ACTION_TOKENS = 24
-NOTHING = "DO_NOTHING"
-#: Directions in which texts can differ; enough to tell them apart.
-_DIMENSIONS = 64
+#: Enough to tell texts apart.
+_EMBEDDING_DIMENSIONS = 64
 #: What a server adds around a prompt and its schema.
 TOKENS_AROUND = 16
-#: Servers keep no shorter beginnings of prompts than this.
+#: Servers cache no shorter beginnings of prompts than this.
 CACHED_FROM_TOKENS = 1024
-
-T = TypeVar("T")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -57,7 +71,7 @@ class CallTally:
     calls: int = 0
     input: float = 0
     output: float = 0
-    #: Of the input, what a server with a prefix cache has read before.
+    #: The part of the input that a server with a prefix cache has read before.
     cached: float = 0
 
     def add(self, other: CallTally, times: float = 1.0) -> None:
@@ -67,145 +81,177 @@ class CallTally:
         self.cached += other.cached * times
 
     def mean(self) -> CallTally:
-        """One call of these."""
+        """Return the average call."""
         calls = max(self.calls, 1)
         return CallTally(1, self.input / calls, self.output / calls, self.cached / calls)
 
 
 @dataclass(slots=True)
 class Measurements:
-    """All that was asked while a run was played through."""
+    """Everything that was asked in a dry run."""
 
-    #: Turns in which a model would have been asked, of everybody.
+    #: Turns of all agents in which a model would have been asked.
     turns: Counter[CallSite] = field(default_factory=Counter)
-    #: Questions of those who were followed.
+    #: Questions of the sampled agents.
     decided: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     remembered: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     embedded: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
-    #: World -> what was done in it, action by action, where anything was done at all.
+    #: World -> actions other than doing nothing, each counted as a call.
     acts: defaultdict[str, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
 
     def action_tokens(self, world: str) -> float:
-        """How long an action usually is."""
+        """Return how long an action usually is."""
         acts = self.acts[world]
         return acts.output / acts.calls if acts.calls else ACTION_TOKENS
 
     def after(self, done: Mapping[str, int]) -> Measurements:
-        """What is asked in the rounds that come after these."""
-
-        def left(found: Mapping[CallSite, T]) -> dict[CallSite, T]:
-            return {place: each for place, each in found.items() if place.round > done.get(place.world, 0)}
-
-        return Measurements(
-            Counter(left(self.turns)),
-            defaultdict(CallTally, left(self.decided)),
-            defaultdict(CallTally, left(self.remembered)),
-            defaultdict(CallTally, left(self.embedded)),
-            self.acts,
-        )
+        """Return what is asked in the rounds after these."""
+        left = Measurements(acts=self.acts)
+        for name in ("turns", "decided", "remembered", "embedded"):
+            sites = getattr(self, name).items()
+            later = {site: found for site, found in sites if site.round > done.get(site.world, 0)}
+            getattr(left, name).update(later)
+        return left
 
 
 class DryRunModel:
-    """Answers in place of every model; `tell` is told what is asked in turns."""
+    """Answers in place of every model. `on_turn` receives the questions that agents ask in their turns."""
 
-    def __init__(self, measurements: Measurements, tell: Callable[[Question], None] | None = None) -> None:
+    def __init__(self, measurements: Measurements, on_turn: Callable[[Question], None] | None = None) -> None:
         self._measurements = measurements
-        self._tell = tell
+        self._on_turn = on_turn
         self._replies: dict[JournalKey, str] = {}
+        #: Id of a schema -> the schema, which keeps its id from being used again, and its tokens.
         self._schemas: dict[int, tuple[object, int]] = {}
         self._prefixes: dict[str, PrefixCache] = {}
 
-    def learn(self, observation: Observation, decision: Decision) -> None:
-        """What to answer when this agent asks."""
-        self._replies[JournalKey.of_turn(observation)] = _reply(decision.actions)
+    def prepare_reply(self, observation: Observation, decision: Decision) -> None:
+        """Take a decision as the reply to the agent's next question."""
+        self._replies[JournalKey.of_turn(observation)] = _write_reply(decision.actions)
         acts = self._measurements.acts[observation.world]
         for action in decision.actions:
-            if action.kind != NOTHING:
+            if action.kind != DO_NOTHING:
                 acts.calls += 1
-                acts.output += estimate(_reply([action])) - REPLY_TOKENS
+                acts.output += estimate(_write_reply([action])) - REPLY_TOKENS
 
     async def answer(self, question: Question) -> Answer:
         key = question.key
-        place = CallSite(key.world, question.model, key.round)
+        site = CallSite(key.world, question.model, key.round)
         if is_embedding(question):
-            return self._embed(self._measurements.embedded[place], question)
+            texts = [message.content for message in question.messages]
+            self._measurements.embedded[site].add(CallTally(1, sum(map(estimate, texts))))
+            return Answer(pack([embed_text(text, _EMBEDDING_DIMENSIONS) for text in texts]))
         if key.purpose == REMEMBER:
+            # Conclusions of usual length, none of which was drawn before.
             assert isinstance(key.agent, int)
-            text = _insights(key.round, key.agent)
-            self._measure(self._measurements.remembered[place], question, estimate(text))
+            insights = [
+                f"By round {key.round} most people around me had taken a side, and few of them had looked into it.",
+                f"What number {key.agent + 1} on my list told me about it turned out to be only half of the story.",
+            ]
+            text = _encode({"insights": insights}).decode()
+            self._measurements.remembered[site].add(self._measure(question, estimate(text)))
         elif key in self._replies:
             text = self._replies.pop(key)
-            if self._tell is not None:
-                self._tell(question)
-            self._measure(self._measurements.decided[place], question, REPLY_TOKENS)
+            if self._on_turn is not None:
+                self._on_turn(question)
+            self._measurements.decided[site].add(self._measure(question, REPLY_TOKENS))
         else:
-            # Asked a second time, about a decision that cannot be said in the words of this world.
+            # The second question about a decision that the world's actions cannot express.
             text = '{"thought": "", "actions": []}'
         return Answer(text)
 
-    @staticmethod
-    def _embed(measured: CallTally, question: Question) -> Answer:
-        texts = [message.content for message in question.messages]
-        measured.calls += 1
-        measured.input += sum(map(estimate, texts))
-        return Answer(pack([embed_text(text, _DIMENSIONS) for text in texts]))
-
-    def _measure(self, measured: CallTally, question: Question, output: int) -> None:
-        measured.calls += 1
-        measured.input += sum(_tokens(message.role, message.content) for message in question.messages)
-        measured.input += self._schema_tokens(question.schema) + TOKENS_AROUND
-        measured.output += output
-        prompt = "\n".join(f"{message.role}: {message.content}" for message in question.messages)
-        measured.cached += self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS)).count_cached(
-            prompt
+    def _measure(self, question: Question, output: int) -> CallTally:
+        schema, schema_tokens = question.schema, 0
+        if schema is not None:
+            # Servers count the schema as a part of the prompt.
+            if id(schema) not in self._schemas:
+                self._schemas[id(schema)] = schema, estimate(_encode(schema).decode())
+            schema_tokens = self._schemas[id(schema)][1]
+        messages = question.messages
+        input = sum(
+            _estimate_shared(one.content) if one.role == "system" else estimate(one.content) for one in messages
         )
+        prefixes = self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS))
+        cached = prefixes.count_cached("\n".join(f"{message.role}: {message.content}" for message in messages))
+        return CallTally(1, input + schema_tokens + TOKENS_AROUND, output, cached)
 
-    def _schema_tokens(self, schema: dict[str, Any] | None) -> int:
-        """Servers count the schema as a part of the prompt. It is kept, so that its id stays its own."""
-        if schema is None:
-            return 0
-        if id(schema) not in self._schemas:
-            self._schemas[id(schema)] = schema, estimate(_encode(schema).decode())
-        return self._schemas[id(schema)][1]
+
+@lru_cache(maxsize=64)
+def _estimate_shared(text: str) -> int:
+    """Estimate a text that is the same for many agents, once."""
+    return estimate(text)
+
+
+def _write_reply(actions: Sequence[Action]) -> str:
+    chosen = [{"action": action.kind, **action.args} for action in actions]
+    return _encode({"thought": THOUGHT, "actions": chosen}).decode()
+
+
+#: A reply without its actions.
+REPLY_TOKENS = estimate(_write_reply(()))
 
 
 @dataclass(frozen=True, slots=True)
 class SampledAgents:
-    """Whose prompts are built, who is played by a person, and which model is asked for everybody else."""
+    """The agents whose prompts are built, those played by a person, and the model of all others."""
 
     followed: frozenset[int]
     played: frozenset[int]
     model: Callable[[int], str]
+
+    @classmethod
+    def draw(cls, scenario: Scenario, settings: LanguageSettings, people: People, max_followed: int) -> SampledAgents:
+        """Draw at most `max_followed` agents, about as many of each model."""
+
+        def model(agent: int) -> str:
+            return models[agent] if models else settings.model
+
+        models: list[str] = []
+        if settings.by_agent or settings.by_group:
+            groups = (people[agent].traits.get("group") for agent in range(len(people)))
+            models = [settings.model_of(name, group) for name, group in zip(people.names, groups, strict=True)]
+        index = NameIndex(people.names)
+        played = frozenset(index[who] for who in scenario.play)
+        others = [agent for agent in range(len(people)) if agent not in played]
+        lots = hashes(derive(scenario.seed, "plan"), np.asarray(others, np.int64))
+        followed = [others[place] for place in np.argsort(lots, kind="stable").tolist()]
+        if len(followed) > max_followed:
+            by_model: dict[str, list[int]] = {}
+            for agent in followed:
+                by_model.setdefault(model(agent), []).append(agent)
+            share = max(max_followed // len(by_model), 1)
+            followed = [agent for drawn in by_model.values() for agent in drawn[:share]]
+        return cls(frozenset(followed), played, model)
 
 
 class DryRunMind(WrapperMind):
     """Lets the offline mind decide for every agent, and has the language mind build the prompts of some of them."""
 
     def __init__(
-        self, language: Mind, offline: Mind, whom: SampledAgents, measurements: Measurements, ask: DryRunModel
+        self, language: Mind, offline: Mind, agents: SampledAgents, measurements: Measurements, model: DryRunModel
     ) -> None:
         super().__init__(language)
         self._offline = offline
-        self._whom = whom
+        self._agents = agents
         self._turns = measurements.turns
-        self._understudy = ask
+        self._model = model
 
     def mode(self, agent: int) -> MindMode:
-        return MindMode.SELF_JOURNALING if agent in self._whom.followed else MindMode.PURE
+        return MindMode.SELF_JOURNALING if agent in self._agents.followed else MindMode.PURE
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
         agent = observation.agent
-        if agent not in self._whom.played:
-            self._turns[CallSite(observation.world, self._whom.model(agent), observation.round)] += 1
+        if agent not in self._agents.played:
+            self._turns[CallSite(observation.world, self._agents.model(agent), observation.round)] += 1
         decision = self._offline.decide(observation)
         assert isinstance(decision, Decision)
         if (kind := kind_seen(observation)) is not None and kind.ending_actions:
             # No conversation ends before its last turn.
             decision = Decision(tuple(done for done in decision.actions if done.kind not in kind.ending_actions))
-        return self._ask(observation, decision) if agent in self._whom.followed else decision
+        return self._ask(observation, decision) if agent in self._agents.followed else decision
 
     async def _ask(self, observation: Observation, decision: Decision) -> Decision:
-        self._understudy.learn(observation, decision)
+        self._model.prepare_reply(observation, decision)
         asked = super().decide(observation)
         if isinstance(asked, Awaitable):
             await asked
@@ -213,7 +259,7 @@ class DryRunMind(WrapperMind):
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self._offline.absorb(observation, decision)
-        if observation.agent in self._whom.followed:
+        if observation.agent in self._agents.followed:
             super().absorb(observation, decision)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
@@ -222,35 +268,114 @@ class DryRunMind(WrapperMind):
 
 
 class IdleMind(Mind):
-    """For worlds that no offline mind knows."""
+    """Does nothing, in worlds that have no offline mind."""
 
     def decide(self, observation: Observation) -> Decision:
         return Decision()
 
 
-def _reply(actions: Sequence[Action]) -> str:
-    told = [{"action": action.kind, **action.args} for action in actions]
-    return _encode({"thought": THOUGHT, "actions": told}).decode()
+class RoundTurns(NamedTuple):
+    """How many agents had a turn in a round, and whether they acted one after another."""
+
+    acting: int
+    is_sequential: bool
+
+    def waves(self, max_workers: int) -> int:
+        """Return how many calls must follow one another."""
+        return self.acting if self.is_sequential else ceil(self.acting / max_workers)
 
 
-#: A reply without its actions.
-REPLY_TOKENS = estimate(_reply(()))
+class _TurnCounter:
+    """A ledger that keeps only the numbers of turns."""
+
+    def __init__(self) -> None:
+        self.rounds: list[RoundTurns] = []
+
+    def commit(self, record: RoundRecord) -> None:
+        is_sequential = record.step is not None and record.step.mode == "sequential"
+        self.rounds.append(RoundTurns(record.tally.acting, is_sequential))
 
 
-@lru_cache(maxsize=64)
-def _shared_tokens(text: str) -> int:
-    return estimate(text)
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run that was played through."""
+
+    people: int
+    followed: int
+    measurements: Measurements
+    last_round: int
+    #: World -> its rounds, and how many of them are in flight.
+    rounds: Mapping[str, list[RoundTurns]]
+    visibility: Mapping[str, int]
+    #: World -> the smallest share of its turns that are taken.
+    least_share: Mapping[str, float]
+
+    def after(self, done: Mapping[str, int]) -> DryRun:
+        """Return what is left when these rounds are done."""
+        rounds = {world: rounds[done.get(world, 0) + 1 :] for world, rounds in self.rounds.items()}
+        return replace(self, rounds=rounds, measurements=self.measurements.after(done))
 
 
-def _tokens(role: str, text: str) -> int:
-    """What is the same for all agents is measured once."""
-    return _shared_tokens(text) if role == "system" else estimate(text)
+async def play_dry(
+    versions: Versioned[Scenario],
+    settings: LanguageSettings,
+    max_followed: int,
+    on_turn: Callable[[Question], None] | None = None,
+) -> DryRun:
+    """Play a scenario through in memory. Conversations take all their turns, because their length is not known."""
+    measurements = Measurements()
+    model = DryRunModel(measurements, on_turn)
+
+    def without_people(scenario: Scenario) -> Scenario:
+        worlds = {name: world.without_early_end() for name, world in scenario.worlds.items()}
+        return scenario.model_copy(update={"play": (), "worlds": worlds})
+
+    unplayed = versions.map(without_people)
+    simulation = build(unplayed, sources=Sources(model=model))
+    offline = _build_offline_minds(unplayed)
+    agents = SampledAgents.draw(versions.first, settings, simulation.people, max_followed)
+    ledgers = {name: _TurnCounter() for name in simulation.minds}
+
+    async def play_world(name: str) -> None:
+        mind = DryRunMind(simulation.minds[name], offline[name], agents, measurements, model)
+        decider = Decider(mind, Journal(Path(), [], None), DecisionLimits())
+        schedule = simulation.schedules[name]
+        engine = Engine(simulation.worlds[name], decider, ledgers[name], simulation.seed, schedule)
+        await engine.run(simulation.rounds, asyncio.Event())
+
+    try:
+        await asyncio.gather(*map(play_world, simulation.minds))
+    finally:
+        for mind in simulation.minds.values():
+            await mind.close()
+    least_share = {}
+    for name, world in unplayed.latest.worlds.items():
+        rounds = ledgers[name].rounds
+        turns = sum(round.acting for round in rounds)
+        least = world.least_turns(max(round.acting for round in rounds[:2])) if turns else None
+        least_share[name] = 1.0 if least is None else min(1.0, least / turns)
+    return DryRun(
+        people=len(simulation.people),
+        followed=len(agents.followed),
+        measurements=measurements,
+        last_round=max(len(ledger.rounds) for ledger in ledgers.values()) - 1,
+        rounds={name: ledger.rounds for name, ledger in ledgers.items()},
+        visibility={name: world.visibility for name, world in simulation.worlds.items()},
+        least_share=least_share,
+    )
 
 
-def _insights(round: int, agent: int) -> str:
-    """Conclusions of usual length; none of them was drawn before."""
-    insights = [
-        f"By round {round} most people around me had taken a side, and few of them had looked into it.",
-        f"What number {agent + 1} on my list told me about it turned out to be only half of the story.",
-    ]
-    return _encode({"insights": insights}).decode()
+def _build_offline_minds(versions: Versioned[Scenario]) -> Mapping[str, Mind]:
+    """Build the minds that decide in place of models. A world without one that needs no calls gets an idle mind."""
+    heuristic = versions.map(lambda scenario: scenario.model_copy(update={"mind": HeuristicSettings()}))
+
+    def without_own_worlds(scenario: Scenario) -> Scenario:
+        known = {name: world for name, world in scenario.worlds.items() if not isinstance(world, OwnWorldSettings)}
+        return scenario.model_copy(update={"worlds": known})
+
+    try:
+        minds = build(heuristic).minds
+    except ScenarioInvalid:
+        minds = build(heuristic.map(without_own_worlds)).minds
+    worlds = versions.first.worlds
+    return {name: minds[name] if name in minds and not minds[name].outside else IdleMind() for name in worlds}

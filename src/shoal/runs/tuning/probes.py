@@ -15,7 +15,7 @@ from shoal.errors import RunRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Message, Question
 from shoal.models.tokens import CHARACTERS_PER_TOKEN
-from shoal.runs.planning.plan import questions
+from shoal.runs.planning.plan import collect_questions
 from shoal.scenario.scenario import Scenario
 from shoal.seeds import Draws, derive
 
@@ -73,7 +73,7 @@ async def of_scenario(scenario: Scenario, seed: int) -> Probes:
     assert isinstance(scenario.mind, LanguageSettings)
     model = scenario.mind.model
     short = scenario.model_copy(update={"rounds": min(scenario.rounds, PLAYED_ROUNDS)})
-    asked = [question for question in await questions(short, FOLLOWED) if question.model == model]
+    asked = [question for question in await collect_questions(short, FOLLOWED) if question.model == model]
     if not asked:
         raise RunRefused(
             f"{scenario.name}: nobody would ask {model} anything in the first {short.rounds} rounds.\n"
