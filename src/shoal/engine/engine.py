@@ -73,10 +73,12 @@ class Engine:
         #: Those that may take as long as they like; nobody waits for them when the run is stopped.
         self._patient: set[Pending] = set()
         self._calls = 0
+        #: The first round that was not opened yet.
+        self._next = 0
         self._since = time.perf_counter()
 
     async def run(self, rounds: int, stop: asyncio.Event) -> str:
-        """Advance to the last round; returns the digest of the history."""
+        """Advance to the last round and return the digest of the history; called again, go on from there."""
         async with aclosing(self.steps(rounds, stop)) as steps:
             async for _ in steps:
                 await asyncio.sleep(0)
@@ -85,15 +87,18 @@ class Engine:
     async def steps(self, rounds: int, stop: asyncio.Event) -> AsyncGenerator[int, None]:
         """The same one round at a time, for those who keep pace with another engine: each round once it is begun."""
         stopping = asyncio.create_task(stop.wait())
+        self._since = time.perf_counter()
         try:
-            in_flight = deque([self._open(0)])
-            for round in range(1, rounds + 1):
-                if len(in_flight) == self._world.visibility or round == 1:
+            in_flight: deque[_OpenRound] = deque()
+            for round in range(self._next, rounds + 1):
+                if in_flight and (len(in_flight) == self._world.visibility or round == 1):
                     await self._finish(in_flight.popleft(), stopping)
-                if self._over or self._ending is not None:
+                if round > 0 and (self._over or self._ending is not None):
                     break
                 in_flight.append(self._open(round))
-                yield round
+                self._next = round + 1
+                if round > 0:
+                    yield round
             while in_flight and not self._over:
                 await self._finish(in_flight.popleft(), stopping)
         finally:

@@ -151,6 +151,14 @@ class Schedule:
         """Whether anything depends on what happens."""
         return bool(self._rules)
 
+    def reschedule(self, after: int, scheduled: Iterable[tuple[int, Happening]]) -> None:
+        """Replace what is scheduled after a round."""
+        for round in [round for round in self._scheduled if round > after]:
+            del self._scheduled[round]
+        for round, happening in scheduled:
+            if round > after:
+                self._scheduled[round].append(happening)
+
     def due(self, round: int) -> list[Happening]:
         """What is scheduled, then what interventions do; each of those is preceded by a notice of it."""
         return [*self._scheduled.pop(round, ()), *self._interventions(round)]

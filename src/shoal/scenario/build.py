@@ -21,10 +21,10 @@ from shoal.engine.decisions import DecisionLimits
 from shoal.engine.interventions import Schedule
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.models.base import Answer, Model, Question
-from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
 from shoal.scenario.declared.minds import OwnMindSettings
 from shoal.scenario.declared.worlds import OwnWorldSettings
-from shoal.scenario.happenings import build_clock, build_schedule, list_events
+from shoal.scenario.happenings import build_clock, build_schedule, list_events, resolve_events
 from shoal.scenario.plugins import find_mind_class, find_world_class, instantiate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
@@ -45,6 +45,7 @@ class Simulation:
     rounds: int
     limits: DecisionLimits
     people: People
+    context: WorldContext
     worlds: Mapping[str, WorldProtocol]
     minds: Mapping[str, Mind]
     schedules: Mapping[str, Schedule]
@@ -89,7 +90,29 @@ def build(
     events = list_events(scenarios, injected)
     schedules = {name: build_schedule(name, scenarios, context, events) for name in scenario.worlds}
     limits = DecisionLimits(latest.workers, latest.deadline_seconds, latest.metrics)
-    return Simulation(scenario.seed, latest.rounds, limits, people, worlds, minds, schedules, prefixes)
+    return Simulation(scenario.seed, latest.rounds, limits, people, context, worlds, minds, schedules, prefixes)
+
+
+def extend_simulation(
+    simulation: Simulation, scenarios: Versioned[Scenario], after: int, injected: Sequence[DeclaredEvent] = ()
+) -> bool:
+    """Let a simulation that has run up to a round take over the latest version of its scenario; return whether it can.
+
+    It can where the version changes nothing but the number of rounds and the events after that round. What it then does
+    is what it would do if it were built anew and ran from the start. Where rounds overlap (visibility), time is
+    skipped, or language minds plan for the last round, only building it anew gives that.
+    """
+    before, latest = scenarios.versions()[-2:]
+    events = list_events(scenarios, injected)
+    if before.model_copy(update={"rounds": latest.rounds, "events": latest.events}) != latest:
+        return False
+    if any(isinstance(placed.event, SkipEvent) and placed.event.round > after for placed in events):
+        return False
+    if simulation.prefixes or any(world.visibility > 1 for world in simulation.worlds.values()):
+        return False
+    for name, schedule in simulation.schedules.items():
+        schedule.reschedule(after, resolve_events(name, latest.worlds[name], simulation.context, events))
+    return True
 
 
 def check_classes(scenario: Scenario) -> None:

@@ -31,6 +31,7 @@ from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Versioned
 from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
 from shoal.worlds.names import NameIndex
+from shoal.worlds.settings import WorldSettings
 
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
 
@@ -65,17 +66,24 @@ def build_clock(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent
     return Clock(scenarios.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
 
 
-def build_schedule(
-    name: str, scenarios: Versioned[Scenario], context: WorldContext, events: Sequence[PlacedEvent]
-) -> Schedule:
-    """Build the schedule of a world: its events, and the interventions of each version while it is in force."""
+def resolve_events(
+    name: str, settings: WorldSettings, context: WorldContext, events: Sequence[PlacedEvent]
+) -> list[tuple[int, Happening]]:
+    """Return the happenings of one world, each with its round."""
     resolver = EventResolver(name, context)
-    settings = scenarios.first.worlds[name]
-    scheduled = [
+    return [
         (placed.event.round, resolver.resolve(placed, placed.event.round))
         for placed in events
         if placed.event.world in (None, name) and accepts_event(settings, placed.event)
     ]
+
+
+def build_schedule(
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, events: Sequence[PlacedEvent]
+) -> Schedule:
+    """Build the schedule of a world: its events, and the interventions of each version while it is in force."""
+    scheduled = resolve_events(name, scenarios.first.worlds[name], context, events)
+    resolver = EventResolver(name, context)
     rules: list[Rule] = []
     starts = [0, *(since for since, _ in scenarios.changes)]
     for since, until, version in zip(starts, [*starts[1:], None], scenarios.versions(), strict=True):
