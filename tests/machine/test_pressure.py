@@ -25,7 +25,7 @@ def update_over(monitor: LoadMonitor, seconds: Iterable[int], **shares: float | 
 
 
 def alarm_kinds(throttle: Throttle) -> list[Pressure]:
-    return [each.kind for each in throttle.strained]
+    return [each.kind for each in throttle.alarms]
 
 
 def test_the_thresholds_are_those_of_the_guide() -> None:
@@ -141,7 +141,7 @@ def test_a_busy_cpu_does_not_forbid_to_start() -> None:
 
 def test_warnings_say_what_is_wrong_and_what_to_do() -> None:
     throttle = update_over(LoadMonitor(), range(30), cpu=0.97, memory=0.91, failed=0.25)[-1]
-    cpu, memory, failures = (each.text for each in throttle.strained)
+    cpu, memory, failures = (each.text for each in throttle.alarms)
     assert "97% busy (more than 90% for 10 s)" in cpu
     assert "more cores" in cpu
     assert "91% full (more than 85%)" in memory

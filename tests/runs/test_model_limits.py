@@ -16,7 +16,7 @@ from shoal.models.base import Answer, FailureKind, ModelFailure, Usage
 from shoal.models.openai.endpoints import Endpoint
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.model_limits import RunLimits, open_limits, pool_of
+from shoal.runs.model_limits import RunLimits, name_pool, open_limits
 from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
@@ -39,13 +39,13 @@ async def limits(
 
 
 async def pool(found: RunLimits, name: str = POOL) -> PoolView:
-    seen = await found._slots.request_snapshot()
+    seen = await found.slots.request_snapshot()
     return next(pool for pool in seen.pools if pool.name == name)
 
 
 def test_each_account_has_a_limit_of_its_own_and_no_name_holds_a_key() -> None:
     keys = [None, "sk-one-secret", "sk-other-secret"]
-    names = [pool_of(Endpoint(model="small", base_url="https://api.example.com/v1", key=key)) for key in keys]
+    names = [name_pool(Endpoint(model="small", base_url="https://api.example.com/v1", key=key)) for key in keys]
     assert names[0] == "small at api.example.com"
     assert len(set(names)) == 3
     assert not any("secret" in name for name in names)
@@ -108,11 +108,11 @@ async def test_a_backoff_is_seen_until_the_question_is_asked_again() -> None:
         slot = await found.limit.enter(question())
         found.limit.leave(slot, question(), failure, 0.1)
         found.limit.back_off(question(), failure, 1, 3600.0)
-        (seen,) = (await found._slots.request_snapshot()).backoffs
+        (seen,) = (await found.slots.request_snapshot()).backoffs
         assert (seen.label, seen.kind, seen.attempt, seen.pool) == (question().key, "limited", 1, POOL)
         assert 3000 < seen.seconds_left <= 3600
         await found.limit.enter(question())
-        assert (await found._slots.request_snapshot()).backoffs_total == 0
+        assert (await found.slots.request_snapshot()).backoffs_total == 0
 
 
 async def test_no_more_agents_act_than_parallel_says_over_all_runs(tmp_path: Path) -> None:
@@ -142,22 +142,22 @@ async def test_parallel_and_the_provider_both_limit() -> None:
             found.limit.leave(slot, question(number), ANSWER, 0.1)
 
 
-def busy(strain: LoadMonitor, seconds: range, cpu: float) -> Any:
+def busy(monitor: LoadMonitor, seconds: range, cpu: float) -> Any:
     for at in seconds:
-        verdict = strain.update(Sample(at=float(at), cpu=cpu, memory=0.1))
-    return verdict
+        throttle = monitor.update(Sample(at=float(at), cpu=cpu, memory=0.1))
+    return throttle
 
 
 async def test_a_strained_machine_makes_fewer_calls_at_once_and_then_as_many_as_before() -> None:
-    strain = LoadMonitor()
+    monitor = LoadMonitor()
     async with limits(ceiling=100) as found:
         slots = [await found.limit.enter(question(number)) for number in range(10)]
-        found._heed(strain.update(Sample(at=-1.0, cpu=0.1, memory=0.1)))
-        found._heed(busy(strain, range(20), 0.99))
+        found.apply_throttle(monitor.update(Sample(at=-1.0, cpu=0.1, memory=0.1)))
+        found.apply_throttle(busy(monitor, range(20), 0.99))
         assert found.as_dict()["ceiling"] < 10
         assert found.as_dict()["strained"] == ["cpu"]
-        found._heed(busy(strain, range(20, 200), 0.2))
-        assert (found.as_dict()["ceiling"], found.strained) == (100, ())
+        found.apply_throttle(busy(monitor, range(20, 200), 0.2))
+        assert (found.as_dict()["ceiling"], found.alarms) == (100, ())
         for number, slot in enumerate(slots):
             found.limit.leave(slot, question(number), ANSWER, 0.1)
 

@@ -78,7 +78,7 @@ class Throttle:
     """What the monitor decided at one moment."""
 
     #: All alarms that are on, and those that began and ended just now.
-    strained: tuple[Alarm, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     began: tuple[Alarm, ...] = ()
     ended: tuple[Alarm, ...] = ()
     #: In (0, 1]: multiplies the calls at once of the run.
@@ -117,7 +117,7 @@ class LoadMonitor:
         self._adapt(sample.at)
         memory = self._gauges[Pressure.MEMORY]
         return Throttle(
-            strained=tuple(self._alarms.values()),
+            alarms=tuple(self._alarms.values()),
             began=tuple(began.values()),
             ended=ended,
             factor=self._factor,

@@ -21,7 +21,7 @@ from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import Endpoint, endpoint
 from shoal.models.openai.probe import ProbeResult, probe
 from shoal.rate_limits import RateLimits
-from shoal.runs.model_limits import pool_of
+from shoal.runs.model_limits import name_pool
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.location import BrokerLocation
@@ -167,7 +167,7 @@ def _served(models: Sequence[ModelRef], endpoints: tuple[ProbeResult, ...], seco
 def _learned(asked: ModelRef) -> int | None:
     """How many calls at once earlier runs found that this server bears; None: its limit was not met yet."""
     try:
-        pool = pool_of(_endpoint(asked))
+        pool = name_pool(_endpoint(asked))
     except RunRefused:
         return None
     learned = LimitStore(BrokerLocation.of_user(os.environ).memory, time.time()).of(pool, Learned)

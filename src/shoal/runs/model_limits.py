@@ -1,4 +1,4 @@
-"""The slots of a run's calls: between the model stack, which asks, and the room that hands slots out."""
+"""Connects the model stack of a run with the slots that limit its calls."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import urlsplit
 
+from shoal.journal import JournalKey
 from shoal.machine.pressure import Alarm, Failures, Throttle, watch_machine
 from shoal.models.base import Answer, FailureKind, ModelFailure, Question
 from shoal.models.openai.endpoints import Endpoint
@@ -21,13 +22,13 @@ from shoal.slots.location import BrokerLocation
 
 _log = logging.getLogger(__name__)
 
-#: How often the limits are looked at for the run's metrics.
-LOOK_SECONDS = 2.0
-LAST_LOOK_SECONDS = 0.5
-#: What is left after a second of how many calls were in flight: of a peak a minute ago, half.
-FORGOTTEN_PER_SECOND = 0.99
+#: How often the state of all limits is fetched for the run's metrics, and how long the last time may take.
+SNAPSHOT_EVERY_SECONDS = 2.0
+LAST_SNAPSHOT_SECONDS = 0.5
+#: The peak of calls in flight decays by this factor each second: to a half in about a minute.
+PEAK_DECAY_PER_SECOND = 0.99
 
-#: How attempts ended, as far as a limit can learn from it. The rest are replies that say nothing about limits.
+#: How attempts ended, as far as a limit can learn from it. Other failures say nothing about limits.
 _ENDS = {
     FailureKind.CONCURRENCY: CallEnd.CONCURRENCY,
     FailureKind.REQUEST_RATE: CallEnd.REQUESTS,
@@ -37,126 +38,121 @@ _ENDS = {
     FailureKind.TRANSIENT: CallEnd.FAILED,
     FailureKind.REFUSED: CallEnd.OK,
 }
-#: Those that count as failed calls, and are no matter of limits.
-_FAILED = (FailureKind.TRANSIENT, FailureKind.OVERLOAD)
+#: Failures of the server that have nothing to do with limits.
+_SERVER_FAILURES = (FailureKind.TRANSIENT, FailureKind.OVERLOAD)
 
 
-def pool_of(endpoint: Endpoint) -> str:
-    """One limit for each model on each server, and for each key, as each account has its own."""
+def name_pool(endpoint: Endpoint) -> str:
+    """Name the limit of a model on a server; each key has its own, as limits belong to accounts."""
     parts = urlsplit(endpoint.base_url)
     account = f" #{blake2b(endpoint.key.encode(), digest_size=3, person=b'shoal').hexdigest()}" if endpoint.key else ""
     return f"{endpoint.model} at {parts.netloc}{account}"
 
 
 class SharedLimit:
-    """The limit of a run's calls, shared with all other runs of this user that share its slots."""
+    """The limit of a run's calls, shared with all other runs of this user."""
 
     def __init__(self, slots: Slots, endpoints: Mapping[str, Endpoint], *, parallel: bool = False) -> None:
         self._slots = slots
         own = (AGENTS,) if parallel else ()
-        self._pools = {name: (pool_of(endpoint), *own) for name, endpoint in endpoints.items()}
-        #: Questions that were tried before.
-        self._again: set[str] = set()
+        self._pools = {name: (name_pool(endpoint), *own) for name, endpoint in endpoints.items()}
+        #: Questions whose last attempt failed.
+        self._failed: set[JournalKey] = set()
         self.failures = Failures()
 
     async def enter(self, question: Question) -> Lease:
-        again = question.key in self._again
-        if again:
-            self._again.discard(question.key)
+        is_retry = question.key in self._failed
+        if is_retry:
+            self._failed.discard(question.key)
             self._slots.back_off(str(question.key), None)
-        return await self._slots.acquire(self._pools[question.model], _tokens(question), first=again)
+        # What a provider will probably count against its limit; where it counts otherwise, the limit learns that.
+        characters = sum(len(message.content) for message in question.messages)
+        tokens = characters // CHARACTERS_PER_TOKEN + (question.max_tokens or 0)
+        return await self._slots.acquire(self._pools[question.model], tokens, first=is_retry)
 
     def leave(self, slot: Lease, question: Question, outcome: Answer | ModelFailure | None, seconds: float) -> None:
-        self._slots.release(slot, _outcome(outcome, seconds))
+        self._slots.release(slot, _to_call_outcome(outcome, seconds))
         if outcome is not None:
             kind = outcome.kind if isinstance(outcome, ModelFailure) else None
-            self.failures.add(time.monotonic(), kind in _FAILED)
+            self.failures.add(time.monotonic(), kind in _SERVER_FAILURES)
             if kind is not None:
-                self._again.add(question.key)
+                self._failed.add(question.key)
 
     def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
         pool = self._pools[question.model][0]
         self._slots.back_off(str(question.key), Backoff(pool, failure.kind, attempt, time.monotonic() + seconds))
 
 
-def _tokens(question: Question) -> int:
-    """What a provider will probably count against its limit, before it knows the answer."""
-    characters = sum(len(message.content) for message in question.messages)
-    return characters // CHARACTERS_PER_TOKEN + (question.max_tokens or 0)
-
-
-def _outcome(outcome: Answer | ModelFailure | None, seconds: float) -> CallOutcome:
-    if outcome is None:
-        return CANCELLED
+def _to_call_outcome(outcome: Answer | ModelFailure | None, seconds: float) -> CallOutcome:
     if isinstance(outcome, Answer):
         usage = outcome.usage
         return CallOutcome(CallEnd.OK, seconds, usage.input + usage.output, None, outcome.allowance)
-    end = _ENDS.get(outcome.kind)
-    return CANCELLED if end is None else CallOutcome(end, seconds, 0, outcome.retry_after, outcome.allowance)
+    end = None if outcome is None else _ENDS.get(outcome.kind)
+    if outcome is None or end is None:
+        return CANCELLED
+    return CallOutcome(end, seconds, 0, outcome.retry_after, outcome.allowance)
 
 
 class RunLimits:
-    """What limits a run: the slots it shares with others, and how strained the machine is."""
+    """What limits a run: the slots it shares with other runs, and the load of the machine."""
 
     def __init__(self, slots: Slots, limit: SharedLimit) -> None:
-        self._slots = slots
-        self._ceiling = slots.ceiling
+        self.slots = slots
         self.limit = limit
-        self._seen: Snapshot | None = None
-        #: What is too much now, in words.
-        self.strained: tuple[Alarm, ...] = ()
-        #: The most that were in flight lately.
-        self._busiest = 1.0
+        #: What is too much on this machine now.
+        self.alarms: tuple[Alarm, ...] = ()
+        self._ceiling = slots.ceiling
+        self._snapshot: Snapshot | None = None
+        #: The most calls in flight lately.
+        self._peak = 1.0
 
     @property
     def in_flight(self) -> int:
-        return self._slots.held
+        return self.slots.held
 
     @property
     def waiting(self) -> int:
-        return self._slots.waiting
+        return self.slots.waiting
 
     def as_dict(self) -> dict[str, Any]:
-        """For the run's state and metrics: this run's calls, and the pools as all runs see them."""
-        pools = () if self._seen is None else self._seen.pools
+        """Return, for the run's state and metrics, this run's calls and the pools as all runs see them."""
+        pools = () if self._snapshot is None else self._snapshot.pools
         return {
             "in_flight": self.in_flight,
             "waiting": self.waiting,
-            "ceiling": self._slots.ceiling,
-            "backing_off": self._slots.backing_off,
-            "strained": [each.kind for each in self.strained],
+            "ceiling": self.slots.ceiling,
+            "backing_off": self.slots.backing_off,
+            "strained": [alarm.kind for alarm in self.alarms],
             "pools": {pool.name: {**pool.control, "held": pool.held, "waiting": pool.waiting} for pool in pools},
         }
 
     async def follow(self) -> None:
-        """Look at the limits now and then, and do less while the machine is strained."""
+        """Fetch the state of all limits regularly, and do less while the machine is under pressure."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(watch_machine(self._heed, self.limit.failures.share))
-            group.create_task(self._look())
+            group.create_task(watch_machine(self.apply_throttle, self.limit.failures.share))
+            while True:
+                self._snapshot = await self.slots.request_snapshot()
+                await asyncio.sleep(SNAPSHOT_EVERY_SECONDS)
 
-    async def look_once_more(self) -> None:
-        """See how it ended, unless that takes long."""
+    async def fetch_last_snapshot(self) -> None:
+        """Fetch the final state, unless that takes long."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_LOOK_SECONDS):
-                self._seen = await self._slots.request_snapshot()
+            async with asyncio.timeout(LAST_SNAPSHOT_SECONDS):
+                self._snapshot = await self.slots.request_snapshot()
 
-    async def _look(self) -> None:
-        while True:
-            self._seen = await self._slots.request_snapshot()
-            await asyncio.sleep(LOOK_SECONDS)
-
-    def _heed(self, verdict: Throttle) -> None:
-        self.strained = verdict.strained
-        for each in verdict.began:
-            _log.warning("%s", each.text)
-        for each in verdict.ended:
-            _log.info("%s", each.text)
-        if verdict.factor < 1:
-            self._slots.ceiling = verdict.at_once(round(self._busiest))
+    def apply_throttle(self, throttle: Throttle) -> None:
+        """Lower or restore the ceiling of calls at once, and log alarms that begin or end."""
+        self.alarms = throttle.alarms
+        for alarm in throttle.began:
+            _log.warning("%s", alarm.text)
+        for alarm in throttle.ended:
+            _log.info("%s", alarm.text)
+        if throttle.factor < 1:
+            self.slots.ceiling = throttle.at_once(round(self._peak))
             return
-        self._slots.ceiling = self._ceiling
-        # When strain begins, few may be in flight, such as in an outage: what counts is how many there were.
-        self._busiest = max(self._busiest * FORGOTTEN_PER_SECOND, self._slots.held, 1.0)
+        self.slots.ceiling = self._ceiling
+        # When pressure begins, few calls may be in flight, such as in an outage: what counts is the peak before it.
+        self._peak = max(self._peak * PEAK_DECAY_PER_SECOND, self.slots.held, 1.0)
 
 
 @asynccontextmanager
@@ -168,10 +164,10 @@ async def open_limits(
     parallel: int | None,
     ceiling: int | None,
 ) -> AsyncIterator[RunLimits]:
-    """The limits of a run, as long as it is worked on.
+    """Open the limits of a run for as long as it is worked on.
 
-    `place` is where runs share their slots, `parallel` how many agents act at once over all runs that say so, and
-    `ceiling` how many calls this one makes at once.
+    `place` is where runs share their slots, `parallel` how many agents act at once over all runs with that option, and
+    `ceiling` how many calls this run makes at once.
     """
     async with open_slots(name, place, ceiling=ceiling) as slots:
         if parallel is not None:
@@ -183,4 +179,4 @@ async def open_limits(
         finally:
             following.cancel()
             await asyncio.wait([following])
-            await limits.look_once_more()
+            await limits.fetch_last_snapshot()

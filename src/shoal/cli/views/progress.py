@@ -140,7 +140,7 @@ class Board:
 
     def strained(self) -> list[str]:
         """What is too much for the machine or the server, in words."""
-        return [] if self._limits is None else [each.text for each in self._limits.strained]
+        return [] if self._limits is None else [each.text for each in self._limits.alarms]
 
     def spent(self) -> str:
         """What language models took so far; nothing where none is asked."""

@@ -11,7 +11,7 @@ import msgspec
 import shoal
 from shoal.models.openai.endpoints import Endpoint
 from shoal.runs.files import replace_json, storage_errors
-from shoal.runs.model_limits import pool_of
+from shoal.runs.model_limits import name_pool
 from shoal.runs.state import wall_clock
 from shoal.runs.tuning.chart import draw_chart
 from shoal.runs.tuning.knee import Knee, MeasuredLevel, as_dict, is_found, knee
@@ -90,4 +90,4 @@ def save_result(endpoint: Endpoint, found: TuneResult, memory: Path) -> None:
     level = next(level for level in found.levels if level.at_once == found.knee.at_once)
     learned = Learned(in_flight=found.knee.at_once, is_wall=is_found(found.levels), answer_seconds=level.p50)
     now = time.time()
-    LimitStore(memory, now).put(pool_of(endpoint), learned, now)
+    LimitStore(memory, now).put(name_pool(endpoint), learned, now)
