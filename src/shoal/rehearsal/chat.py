@@ -154,7 +154,7 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
         has_field = draws.chance(0.5)
         return InventedReply(None, refusal=_REFUSAL) if has_field else InventedReply("", finish="content_filter")
 
-    # The system message is the same for everybody, so an answer takes it up only where there is nothing else.
+    # The system message is the same for all agents, so it is taken up only if there is nothing else.
     own = "\n".join(message.text for message in request.messages if message.role != "system")
     context = ConversationContext(own or request.join_prompt())
     tool = _choose_tool(request, draws)

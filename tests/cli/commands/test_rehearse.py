@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from shoal.cli.commands.rehearse import ChangeTime, describe_server
+from shoal.cli.commands.rehearse import ChangeTime, describe_stats
 from shoal.rehearsal.settings import SettingChange
 from shoal.rehearsal.stats import Stats
 from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, started
@@ -145,7 +145,7 @@ def test_the_line_about_it_tells_what_happened() -> None:
     stats.by_status.update({200: 1100, 500: 60, 429: 40})
     stats.faults["hang"] = 3
     stats.input_tokens, stats.cached_tokens, stats.output_tokens = 2000, 1200, 50
-    assert describe_server(stats) == (
+    assert describe_stats(stats) == (
         "1,200 requests, 1,100 answered · 40 x 429 · 60 x 500 · 3 hang · "
         "3 in flight, 2 waiting (most 64) · tokens 2,000 in (60% cached), 50 out"
     )

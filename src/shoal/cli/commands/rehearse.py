@@ -1,4 +1,4 @@
-"""The command that plays the provider: rehearse."""
+"""The command `rehearse`, which serves a rehearsal of a model provider."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from shoal.text import format_count
 
 KEY = "rehearsal"
 _LINE_SECONDS = 0.5
-_CLEARED = "\r\x1b[2K"
-_CHANGED = {
+_CLEAR_LINE = "\r\x1b[2K"
+_CHANGEABLE = {
     "cap": "cap",
     "rpm": "requests_per_minute",
     "tpm": "tokens_per_minute",
@@ -38,14 +38,10 @@ class Duration(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         if isinstance(value, float):
             return value
-        found = re.fullmatch(r"([\d.]+) ?(ms|s|m|min|h|)", value.strip())
-        try:
-            return float(found[1]) * _UNITS[found[2]] if found else self._fail(value, param, ctx)
-        except ValueError:
-            return self._fail(value, param, ctx)
-
-    def _fail(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        self.fail(f"{value!r} is not a duration such as 200ms, 1.5s or 2m", param, ctx)
+        found = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|m|min|h|)", value.strip())
+        if found is None:
+            self.fail(f"{value!r} is not a duration such as 200ms, 1.5s or 2m", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
 
 
 class ShareType(click.ParamType[float]):
@@ -84,14 +80,14 @@ class ChangeTime(click.ParamType[SettingChange]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SettingChange:
         found = re.fullmatch(r"(\w+)=([\d.]+ ?[a-z]*)@(?:(\d+) ?answers?|(.+))", value.strip())
-        if not found or found[1] not in _CHANGED:
-            known = ", ".join(_CHANGED)
+        if not found or found[1] not in _CHANGEABLE:
+            known = ", ".join(_CHANGEABLE)
             self.fail(f"{value!r} is not a change of {known} such as cap=24@60s or cap=24@800answers", param, ctx)
         word, to, answers, after = found.groups()
         seconds = 0.0 if after is None else _DURATION.convert(after, param, ctx)
         try:
             amount = (_DURATION if word == "latency" else click.FLOAT)(to, param, ctx)
-            return SettingChange(_CHANGED[word], amount, seconds, int(answers or 0))
+            return SettingChange(_CHANGEABLE[word], amount, seconds, int(answers or 0))
         except ValueError as error:
             self.fail(f"{value!r}: {error}", param, ctx)
 
@@ -107,9 +103,9 @@ _COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Other answers, latencies and faults.")
 @click.option("--latency", "latency_seconds", type=_DURATION, default=0.0, metavar="TIME", help="Median, as in 800ms.")
 @click.option("--sigma", "latency_sigma", type=click.FloatRange(min=0), default=0.0, help="Spread; 0: always the same.")
-@click.option("--knee", type=_COUNT, metavar="N", help="With more than so many in work, slower the more there are.")
+@click.option("--knee", type=_COUNT, metavar="N", help="With more than N in work, answers take longer.")
 @click.option("--cap", type=_COUNT, metavar="N", help="Requests at once; more are refused with 429.")
-@click.option("--queue", is_flag=True, help="What is above the cap waits, as at servers of one's own.")
+@click.option("--queue", is_flag=True, help="Requests above the cap wait, as at a local server.")
 @click.option("--rpm", "requests_per_minute", type=_SOME, metavar="N", help="Requests per minute.")
 @click.option("--tpm", "tokens_per_minute", type=_SOME, metavar="N", help="Tokens per minute.")
 @click.option(
@@ -172,7 +168,7 @@ def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> Non
 
 
 def _open_many_files() -> None:
-    """Each request in flight is an open file; as many as the system allows."""
+    """Raise the limit of open files as far as the system allows: each request in flight is one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -197,20 +193,20 @@ async def _serve(settings: RehearsalSettings, host: str, port: int, lasting: flo
 
 
 async def _watch(server: Rehearsal, ended: asyncio.Event) -> None:
-    """Shows what goes on until it ends: one line that is written again and again where somebody sees it."""
+    """Wait for the end, and then print the counts. On a terminal, also print them all the time."""
     live = sys.stderr.isatty()
     while not ended.is_set():
         if live:
-            click.echo(f"{_CLEARED}{describe_server(server.stats)}", nl=False, err=True)
+            click.echo(f"{_CLEAR_LINE}{describe_stats(server.stats)}", nl=False, err=True)
         try:
             await asyncio.wait_for(ended.wait(), _LINE_SECONDS if live else None)
         except TimeoutError:
             continue
-    click.echo(f"{_CLEARED if live else ''}{describe_server(server.stats)}", err=True)
+    click.echo(f"{_CLEAR_LINE if live else ''}{describe_stats(server.stats)}", err=True)
 
 
-def describe_server(stats: Stats) -> str:
-    """What happened, in one line."""
+def describe_stats(stats: Stats) -> str:
+    """Describe the counts in one line."""
     answered = stats.by_status[200]
     parts = [f"{format_count(stats.requests, 'request')}, {answered:,} answered"]
     parts += [f"{count:,} x {status}" for status, count in sorted(stats.by_status.items()) if status != 200]

@@ -48,7 +48,7 @@ class ImportOptions:
     #: Field of a person -> column of the file.
     columns: Mapping[str, str] = field(default_factory=dict)
     fragments: Sequence[Path] = ()
-    #: A file that says who follows whom.
+    #: A file with the follow graph.
     follows: Path | None = None
     #: The column of the people in which the ends of edges are found.
     by: str | None = None

@@ -1,4 +1,4 @@
-"""Files that say who follows whom: lists of edges, and GraphML."""
+"""Files of the follow graph: lists of edges, and GraphML."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _Rows = tuple[Sequence[_Row], tuple[FieldUse, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Who follows whom, according to a file."""
+    """The edges of a follow graph, read from a file."""
 
     digest: str
     name: str

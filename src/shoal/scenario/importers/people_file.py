@@ -279,7 +279,7 @@ def _choose_reader(item: ColumnAssignment, person: type[BaseModel]) -> Reader:
 
 
 def _limit_interests(fields: dict[str, list[Any]], notes: list[str]) -> dict[str, list[Any]]:
-    """Keep the first interests of each person. Return all interests of those who have too many, as a trait."""
+    """Keep the first interests of each person. Return the whole list as a trait where it was cut."""
     whole = fields.get("interests", ())
     long = [interests is not None and len(interests) > MAX_INTERESTS for interests in whole]
     if not any(long):

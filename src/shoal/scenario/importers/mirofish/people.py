@@ -71,7 +71,7 @@ class _AgentConfig:
 def read_participants(
     report: FieldReport, config: SourceRecord, profiles: Mapping[str, RecordTable | None], hot_topics: Sequence[str]
 ) -> Participants:
-    """Read everybody who has a configuration or a profile."""
+    """Read all people who have a configuration or a profile."""
     configured = [_read_agent(agent, number) for number, agent in enumerate(config.read_objects("agent_configs"))]
     tables = [_read_profiles(report, table, platform) for platform, table in profiles.items() if table is not None]
     counts = [len(configured), *map(len, tables)]
@@ -193,7 +193,7 @@ def _join_person(agent: _AgentConfig | None, profiles: Sequence[Fields], hot_top
 
 
 def _name_people(report: FieldReport, people: Sequence[Fields]) -> None:
-    """Make names and usernames unique and printable, and give a name to those who have none."""
+    """Make names and usernames unique and printable, and fill in missing names."""
     for field in ("name", "username"):
         values: list[str | None] = []
         for number, person in enumerate(people):
