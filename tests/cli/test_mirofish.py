@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from tests.cli.terminal import call, last_object
-from tests.scenario.importers.prepared import write
+from tests.scenario.importers.mirofish.directory import write_directory
 
 
 def test_a_prepared_directory_is_run_as_it_is(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     result = call("run", "sim", "--rounds", "3")
     assert result.exit_code == 0
     assert result.stderr.startswith("MiroFish directory: fields ")
@@ -20,33 +20,33 @@ def test_a_prepared_directory_is_run_as_it_is(folder: Path) -> None:
 
 
 def test_standard_output_stays_one_object(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     result = call("run", "sim", "--rounds", "3", "--json")
     assert last_object(result.stdout)["rounds"] == 3
 
 
 def test_the_directory_itself_is_not_touched(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     before = {path.name: path.read_bytes() for path in (folder / "sim").iterdir()}
     assert call("run", "sim", "--rounds", "1", "--quiet").exit_code == 0
     assert {path.name: path.read_bytes() for path in (folder / "sim").iterdir()} == before
 
 
 def test_a_prepared_directory_is_validated_with_changes(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     result = call("validate", "sim", "--set", "time.minutes_per_round=30")
     assert result.stdout == "ok: 4 people, 2 worlds (twitter, reddit), 12 rounds of 30 minutes\n"
 
 
 def test_a_wrong_field_is_named_with_its_file(folder: Path) -> None:
-    write(folder / "sim", {"agent_configs.1.stance": "suportive"})
+    write_directory(folder / "sim", {"agent_configs.1.stance": "suportive"})
     result = call("run", "sim")
     assert result.exit_code == 2
     assert "simulation_config.json: agent_configs[1].stance" in result.stderr
 
 
 def test_a_run_is_not_mistaken_for_a_prepared_directory(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     call("run", "sim", "--rounds", "1", "--quiet", "--out", "runs/one")
     result = call("run", "runs/one")
     assert result.exit_code == 2
@@ -54,7 +54,7 @@ def test_a_run_is_not_mistaken_for_a_prepared_directory(folder: Path) -> None:
 
 
 def test_importing_first_leads_to_the_same_history(folder: Path) -> None:
-    write(folder / "sim")
+    write_directory(folder / "sim")
     assert call("import", "sim", "--out", "sim.yaml").exit_code == 0
     digests = [
         last_object(call("run", what, "--rounds", "6", "--json").stdout)["digest"] for what in ("sim", "sim.yaml")
@@ -64,7 +64,7 @@ def test_importing_first_leads_to_the_same_history(folder: Path) -> None:
 
 def test_the_run_speaks_of_people_as_mirofish_did(folder: Path) -> None:
     changes = {"agent_configs.1.sentiment_bias": -0.5, "agent_configs.1.influence_weight": 2.5}
-    write(folder / "sim", changes)
+    write_directory(folder / "sim", changes)
     call("run", "sim", "--rounds", "1", "--quiet", "--out", "runs/one")
     before, after = (json.loads((folder / path / "simulation_config.json").read_text()) for path in ("sim", "runs/one"))
     same = set(before["agent_configs"][1]) - {"entity_uuid"}

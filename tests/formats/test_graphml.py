@@ -14,7 +14,7 @@ NS = {"g": "http://graphml.graphdrawing.org/xmlns"}
 READ: dict[str, Any] = {"string": str, "long": int, "double": float, "boolean": lambda text: text == "true"}
 
 
-def parsed(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, dict[str, Any]]]]:
+def parse_file(path: Path) -> tuple[dict[str, dict[str, Any]], list[tuple[str, str, dict[str, Any]]]]:
     """Nodes and edges with their values, read as the keys declare them."""
     root = ElementTree.parse(path).getroot()
     keys = {
@@ -40,7 +40,7 @@ def test_nodes_and_edges_are_read_back_with_their_values(tmp_path: Path) -> None
     ]
     edges = [Edge(0, 1, {"weight": 3, "like_post": 2}), Edge(1, 0, {"weight": 1})]
     assert write_graphml(DirectedGraph(nodes, edges, {"weight": int, "like_post": int}), tmp_path / "g") == 2
-    assert parsed(tmp_path / "g") == (
+    assert parse_file(tmp_path / "g") == (
         {"n0": nodes[0], "n1": {"name": "Ben", "stance": -1.0}},
         [("n0", "n1", {"weight": 3, "like_post": 2}), ("n1", "n0", {"weight": 1})],
     )
@@ -58,14 +58,14 @@ def test_nodes_and_edges_are_read_back_with_their_values(tmp_path: Path) -> None
 )
 def test_names_with_anything_in_them_make_valid_xml(tmp_path: Path, name: str, expected: str) -> None:
     write_graphml(DirectedGraph([{"name": name, name: 1}], [], {}), tmp_path / "g")
-    nodes, _ = parsed(tmp_path / "g")
+    nodes, _ = parse_file(tmp_path / "g")
     assert nodes == {"n0": {"name": expected, expected: 1}}
 
 
 def test_values_of_different_kinds_under_one_name_become_wide_enough(tmp_path: Path) -> None:
     nodes: list[dict[str, Any]] = [{"a": 1, "b": 1}, {"a": 0.5, "b": "one"}, {"a": float("inf"), "b": True}]
     write_graphml(DirectedGraph(nodes, [], {}), tmp_path / "g")
-    read, _ = parsed(tmp_path / "g")
+    read, _ = parse_file(tmp_path / "g")
     assert [node["a"] for node in read.values()] == [1.0, 0.5, float("inf")]
     assert [node["b"] for node in read.values()] == ["1", "one", "true"]
 

@@ -98,7 +98,7 @@ def test_chunks_that_look_different_are_joined(tmp_path: Path) -> None:
     assert frame.row(3) == (None, 3.0, "3")
 
 
-def test_without_polars_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_polars_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(RunRefused, match=r"pip install 'shoal\[analysis\]'"):
         choose_writer("parquet")

@@ -25,14 +25,14 @@ Posts by people you follow:
 """
 
 
-def invented(schema: Any, seed: int = 0, text: str = FEED, reply_tokens: int = 24) -> Any:
+def invent(schema: Any, seed: int = 0, text: str = FEED, reply_tokens: int = 24) -> Any:
     return Inventor(Schema(schema), ConversationContext(text), Draws(seed), reply_tokens).invent()
 
 
 @settings(max_examples=300)
 @given(schemas, st.integers(0, 2**32))
-def test_what_is_invented_is_valid(schema: Any, seed: int) -> None:
-    value = invented(schema, seed)
+def test_invented_values_are_valid(schema: Any, seed: int) -> None:
+    value = invent(schema, seed)
     assert problems(value, schema) == []
 
 
@@ -40,7 +40,7 @@ def test_what_is_invented_is_valid(schema: Any, seed: int) -> None:
 @given(schemas, schemas, st.integers(0, 1000))
 def test_both_checkers_agree(schema: Any, other: Any, seed: int) -> None:
     """That of the server is only used to tell good inventions from bad ones, but it should be right."""
-    value = invented(schema, seed)
+    value = invent(schema, seed)
     assert is_valid(value, other, Schema(other).resolve) == (not problems(value, other))
 
 
@@ -67,7 +67,7 @@ def test_both_checkers_agree(schema: Any, other: Any, seed: int) -> None:
 )
 def test_narrow_schemas_are_met_whatever_is_drawn(schema: Any) -> None:
     for seed in range(40):
-        value = invented(schema, seed)
+        value = invent(schema, seed)
         assert problems(value, schema) == []
 
 
@@ -84,7 +84,7 @@ def test_conditions_and_dependencies_are_met() -> None:
     }
     kinds = set()
     for seed in range(60):
-        value = invented(schema, seed)
+        value = invent(schema, seed)
         kinds.add(value["kind"])
         volume = value.get("volume")
         assert "unit" in value or volume is None
@@ -100,10 +100,10 @@ def test_names_by_pattern_and_items_that_must_be_contained_are_met() -> None:
         "minProperties": 2,
     }
     for seed in range(20):
-        value = invented(schema, seed)
+        value = invent(schema, seed)
         assert len(value) >= 2
         assert all(name.startswith("x_") and isinstance(one, int) for name, one in value.items())
-    assert 7 in invented({"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "minItems": 3})
+    assert 7 in invent({"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "minItems": 3})
 
 
 def test_a_schema_that_contains_itself_is_answered_with_a_finite_value() -> None:
@@ -113,13 +113,13 @@ def test_a_schema_that_contains_itself_is_answered_with_a_finite_value() -> None
         "required": ["left", "right"],
     }
     for seed in range(30):
-        value = invented(node, seed)
+        value = invent(node, seed)
         assert set(value) == {"left", "right"}
 
 
-def test_a_reference_that_leads_nowhere_and_one_that_leads_in_a_circle_end() -> None:
-    assert isinstance(invented({"$ref": "#/$defs/none"}), str)
-    assert invented({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}) is None
+def test_missing_and_circular_references_end() -> None:
+    assert isinstance(invent({"$ref": "#/$defs/none"}), str)
+    assert invent({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}) is None
 
 
 def action(word: str, **fields: Any) -> dict[str, Any]:
@@ -139,8 +139,8 @@ TURN = {
 }
 
 
-def test_a_turn_speaks_of_what_is_there() -> None:
-    turns = [invented(TURN, seed) for seed in range(300)]
+def test_a_turn_takes_up_the_conversation() -> None:
+    turns = [invent(TURN, seed) for seed in range(300)]
     by_kind = {kind: [turn for turn in turns if turn["action"] == kind] for kind in {turn["action"] for turn in turns}}
     assert {turn["post_id"] for turn in by_kind["LIKE_POST"]} == {17, 23}
     assert {turn["comment_id"] for turn in by_kind["LIKE_COMMENT"]} == {5}
@@ -152,33 +152,33 @@ def test_a_turn_speaks_of_what_is_there() -> None:
 
 def test_texts_are_about_as_long_as_wanted() -> None:
     schema = {"type": "object", "properties": {"content": {"type": "string"}}, "required": ["content"]}
-    short, long = (len(invented(schema, 1, reply_tokens=tokens)["content"]) for tokens in (5, 200))
+    short, long = (len(invent(schema, 1, reply_tokens=tokens)["content"]) for tokens in (5, 200))
     assert 10 <= short <= 100
     assert 780 <= long <= 900
 
 
 def test_the_same_draws_give_the_same_answer_and_others_another() -> None:
-    assert invented(TURN, 3) == invented(TURN, 3)
-    assert len({str(invented(TURN, seed)) for seed in range(30)}) > 15
+    assert invent(TURN, 3) == invent(TURN, 3)
+    assert len({str(invent(TURN, seed)) for seed in range(30)}) > 15
 
 
 @settings(max_examples=60)
 @given(schemas, st.lists(st.integers(0, 9), max_size=6), st.text(max_size=40))
-def test_what_was_invented_before_makes_no_difference(schema: Any, before: list[int], text: str) -> None:
+def test_earlier_inventions_make_no_difference(schema: Any, before: list[int], text: str) -> None:
     used = Schema(schema)
     for seed in before:
         Inventor(used, ConversationContext(text), Draws(seed), 24).invent()
-    assert Inventor(used, ConversationContext(FEED), Draws(77), 24).invent() == invented(schema, 77)
+    assert Inventor(used, ConversationContext(FEED), Draws(77), 24).invent() == invent(schema, 77)
 
 
-def test_mutual_recursion_without_an_end_is_told_from_one_that_ends() -> None:
+def test_endless_mutual_recursion_is_distinguished_from_one_that_ends() -> None:
     one = {"type": "object", "properties": {"next": {"$ref": "#/$defs/b"}}, "required": ["next"]}
     other = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}]}
     endless = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": other}}
     assert Schema(endless).measure_depth(Schema(endless).simplify(endless)) == math.inf
     ending = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": {"anyOf": [*other["anyOf"], {"const": "end"}]}}}
     for seed in range(20):
-        assert "end" in str(invented(ending, seed))
+        assert "end" in str(invent(ending, seed))
 
 
 ROOM = """You are Cleo Dahl. Cleo Dahl is a baker.
@@ -194,9 +194,9 @@ Announced: «Who comes to the meeting?»
 """
 
 
-def test_a_name_is_that_of_somebody_who_is_there() -> None:
+def test_a_name_is_taken_from_the_conversation() -> None:
     """And not any word that begins with a capital letter, such as You."""
     schema = {"type": "object", "properties": {"target": {"type": "string"}}, "required": ["target"]}
-    named = {invented(schema, seed, ROOM)["target"] for seed in range(200)}
+    named = {invent(schema, seed, ROOM)["target"] for seed in range(200)}
     assert named == {"Ada Lund", "Ben Okoye", "Dora Lee"}
-    assert {invented(schema, seed)["target"] for seed in range(200)} == {"Ada", "Ben", "Dora Lee"}
+    assert {invent(schema, seed)["target"] for seed in range(200)} == {"Ada", "Ben", "Dora Lee"}

@@ -43,7 +43,7 @@ def test_a_request_that_comes_byte_by_byte_is_the_same_request(raw: bytes) -> No
         (b"x" * (MAX_HEAD_BYTES + 1), 431),
     ],
 )
-def test_what_is_not_http_is_refused(raw: bytes, status: int) -> None:
+def test_bytes_that_are_not_http_are_refused(raw: bytes, status: int) -> None:
     reader = RequestReader()
     reader.feed(raw)
     with pytest.raises(BadRequest) as caught:

@@ -39,7 +39,7 @@ def test_a_cap_falls_and_rises_at_its_moments() -> None:
     assert taken == {0: 5, 8.9: 5, 10: 2, 20: 2, 29.9: 2, 31: 8, 60: 8}
 
 
-def test_a_cap_falls_after_so_many_answers_and_who_is_in_work_stays() -> None:
+def test_a_cap_falls_after_some_answers_and_requests_in_work_stay() -> None:
     stage = Stage(cap=6, latency_seconds=1, changes=(SettingChange("cap", 2, after_answers=3),))
     early = stage.asks(3)
     stage.until(0.5)
@@ -53,7 +53,7 @@ def test_a_cap_falls_after_so_many_answers_and_who_is_in_work_stays() -> None:
     assert statuses(stage.asks(5)) == {429: 3}, "the first reply is a refusal; two are in work"
 
 
-def test_changes_are_counted_from_the_first_request_and_start_anew_with_a_reset() -> None:
+def test_changes_count_from_the_first_request_and_again_after_a_reset() -> None:
     stage = Stage(cap=1, latency_seconds=1, changes=(SettingChange("cap", 3, after_seconds=5),))
     stage.until(100)
     for _ in range(2):
@@ -73,14 +73,14 @@ def test_a_provider_turns_slow() -> None:
     assert [first[0].at_seconds, second[0].at_seconds] == [1, 5]
 
 
-def test_those_who_wait_move_up_when_the_cap_rises() -> None:
+def test_waiting_requests_start_when_the_cap_rises() -> None:
     stage = Stage(cap=1, queue=True, latency_seconds=10, changes=(SettingChange("cap", 3, after_seconds=2),))
     replies = stage.asks(4)
     stage.until(30)
     assert [reply.at_seconds for reply in replies] == [10, 12, 12, 20]
 
 
-def test_a_rate_changes_at_its_moment_and_not_when_somebody_asks() -> None:
+def test_a_rate_changes_at_its_moment_and_not_at_the_next_request() -> None:
     changes = (
         SettingChange("requests_per_minute", 600, after_seconds=10),
         SettingChange("tokens_per_minute", 60, after_seconds=99),
@@ -97,14 +97,14 @@ def test_a_rate_changes_at_its_moment_and_not_when_somebody_asks() -> None:
     assert (limits.find_lacking(0, 1, 99.0) or ("nothing",))[0] == "tokens", "a limit that was not there before"
 
 
-def test_changes_that_nobody_saw_come_in_the_order_of_their_moments() -> None:
+def test_changes_without_requests_between_come_in_the_order_of_their_moments() -> None:
     changes = (SettingChange("cap", 8, after_seconds=30), SettingChange("cap", 2, after_seconds=10))
     limits = ProviderLimits(RehearsalSettings(cap=5, changes=changes))
     limits.apply_changes(40.0, 0)
     assert limits.settings.cap == 8
 
 
-def test_a_bucket_that_shrinks_keeps_what_fits() -> None:
+def test_a_bucket_that_shrinks_keeps_the_level_that_fits() -> None:
     bucket = Bucket(600, 10)
     bucket.change(60, 5.0)
     assert (bucket.size, bucket.level(5.0)) == (10, 10)
@@ -161,7 +161,7 @@ def test_a_window_gives_everything_at_its_beginning_and_nothing_later() -> None:
     assert statuses(stage.asks(15)) == {200: 10, 429: 5}
 
 
-def test_a_window_lets_through_what_is_larger_than_it_when_it_is_new() -> None:
+def test_a_new_window_lets_through_a_request_larger_than_itself() -> None:
     window = WindowAllowance(600, 10)
     assert window.wait(500, 3.0) == 0
     window.take(500, 3.0)
@@ -170,7 +170,7 @@ def test_a_window_lets_through_what_is_larger_than_it_when_it_is_new() -> None:
     assert (window.size, window.wait(500, 5.0), window.wait(501, 5.0)) == (1000, 0, 5)
 
 
-def test_who_waits_as_long_as_it_was_told_is_not_refused_again() -> None:
+def test_a_client_that_waits_as_asked_is_not_refused_again() -> None:
     for per_minute in (7, 60, 601, 2399):
         bucket = Bucket(per_minute, 1)
         now = 0.1
@@ -250,7 +250,7 @@ def test_a_refusal_above_the_cap_takes_its_time_and_holds_no_room() -> None:
 # accounting
 
 
-def test_who_asks_again_upon_an_answer_always_finds_the_room() -> None:
+def test_a_client_that_asks_again_at_once_always_finds_room() -> None:
     stage = Stage(cap=4, latency_seconds=0.5, latency_sigma=0.7, changes=(SettingChange("cap", 6, after_answers=50),))
     replies: list[Reply] = []
 
@@ -266,7 +266,7 @@ def test_who_asks_again_upon_an_answer_always_finds_the_room() -> None:
     assert stage.server.stats.in_flight_peak == 4
 
 
-async def test_who_asks_again_upon_an_answer_finds_the_room_over_real_sockets() -> None:
+async def test_a_client_that_asks_again_at_once_finds_room_over_real_sockets() -> None:
     async with rehearsing(cap=1, latency_seconds=0.001) as client:
         assert {(await client.chat(f"Question {number}")).status for number in range(200)} == {200}
 
@@ -289,7 +289,7 @@ def test_refusals_moments_and_clients_are_counted() -> None:
     assert stats["last_answer_at"] - stats["first_request_at"] == pytest.approx(2.5, abs=1e-5)
 
 
-async def test_the_counts_are_shown_to_who_asks_for_them() -> None:
+async def test_the_counts_can_be_requested() -> None:
     async with rehearsing(quota=1) as client:
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         for name in ("a", "b"):

@@ -254,7 +254,7 @@ def test_latencies_have_the_chosen_median_and_spread() -> None:
     assert {draw_latency(RehearsalSettings(latency_seconds=0.3), content, 0) for content in range(9)} == {0.3}
 
 
-def test_a_retry_draws_its_fate_anew() -> None:
+def test_a_retry_draws_its_fate_again() -> None:
     settings = RehearsalSettings(errors=0.5)
     fates = [draw_fate(settings, 7, attempt) for attempt in range(100)]
     assert 30 <= fates.count(Fate.ERROR) <= 70
@@ -289,7 +289,7 @@ async def test_five_hundred_at_once_are_answered_over_real_sockets() -> None:
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.005])
-async def test_with_a_queue_everybody_is_answered_in_turn(latency: float) -> None:
+async def test_with_a_queue_requests_are_answered_in_turn(latency: float) -> None:
     async with rehearsing(cap=3, queue=True, latency_seconds=latency) as client:
         replies = await client.chats(40)
         stats = await client.stats()
@@ -298,7 +298,7 @@ async def test_with_a_queue_everybody_is_answered_in_turn(latency: float) -> Non
     assert (stats["waiting"], stats["in_flight"]) == (0, 0)
 
 
-def test_who_leaves_the_queue_is_not_worked_on() -> None:
+def test_a_request_that_leaves_the_queue_is_not_worked_on() -> None:
     stage, replies = Stage(cap=1, queue=True, latency_seconds=1), list[Reply]()
     stage.ask("first", replies.append)
     leaving = stage.ask("second", replies.append)
@@ -310,7 +310,7 @@ def test_who_leaves_the_queue_is_not_worked_on() -> None:
     assert (stats["abandoned"], stats["waiting"], stats["distinct"]) == (1, 0, 1)
 
 
-def test_requests_above_the_rate_are_told_how_long_to_wait() -> None:
+def test_refusals_above_the_rate_say_how_long_to_wait() -> None:
     replies = Stage(requests_per_minute=60, burst_seconds=10).asks(15)
     taken, refused = ([reply for reply in replies if reply.status == status] for status in (200, 429))
     assert len(taken) == 10
@@ -351,7 +351,7 @@ def test_a_bucket_fills_up_steadily_and_never_above_its_size() -> None:
     assert bucket.wait(50, 1000.0) == 0, "more than it holds is let through when it is full"
 
 
-def test_what_is_refused_for_its_tokens_costs_no_request() -> None:
+def test_a_refusal_for_tokens_costs_no_request() -> None:
     limits = ProviderLimits(RehearsalSettings(requests_per_minute=60, tokens_per_minute=100))
     assert limits.find_lacking(0, 100, 0.0) is None
     limits.take(100, 0.0)
@@ -392,7 +392,7 @@ async def test_a_refusal_takes_the_time_it_was_given() -> None:
         ("stream", {"stream": True}),
     ],
 )
-async def test_what_the_server_does_not_know_is_refused_by_name(word: str, more: Any) -> None:
+async def test_unsupported_features_are_refused_by_name(word: str, more: Any) -> None:
     async with rehearsing(unsupported=frozenset({word})) as client:
         refused, plain = await client.chat(**more), await client.chat()
     assert (refused.status, plain.status) == (400, 200)
@@ -435,7 +435,7 @@ async def test_a_wrong_request_is_answered_with_400_and_the_server_lives_on(body
         assert (await client.stats())["in_flight"] == 0
 
 
-async def test_an_unknown_address_is_answered_with_what_there_is() -> None:
+async def test_an_unknown_path_is_answered_with_the_known_ones() -> None:
     async with rehearsing() as client:
         assert "/v1/chat/completions" in (await client.get("/v2/chat")).error["message"]
         assert (await client.get("/v1/chat/completions")).status == 405
@@ -460,7 +460,7 @@ def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:
 # counting
 
 
-async def test_what_was_paid_for_twice_shows() -> None:
+async def test_repeated_answers_are_counted() -> None:
     async with rehearsing() as client:
         for text in ("a", "b", "a", "a"):
             await client.chat(text)

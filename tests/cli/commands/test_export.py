@@ -13,7 +13,7 @@ import polars
 import pytest
 
 from tests.cli.terminal import call
-from tests.formats.test_graphml import parsed
+from tests.formats.test_graphml import parse_file
 
 ROOM = """\
 name: room
@@ -93,7 +93,7 @@ def test_who_spoke_to_whom_is_a_graph(folder: Path) -> None:
     (folder / "room.yaml").write_text(ROOM)
     call("run", "room.yaml", "--quiet")
     call("export", "runs/room-1", "--out", "out")
-    nodes, edges = parsed(folder / "out/kitchen/talk.graphml")
+    nodes, edges = parse_file(folder / "out/kitchen/talk.graphml")
     assert [node["name"] for node in nodes.values()] == ["Ada", "Bo & <Co>"]
     assert edges == [("n0", "n1", {"weight": 2, "reach_out": 1, "talk": 1})]
     assert not (folder / "out/kitchen/follows.graphml").exists()
@@ -106,9 +106,9 @@ def test_the_graphs_agree_with_the_database(run: Path) -> None:
         likes = database.execute(
             'SELECT count(*) FROM "like" JOIN post USING (post_id) WHERE "like".user_id != post.user_id'
         ).fetchone()[0]
-    _, edges = parsed(run / "export/reddit/follows.graphml")
+    _, edges = parse_file(run / "export/reddit/follows.graphml")
     assert {(int(one[1:]), int(other[1:])) for one, other, _ in edges} == follows
-    _, edges = parsed(run / "export/reddit/talk.graphml")
+    _, edges = parse_file(run / "export/reddit/talk.graphml")
     assert likes > 0
     assert sum(values["like_post"] for _, _, values in edges) == likes
     assert all(values["weight"] == sum(values.values()) - values["weight"] for _, _, values in edges)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import call
-from tests.scenario.importers import prepared
+from tests.scenario.importers.mirofish import directory
 
 PEOPLE = "full_name,age,hobbies,pay\nAda,36,tea;rain,10\nBen,,,\nAda,41,rain,20\n"
 
@@ -38,13 +38,13 @@ def test_import_shows_what_was_understood_and_writes_a_scenario_that_runs(people
     assert call("run", "scenario.yaml", "--rounds", "2", "--quiet").exit_code == 0
 
 
-def test_the_scenario_speaks_of_the_file_from_where_it_is_written(people: Path, folder: Path) -> None:
+def test_paths_in_the_scenario_are_relative_to_its_folder(people: Path, folder: Path) -> None:
     assert call("import", "people.csv", "--out", "studies/tea.yaml").exit_code == 0
     assert "file: ../people.csv" in (folder / "studies" / "tea.yaml").read_text()
     assert call("validate", "studies/tea.yaml").exit_code == 0
 
 
-def test_import_does_not_write_over_a_scenario_unless_told_to(people: Path, folder: Path) -> None:
+def test_import_replaces_a_scenario_only_with_force(people: Path, folder: Path) -> None:
     (folder / "scenario.yaml").write_text("mine")
     refused = call("import", "people.csv")
     assert refused.exit_code == 3
@@ -80,7 +80,7 @@ def test_a_wrong_mapping_is_answered_and_nothing_written(people: Path, folder: P
     assert not (folder / "scenario.yaml").exists()
 
 
-def test_a_follow_graph_comes_along(people: Path, folder: Path) -> None:
+def test_a_follow_graph_is_imported(people: Path, folder: Path) -> None:
     (folder / "edges.csv").write_text("from,to,since\nAda,Ben,1\nAda,Ben,2\n")
     result = call("import", "people.csv", "--follows", "edges.csv")
     assert "who follows whom: 1 edges" in result.stdout
@@ -97,7 +97,7 @@ def test_import_answers_in_json_for_scripts(people: Path) -> None:
     assert len(answer["notes"]) == 1
 
 
-def test_specifications_and_fragments_come_along(folder: Path) -> None:
+def test_specifications_and_fragments_are_imported(folder: Path) -> None:
     (folder / "agents").mkdir()
     (folder / "agents" / "Ada.agent.json").write_text('{"type": "TinyPerson", "persona": {"name": "Ada"}}')
     (folder / "shy.json").write_text('{"type": "Fragment", "persona": {"style": "Shy."}}')
@@ -108,14 +108,14 @@ def test_specifications_and_fragments_come_along(folder: Path) -> None:
 
 
 def test_a_prepared_mirofish_directory_becomes_a_scenario(folder: Path) -> None:
-    prepared.write(folder / "sim")
+    directory.write_directory(folder / "sim")
     result = call("import", "sim", "--out", "bridge.yaml")
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("MiroFish")
-    assert call("validate", "bridge.yaml").stdout.startswith(f"ok: {len(prepared.PEOPLE)} people")
+    assert call("validate", "bridge.yaml").stdout.startswith(f"ok: {len(directory.PEOPLE)} people")
 
 
-def test_bad_cells_are_told_and_nothing_is_written(folder: Path) -> None:
+def test_bad_cells_are_reported_and_nothing_is_written(folder: Path) -> None:
     (folder / "bad.csv").write_text("name,age\nA,x\nB,y\n")
     result = call("import", "bad.csv")
     assert result.exit_code == 2
@@ -123,7 +123,7 @@ def test_bad_cells_are_told_and_nothing_is_written(folder: Path) -> None:
     assert not (folder / "scenario.yaml").exists()
 
 
-def test_a_path_that_leads_nowhere_is_answered_with_the_nearest(people: Path) -> None:
+def test_a_missing_path_is_answered_with_the_nearest(people: Path) -> None:
     result = call("import", "peple.csv")
     assert result.exit_code == 2
     assert "did you mean 'people.csv'?" in result.stderr

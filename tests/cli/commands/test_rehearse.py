@@ -21,7 +21,7 @@ from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, started
 
 
 @contextmanager
-def rehearsing(folder: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def run_server(folder: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command in a process of its own, and the address that it named."""
     process = started("rehearse", *args, cwd=folder)
     try:
@@ -49,7 +49,7 @@ def chat(url: str, text: str) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_names_its_address_answers_and_ends_cleanly(folder: Path, number: int) -> None:
-    with rehearsing(folder, "--latency", "1ms", "--sigma", "0.2") as (process, url):
+    with run_server(folder, "--latency", "1ms", "--sigma", "0.2") as (process, url):
         assert [chat(url, "hello"), chat(url, "hello")] == [200, 200]
         process.send_signal(number)
         _, said = process.communicate(timeout=DEADLINE_SECONDS)
@@ -57,8 +57,8 @@ def test_it_names_its_address_answers_and_ends_cleanly(folder: Path, number: int
     assert said.startswith("2 requests, 2 answered · 0 in flight (most 1) · tokens ")
 
 
-def test_what_was_chosen_is_what_is_served(folder: Path) -> None:
-    with rehearsing(folder, "--errors", "30%", "--limits", "0.3", "--quota", "5", "--seed", "7") as (_, url):
+def test_the_server_has_the_chosen_settings(folder: Path) -> None:
+    with run_server(folder, "--errors", "30%", "--limits", "0.3", "--quota", "5", "--seed", "7") as (_, url):
         statuses = {chat(url, f"question {number}") for number in range(200)}
         assert statuses == {200, 429, 500}
         with urlopen(f"{url.removesuffix('/v1')}/rehearsal/stats") as response:
@@ -67,8 +67,8 @@ def test_what_was_chosen_is_what_is_served(folder: Path) -> None:
     assert stats["faults"]["error"] == pytest.approx(60, abs=25)
 
 
-def test_a_change_comes_after_so_many_answers(folder: Path) -> None:
-    with rehearsing(folder, "--change", "rpm=1@2answers", "--unlabelled") as (_, url):
+def test_a_change_comes_after_a_number_of_answers(folder: Path) -> None:
+    with run_server(folder, "--change", "rpm=1@2answers", "--unlabelled") as (_, url):
         statuses = [chat(url, f"question {number}") for number in range(4)]
         with urlopen(f"{url.removesuffix('/v1')}/rehearsal/stats") as response:
             stats = json.load(response)
@@ -91,7 +91,7 @@ def test_a_change_is_written_as_what_and_when(value: str, change: SettingChange)
 
 
 def test_an_outage_begins_with_the_first_request(folder: Path) -> None:
-    with rehearsing(folder, "--outage", "1h@0s") as (_, url):
+    with run_server(folder, "--outage", "1h@0s") as (_, url):
         assert chat(url, "hello") == 503
 
 
@@ -101,7 +101,7 @@ def test_it_can_end_by_itself(folder: Path) -> None:
     assert "0 requests" in result.stderr
 
 
-def test_a_port_that_is_taken_is_refused_in_words(folder: Path) -> None:
+def test_a_port_that_is_taken_is_refused_with_advice(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         result = shoal("rehearse", "--port", str(port), cwd=folder)
@@ -140,7 +140,7 @@ def test_shares_that_add_up_to_too_much_are_refused() -> None:
     assert "add up to more than 1" in result.stderr
 
 
-def test_the_line_about_it_tells_what_happened() -> None:
+def test_the_status_line_shows_the_counts() -> None:
     stats = Stats(requests=1200, in_flight=3, in_flight_peak=64, waiting=2)
     stats.by_status.update({200: 1100, 500: 60, 429: 40})
     stats.faults["hang"] = 3

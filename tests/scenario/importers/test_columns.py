@@ -11,7 +11,7 @@ from shoal.scenario.declared.population import PersonEntry, count_people, number
 from shoal.scenario.loading import load, validate
 from shoal.scenario.overrides import override
 from shoal.scenario.sampling.sampler import sample
-from tests.scenario.importers.persons import notes, people, refused, scenario, written
+from tests.scenario.importers.people_files import find_problems, notes, people, scenario, write_file
 
 EVERYTHING = """name,username,bio,persona,age,gender,country,profession,interests,stance,activity,active_hours,shoe size
 Ada,ada,Counts.,Ada counts bridges.,36,female,UK,engineer,bridges;maths,supportive,0.9,8-10,38
@@ -22,7 +22,7 @@ HOURS_8_TO_10, HOURS_22_TO_1 = 0b111 << 8, 1 << 22 | 1 << 23 | 0b11
 
 
 def test_every_field_of_a_person_can_be_a_column(tmp_path: Path) -> None:
-    found = people(written(tmp_path, "p.csv", EVERYTHING.replace('"[""tea"", \'x\']"', "tea")))
+    found = people(write_file(tmp_path, "p.csv", EVERYTHING.replace('"[""tea"", \'x\']"', "tea")))
     ada, cem = found[0], found[2]
     assert (ada.name, ada.username, ada.bio, ada.persona) == ("Ada", "ada", "Counts.", "Ada counts bridges.")
     assert (ada.interests, ada.stance, ada.activity) == (("bridges", "maths"), 0.7, 0.9)
@@ -38,15 +38,15 @@ def test_every_field_of_a_person_can_be_a_column(tmp_path: Path) -> None:
     assert found.active_hours.tolist()[::2] == [HOURS_8_TO_10, HOURS_22_TO_1]
 
 
-def test_what_a_row_leaves_open_is_drawn_as_for_a_person_by_hand(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name\nBen\n")
+def test_fields_that_a_row_leaves_open_are_drawn_as_for_a_declared_person(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name\nBen\n")
     by_hand = sample(validate({"topic": "tea", "population": [{"name": "Ben"}]}))[0]
     from_file = sample(validate({"topic": "tea", "population": [{"file": str(path)}]}))[0]
     assert from_file == by_hand
 
 
-def test_somebody_with_an_opinion_cares_about_the_topic(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name,interests,stance\nA,tea,0.5\nB,tea,0\n")
+def test_a_person_with_an_opinion_cares_about_the_topic(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name,interests,stance\nA,tea,0.5\nB,tea,0\n")
     found = sample(validate({"topic": "rain", "population": {"file": str(path)}}))
     assert [found[0].interests, found[1].interests] == [("rain", "tea"), ("tea",)]
 
@@ -64,12 +64,12 @@ def test_somebody_with_an_opinion_cares_about_the_topic(tmp_path: Path) -> None:
 )
 def test_columns_are_taken_under_common_names(tmp_path: Path, column: str, field: str) -> None:
     value = "0.5" if field == "sentiment" else "Xyz"
-    [file] = scenario(written(tmp_path, "p.csv", f"{column},z\n{value},1\n")).population
+    [file] = scenario(write_file(tmp_path, "p.csv", f"{column},z\n{value},1\n")).population
     assert list(file.roster.fields) == [field]  # type: ignore[union-attr]
 
 
-def test_a_field_is_filled_from_the_column_one_asks_for(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "who,name,years,likes\nAda,x,36,tea and rain and sun\n")
+def test_a_field_is_filled_from_the_requested_column(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "who,name,years,likes\nAda,x,36,tea and rain and sun\n")
     columns = {"name": "who", "age": "years", "interests": {"column": "likes", "separator": " and "}}
     [ada] = [people(path, columns=columns)[0]]
     assert (ada.name, ada.traits["age"], ada.interests) == ("Ada", 36, ("tea", "rain", "sun"))
@@ -77,8 +77,8 @@ def test_a_field_is_filled_from_the_column_one_asks_for(tmp_path: Path) -> None:
 
 
 def test_a_column_can_be_kept_from_filling_a_field(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name,age\nAda,old\n")
-    assert refused(path) == ["p.csv:2: column 'age': expected a whole number, found 'old'"]
+    path = write_file(tmp_path, "p.csv", "name,age\nAda,old\n")
+    assert find_problems(path) == ["p.csv:2: column 'age': expected a whole number, found 'old'"]
     assert people(path, columns={"age": None})[0].traits["age"] == "old"
 
 
@@ -92,7 +92,7 @@ def test_a_column_can_be_kept_from_filling_a_field(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_mapping_is_answered(tmp_path: Path, columns: dict[str, str], problem: str) -> None:
-    assert refused(written(tmp_path, "p.csv", "name,age\nAda,3\n"), columns=columns) == [problem]
+    assert find_problems(write_file(tmp_path, "p.csv", "name,age\nAda,3\n"), columns=columns) == [problem]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +114,8 @@ def test_a_wrong_mapping_is_answered(tmp_path: Path, columns: dict[str, str], pr
     ],
 )
 def test_a_bad_cell_is_answered_with_line_and_column(tmp_path: Path, column: str, cell: str, problem: str) -> None:
-    path = written(tmp_path, "p.csv", f'{column},z\n\n"{cell}",1\n')
-    [found] = refused(path)
+    path = write_file(tmp_path, "p.csv", f'{column},z\n\n"{cell}",1\n')
+    [found] = find_problems(path)
     assert found.startswith(f"p.csv:3: column '{column}': ")
     assert problem in found
 
@@ -137,33 +137,33 @@ def test_a_bad_cell_is_answered_with_line_and_column(tmp_path: Path, column: str
     ],
 )
 def test_a_cell_is_read_as_its_field_needs_it(tmp_path: Path, column: str, cell: str, expected: object) -> None:
-    [file] = scenario(written(tmp_path, "p.tsv", f"{column}\tz\n{cell}\t1\n")).population
+    [file] = scenario(write_file(tmp_path, "p.tsv", f"{column}\tz\n{cell}\t1\n")).population
     assert file.roster.column(column)[0] == expected  # type: ignore[union-attr]
 
 
-def test_the_first_twenty_bad_cells_are_told_and_how_many_more(tmp_path: Path) -> None:
+def test_the_first_twenty_bad_cells_and_the_number_of_the_others_are_reported(tmp_path: Path) -> None:
     rows = "".join(f"P{n},x\n" for n in range(50))
-    problems = refused(written(tmp_path, "p.csv", "name,age\n" + rows))
+    problems = find_problems(write_file(tmp_path, "p.csv", "name,age\n" + rows))
     assert len(problems) == 21
     assert problems[19] == "p.csv:21: column 'age': expected a whole number, found 'x'"
     assert problems[20] == "... and 30 more problems like these"
 
 
 def test_traits_that_are_numbers_are_numbers_and_codes_stay_text(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name,income,postcode,mixed,nothing\nA,1000,01234,1,\nB,2.5,99999,x,\n")
+    path = write_file(tmp_path, "p.csv", "name,income,postcode,mixed,nothing\nA,1000,01234,1,\nB,2.5,99999,x,\n")
     found = people(path)
     assert found[0].traits == {"income": 1000, "postcode": "01234", "mixed": "1"}
     assert found[1].traits == {"income": 2.5, "postcode": "99999", "mixed": "x"}
 
 
 def test_a_column_of_mappings_becomes_traits(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.jsonl", '{"name": "A", "traits": {"mbti": "INTP"}, "dog": {"age": 3}}\n')
+    path = write_file(tmp_path, "p.jsonl", '{"name": "A", "traits": {"mbti": "INTP"}, "dog": {"age": 3}}\n')
     assert people(path)[0].traits == {"mbti": "INTP", "dog": {"age": 3}}
 
 
 def test_more_interests_than_there_is_room_for_are_kept_as_a_trait(tmp_path: Path) -> None:
     many = [f"i{n}" for n in range(12)]
-    path = written(tmp_path, "p.csv", f"name,interests\nA,{';'.join(many)}\nB,x\n")
+    path = write_file(tmp_path, "p.csv", f"name,interests\nA,{';'.join(many)}\nB,x\n")
     found = people(path)
     assert found[0].interests == tuple(many[:8])
     assert found[0].traits == {"all_interests": many}
@@ -174,24 +174,24 @@ def test_more_interests_than_there_is_room_for_are_kept_as_a_trait(tmp_path: Pat
 # names
 
 
-def test_names_that_occur_twice_are_told_apart(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name\nAda\nAda 2\nAda\nAda\nada\n")
+def test_repeated_names_get_a_number(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name\nAda\nAda 2\nAda\nAda\nada\n")
     assert list(people(path).names) == ["Ada", "Ada 2", "Ada 3", "Ada 4", "ada"]
     assert notes(path) == ("names that somebody else has already: 2; they became 'Ada 3', 'Ada 4'",)
 
 
-def test_usernames_that_occur_twice_are_told_apart_whatever_their_case(tmp_path: Path) -> None:
-    found = people(written(tmp_path, "p.csv", "name,username\nA,x\nB,X\nC,\n"))
+def test_repeated_usernames_get_a_number_whatever_their_case(tmp_path: Path) -> None:
+    found = people(write_file(tmp_path, "p.csv", "name,username\nA,x\nB,X\nC,\n"))
     assert [found[n].username for n in range(3)] == ["x", "X_2", "c"]
 
 
 def test_usernames_made_from_names_are_different(tmp_path: Path) -> None:
-    found = people(written(tmp_path, "p.csv", "name\nJosé\nJose\nJo-se\n李\n"))
+    found = people(write_file(tmp_path, "p.csv", "name\nJosé\nJose\nJo-se\n李\n"))
     assert [found[n].username for n in range(4)] == ["jose", "jose_1", "jo_se", "user_3"]
 
 
 def test_people_in_files_give_way_to_people_written_by_hand(tmp_path: Path) -> None:
-    path = str(written(tmp_path, "p.csv", "name,username\nAda,ada\nBen,\n"))
+    path = str(write_file(tmp_path, "p.csv", "name,username\nAda,ada\nBen,\n"))
     population = [{"file": path}, {"file": path}, {"name": "Ada", "username": "ADA"}, {"count": 1}]
     made = validate({"population": population})
     found = sample(made)
@@ -203,20 +203,20 @@ def test_people_in_files_give_way_to_people_written_by_hand(tmp_path: Path) -> N
 
 
 def test_without_a_column_of_names_they_are_drawn(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "gender\nfemale\nmale\n")
+    path = write_file(tmp_path, "p.csv", "gender\nfemale\nmale\n")
     drawn = sample(validate({"population": {"count": 2, "gender": {"female": 1}}})).names
     assert people(path).names[0] == drawn[0]
     assert notes(path) == ("no column with names: names are drawn, as they are for groups",)
 
 
-def test_a_drawn_name_is_nobody_elses(tmp_path: Path) -> None:
+def test_a_drawn_name_is_unique(tmp_path: Path) -> None:
     first = sample(validate({"population": {"count": 1, "gender": {"female": 1}}})).names[0]
-    path = written(tmp_path, "p.csv", f"gender,name\nfemale,\nfemale,{first}\n")
+    path = write_file(tmp_path, "p.csv", f"gender,name\nfemale,\nfemale,{first}\n")
     assert list(people(path).names) == [f"{first} Jr.", first]
 
 
 def test_events_can_call_people_in_files_by_name(tmp_path: Path) -> None:
-    path = str(written(tmp_path, "p.csv", "name\nAda\nBen\n"))
+    path = str(write_file(tmp_path, "p.csv", "name\nAda\nBen\n"))
     validate({"population": {"file": path}, "events": [{"post": "Hello.", "by": "Ben"}]})
     with pytest.raises(ScenarioInvalid, match="unknown person 'Bem'; did you mean 'Ben'"):
         validate({"population": {"file": path}, "events": [{"post": "Hello.", "by": "Bem"}]})
@@ -226,29 +226,29 @@ def test_events_can_call_people_in_files_by_name(tmp_path: Path) -> None:
 
 
 def test_a_group_can_be_named_and_only_the_first_taken(tmp_path: Path) -> None:
-    found = people(written(tmp_path, "p.csv", "name\nA\nB\nC\n"), limit=2, group="panel")
+    found = people(write_file(tmp_path, "p.csv", "name\nA\nB\nC\n"), limit=2, group="panel")
     assert len(found) == 2
     assert found[1].traits["group"] == "panel"
 
 
 def test_paths_are_seen_from_the_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "study").mkdir()
-    written(tmp_path / "study", "p.csv", "name\nAda\n")
-    written(tmp_path / "study", "s.yaml", "population: {file: p.csv}\n")
+    write_file(tmp_path / "study", "p.csv", "name\nAda\n")
+    write_file(tmp_path / "study", "s.yaml", "population: {file: p.csv}\n")
     loaded = load(tmp_path / "study" / "s.yaml")
     monkeypatch.chdir(tmp_path / "study")
     assert loaded == validate({"population": {"file": "p.csv"}})
 
 
 def test_a_changed_value_leaves_the_people_as_they_were(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name,who\nx,Ada\n")
+    path = write_file(tmp_path, "p.csv", "name,who\nx,Ada\n")
     before = scenario(path, columns={"name": "who"})
     path.unlink()
     with pytest.raises(ScenarioInvalid, match="no such file"):
         override(before, ["rounds=3"])
-    written(tmp_path, "p.csv", "name,who\nx,Ada\n")
+    write_file(tmp_path, "p.csv", "name,who\nx,Ada\n")
     assert override(before, ["rounds=3"]).population == before.population
-    written(tmp_path, "p.csv", "name,who\nx,Eve\n")
+    write_file(tmp_path, "p.csv", "name,who\nx,Eve\n")
     assert override(before, ["rounds=3"]).population != before.population
     assert list(sample(before).names) == ["Ada"]
 
@@ -267,14 +267,14 @@ def test_a_changed_value_leaves_the_people_as_they_were(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_entry_is_answered(tmp_path: Path, entry: dict[str, object], problem: str) -> None:
-    written(tmp_path, "missing2.csv", "name\nA\n")
-    written(tmp_path, "p.xlsx", "PK")
+    write_file(tmp_path, "missing2.csv", "name\nA\n")
+    write_file(tmp_path, "p.xlsx", "PK")
     with pytest.raises(ScenarioInvalid) as caught:
         validate({"population": [entry]}, folder=tmp_path)
     assert problem in str(caught.value)
 
 
-def test_a_file_that_cannot_be_read_makes_nobody_unknown(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_makes_no_name_unknown(tmp_path: Path) -> None:
     scenario = {"population": [{"file": "no.csv"}, {"count": 1}], "events": [{"post": "Hm.", "by": "Ada"}]}
     with pytest.raises(ScenarioInvalid) as caught:
         validate(scenario, folder=tmp_path)
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_read_makes_nobody_unknown(tmp_path: Path) -> None
 
 
 def test_every_field_of_a_person_can_be_asked_for(tmp_path: Path) -> None:
-    path = written(
+    path = write_file(
         tmp_path, "p.csv", ",".join(PersonEntry.model_fields) + ",z\n" + "," * len(PersonEntry.model_fields) + "1\n"
     )
     [file] = scenario(path, columns={field: field for field in PersonEntry.model_fields}).population

@@ -14,7 +14,7 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import ImportResult
 from shoal.scenario.loading import validate
-from tests.scenario.importers.persons import written
+from tests.scenario.importers.people_files import write_file
 from tests.scenario.importers.test_edges import GRAPHML
 from tests.scenario.importers.test_profiles import OSCAR, REDDIT, SHY, TWITTER
 
@@ -52,7 +52,7 @@ def keys(value: Any, before: str = "") -> Iterator[str]:
 def test_no_field_of_a_file_is_dropped_silently(
     tmp_path: Path, name: str, content: str, kind: str, columns: set[str]
 ) -> None:
-    found = import_path(written(tmp_path, name, content))
+    found = import_path(write_file(tmp_path, name, content))
     assert found.kind == kind
     assert fields(found) == columns
 
@@ -68,8 +68,8 @@ def test_no_column_of_parquet_is_dropped_silently(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_field_becomes_is_said(tmp_path: Path) -> None:
-    found = import_path(written(tmp_path, "p.csv", "who,pay,empty\nA,1,\nB,,\n"), ImportOptions({"name": "who"}))
+def test_the_effect_of_a_field_is_reported(tmp_path: Path) -> None:
+    found = import_path(write_file(tmp_path, "p.csv", "who,pay,empty\nA,1,\nB,,\n"), ImportOptions({"name": "who"}))
     assert [(use.field, use.use, use.becomes, use.count) for use in found.fields] == [
         ("who", "used", "name", 2),
         ("pay", "kept", "trait, for example 1", 1),
@@ -79,7 +79,7 @@ def test_what_a_field_becomes_is_said(tmp_path: Path) -> None:
 
 
 def test_memories_of_a_specification_are_unused_for_a_reason(tmp_path: Path) -> None:
-    found = import_path(written(tmp_path, "o.agent.json", json.dumps(OSCAR)))
+    found = import_path(write_file(tmp_path, "o.agent.json", json.dumps(OSCAR)))
     uses = {use.field: use for use in found.fields}
     assert uses["mental_state.goals"].use == "unused"
     assert "a run has its own" in uses["mental_state.goals"].becomes
@@ -90,9 +90,9 @@ def test_memories_of_a_specification_are_unused_for_a_reason(tmp_path: Path) -> 
 
 
 def test_a_folder_of_specifications_accounts_for_fragments_too(tmp_path: Path) -> None:
-    written(tmp_path, "a.agent.json", json.dumps(OSCAR))
-    written(tmp_path, "b.agent.json", json.dumps(OSCAR))
-    fragment = written(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
+    write_file(tmp_path, "a.agent.json", json.dumps(OSCAR))
+    write_file(tmp_path, "b.agent.json", json.dumps(OSCAR))
+    fragment = write_file(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
     assert "shy.agent.fragment.json is not used" in import_path(tmp_path).notes[1]
     found = import_path(tmp_path, ImportOptions(fragments=[fragment]))
     assert fields(found) == {*keys(OSCAR), *keys(SHY)}
@@ -110,16 +110,16 @@ def test_a_folder_of_specifications_accounts_for_fragments_too(tmp_path: Path) -
     ],
 )
 def test_fields_of_a_follow_graph_are_accounted_for(tmp_path: Path, name: str, content: str, columns: set[str]) -> None:
-    people = written(tmp_path, "p.csv", "name\nAda\nBen\nCem\n")
-    found = import_path(people, ImportOptions(follows=written(tmp_path, name, content)))
+    people = write_file(tmp_path, "p.csv", "name\nAda\nBen\nCem\n")
+    found = import_path(people, ImportOptions(follows=write_file(tmp_path, name, content)))
     assert {use.field for use in found.fields if use.source == name} == columns
     assert any(note.startswith("who follows whom: ") for note in found.notes)
     validate(found.scenario)
 
 
 def test_numbers_that_people_have_elsewhere_are_pointed_out(tmp_path: Path) -> None:
-    people = written(tmp_path, "p.csv", "name,user_id\nAda,1\nBen,0\n")
-    edges = written(tmp_path, "e.csv", "0,1\n")
+    people = write_file(tmp_path, "p.csv", "name,user_id\nAda,1\nBen,0\n")
+    edges = write_file(tmp_path, "e.csv", "0,1\n")
     assert any("--by user_id" in note for note in import_path(people, ImportOptions(follows=edges)).notes)
     found = import_path(people, ImportOptions(follows=edges, by="user_id"))
     assert found.scenario["follows"]["by"] == "user_id"
@@ -127,8 +127,8 @@ def test_numbers_that_people_have_elsewhere_are_pointed_out(tmp_path: Path) -> N
     assert not import_path(people).notes
 
 
-def test_what_was_made_is_a_scenario_named_after_the_file(tmp_path: Path) -> None:
-    found = import_path(written(tmp_path, "my people (2).csv", "name\nA\n"))
+def test_the_scenario_is_named_after_the_file(tmp_path: Path) -> None:
+    found = import_path(write_file(tmp_path, "my people (2).csv", "name\nA\n"))
     assert found.scenario["name"] == "my-people-2"
     assert len(validate(found.scenario).population) == 1
 
@@ -136,18 +136,18 @@ def test_what_was_made_is_a_scenario_named_after_the_file(tmp_path: Path) -> Non
 def test_folders_that_hold_nothing_known_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioInvalid, match=r"neither \*.agent.json nor simulation_config.json"):
         import_path(tmp_path)
-    written(tmp_path, "twitter_profiles.csv", TWITTER)
+    write_file(tmp_path, "twitter_profiles.csv", TWITTER)
     with pytest.raises(ScenarioInvalid, match=r"shoal import .*twitter_profiles.csv"):
         import_path(tmp_path)
 
 
 def test_a_run_of_ours_is_not_imported(tmp_path: Path) -> None:
-    written(tmp_path, "simulation_config.json", '{"shoal_version": "1", "format": 1}')
+    write_file(tmp_path, "simulation_config.json", '{"shoal_version": "1", "format": 1}')
     with pytest.raises(ScenarioInvalid, match="this is a run of Shoal"):
         import_path(tmp_path)
 
 
 def test_a_mirofish_directory_takes_no_wishes(tmp_path: Path) -> None:
-    written(tmp_path, "simulation_config.json", '{"simulation_id": "1"}')
+    write_file(tmp_path, "simulation_config.json", '{"simulation_id": "1"}')
     with pytest.raises(ScenarioInvalid, match="read as it is"):
         import_path(tmp_path, ImportOptions({"name": "x"}))

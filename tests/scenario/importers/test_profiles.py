@@ -12,7 +12,7 @@ from shoal.scenario.importers.tinytroupe import merge_fragments
 from shoal.scenario.loading import validate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.sampler import sample
-from tests.scenario.importers.persons import notes, people, refused, scenario, written
+from tests.scenario.importers.people_files import find_problems, notes, people, scenario, write_file
 
 REDDIT = [
     {
@@ -70,11 +70,11 @@ SHY = {
 
 def agent(folder: Path, stem: str, **changes: Any) -> Path:
     spec = {**OSCAR, "persona": {**OSCAR["persona"], **changes}}
-    return written(folder, f"{stem}.agent.json", json.dumps(spec))
+    return write_file(folder, f"{stem}.agent.json", json.dumps(spec))
 
 
 def test_reddit_profiles_are_people_in_the_order_of_the_file(tmp_path: Path) -> None:
-    path = written(tmp_path, "reddit_profiles.json", json.dumps(REDDIT))
+    path = write_file(tmp_path, "reddit_profiles.json", json.dumps(REDDIT))
     found = people(path)
     ada = found[0]
     assert (ada.name, ada.username, ada.bio, ada.persona) == ("Ada", "ada_l", "Counts.", "Ada counts bridges.")
@@ -86,7 +86,7 @@ def test_reddit_profiles_are_people_in_the_order_of_the_file(tmp_path: Path) -> 
 
 
 def test_twitter_profiles_are_people_who_follow_one_another(tmp_path: Path) -> None:
-    path = written(tmp_path, "twitter_profiles.csv", TWITTER)
+    path = write_file(tmp_path, "twitter_profiles.csv", TWITTER)
     made = validate({"population": [{"count": 2}, {"file": str(path)}], "follows": "none"})
     found = sample(made)
     assert (found[2].persona, found[2].bio, found[2].username) == ("Ada counts bridges.", "Counts.", "ada_l")
@@ -105,11 +105,11 @@ def test_twitter_profiles_are_people_who_follow_one_another(tmp_path: Path) -> N
     ("name", "content", "format", "column"),
     [("p.csv", "name\nA\n", "oasis-twitter", "username"), ("p.json", '[{"username": "a"}]', "oasis-reddit", "bio")],
 )
-def test_what_is_no_profile_is_not_taken_for_one(
+def test_other_tables_are_not_taken_for_profiles(
     tmp_path: Path, name: str, content: str, format: str, column: str
 ) -> None:
-    path = written(tmp_path, name, content)
-    assert refused(path, format=format) == [f"{name}: no column '{column}', which every {format} profile has"]
+    path = write_file(tmp_path, name, content)
+    assert find_problems(path, format=format) == [f"{name}: no column '{column}', which every {format} profile has"]
 
 
 # TinyTroupe
@@ -148,18 +148,18 @@ def test_the_persona_says_everything_that_the_specification_says(tmp_path: Path)
 def test_a_folder_of_specifications_is_read_in_the_order_of_names(tmp_path: Path) -> None:
     for name in ("b", "a", "c"):
         agent(tmp_path, name, name=name.upper())
-    written(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
+    write_file(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
     assert list(people(tmp_path).names) == ["A", "B", "C"]
     assert list(people(tmp_path, limit=2).names) == ["A", "B"]
 
 
 def test_a_list_of_specifications_is_recognised(tmp_path: Path) -> None:
-    path = written(tmp_path, "all.json", json.dumps([OSCAR, {"persona": {"name": "Lisa"}}]))
+    path = write_file(tmp_path, "all.json", json.dumps([OSCAR, {"persona": {"name": "Lisa"}}]))
     assert list(people(path).names) == ["Oscar", "Lisa"]
 
 
-def test_fragments_are_merged_into_everybody(tmp_path: Path) -> None:
-    fragment = written(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
+def test_fragments_are_merged_into_every_person(tmp_path: Path) -> None:
+    fragment = write_file(tmp_path, "shy.agent.fragment.json", json.dumps(SHY))
     agent(tmp_path, "a", name="A")
     agent(tmp_path, "b", name="B")
     found = people(tmp_path, fragments=[str(fragment)])
@@ -175,17 +175,17 @@ def test_merging_changes_neither_side() -> None:
     assert (base, more) == ({"a": {"b": [1]}, "c": 1}, {"a": {"b": [1, 2], "d": 3}, "c": [4]})
 
 
-def test_what_is_no_specification_is_refused(tmp_path: Path) -> None:
-    written(tmp_path, "a.agent.json", '{"name": "A"}')
-    written(tmp_path, "b.agent.json", json.dumps(SHY))
-    assert refused(tmp_path) == [
+def test_json_that_is_not_a_specification_is_refused(tmp_path: Path) -> None:
+    write_file(tmp_path, "a.agent.json", '{"name": "A"}')
+    write_file(tmp_path, "b.agent.json", json.dumps(SHY))
+    assert find_problems(tmp_path) == [
         "a.agent.json: expected an object with a `persona`, found a mapping",
         "b.agent.json: a fragment; name it under `fragments`",
     ]
 
 
 def test_a_specification_that_says_little_is_enough(tmp_path: Path) -> None:
-    path = written(tmp_path, "x.agent.json", '{"persona": {"occupation": "Cook", "stance": "upright"}}')
+    path = write_file(tmp_path, "x.agent.json", '{"persona": {"occupation": "Cook", "stance": "upright"}}')
     [somebody] = [people(path)[0]]
     assert somebody.traits == {"profession": "Cook", "stance": "upright"}
     assert "Occupation: Cook" in somebody.persona
@@ -193,7 +193,7 @@ def test_a_specification_that_says_little_is_enough(tmp_path: Path) -> None:
 
 def test_a_wrong_value_of_a_specification_is_answered(tmp_path: Path) -> None:
     agent(tmp_path, "a", age="old")
-    [problem] = refused(tmp_path)
+    [problem] = find_problems(tmp_path)
     assert problem.endswith("person 1: column 'age': expected a whole number, found 'old'")
 
 
@@ -204,12 +204,10 @@ def test_a_wrong_value_of_a_specification_is_answered(tmp_path: Path) -> None:
         ({"preferences": {"interests": [{"a": 1}]}}, "column 'interests': expected text, found a mapping"),
     ],
 )
-def test_a_value_of_another_kind_is_not_dropped_but_answered(
-    tmp_path: Path, changes: dict[str, Any], problem: str
-) -> None:
-    assert refused(agent(tmp_path, "a", **changes)) == [f"a.agent.json: person 1: {problem}"]
+def test_a_value_of_another_type_is_reported(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
+    assert find_problems(agent(tmp_path, "a", **changes)) == [f"a.agent.json: person 1: {problem}"]
 
 
-def test_the_same_content_is_worked_through_once(tmp_path: Path) -> None:
+def test_the_same_content_is_parsed_once(tmp_path: Path) -> None:
     first, second = (scenario(agent(tmp_path, name)).population[0] for name in ("one", "two"))
     assert first.roster is second.roster  # type: ignore[union-attr]

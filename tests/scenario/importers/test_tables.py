@@ -11,7 +11,7 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.loading import validate
-from tests.scenario.importers.persons import notes, people, refused, written
+from tests.scenario.importers.people_files import find_problems, notes, people, write_file
 
 ROWS = [{"name": "Ada", "age": 36, "note": "a; b"}, {"name": "Ben", "age": None, "note": "Ω"}]
 CSV = "name,age,note\nAda,36,a; b\nBen,,Ω\n"
@@ -36,7 +36,7 @@ JSONL = '{"name": "Ada", "age": 36, "note": "a; b"}\n\n{"name": "Ben", "note": "
     ],
 )
 def test_the_same_people_come_out_of_every_format(tmp_path: Path, name: str, content: bytes) -> None:
-    found = people(written(tmp_path, name, content))
+    found = people(write_file(tmp_path, name, content))
     assert [found[n].name for n in range(len(found))] == ["Ada", "Ben"]
     assert dict(found[0].traits) == {"age": 36, "note": "a; b"}
     assert dict(found[1].traits) == {"note": "Ω"}
@@ -54,13 +54,13 @@ def test_parquet_is_read_with_dates_as_text(tmp_path: Path) -> None:
 
 def test_a_bad_cell_of_parquet_is_answered_with_its_row(tmp_path: Path) -> None:
     polars.DataFrame({"name": ["A", "B"], "age": [3, 130]}).write_parquet(tmp_path / "p.parquet")
-    assert refused(tmp_path / "p.parquet") == ["p.parquet: row 2: column 'age': must be at most 120, found 130"]
+    assert find_problems(tmp_path / "p.parquet") == ["p.parquet: row 2: column 'age': must be at most 120, found 130"]
 
 
-def test_without_polars_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_polars_the_problem_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     polars.DataFrame({"name": ["Zoe"]}).write_parquet(tmp_path / "p.parquet")
     monkeypatch.setitem(sys.modules, "polars", None)
-    [problem] = refused(tmp_path / "p.parquet")
+    [problem] = find_problems(tmp_path / "p.parquet")
     assert problem.endswith("reading Parquet needs polars; install it with: pip install 'shoal[analysis]'")
 
 
@@ -89,38 +89,40 @@ def test_without_polars_one_is_told_how_to_get_it(tmp_path: Path, monkeypatch: p
         ("p.parquet", b"PAR1 not really", None),
     ],
 )
-def test_what_cannot_be_read_is_answered(tmp_path: Path, name: str, content: bytes, problems: list[str] | None) -> None:
-    found = refused(written(tmp_path, name, content))
+def test_files_that_cannot_be_read_are_reported(
+    tmp_path: Path, name: str, content: bytes, problems: list[str] | None
+) -> None:
+    found = find_problems(write_file(tmp_path, name, content))
     assert all(problem.startswith(name) for problem in found)
     if problems is not None:
         assert found == problems
 
 
 def test_an_open_quote_is_suspected_where_a_cell_never_ends(tmp_path: Path) -> None:
-    [problem] = refused(written(tmp_path, "p.csv", 'name\nA\n"B\n' + "x\n" * 100_000))
+    [problem] = find_problems(write_file(tmp_path, "p.csv", 'name\nA\n"B\n' + "x\n" * 100_000))
     assert problem.startswith("p.csv:3: ")
     assert problem.endswith("perhaps a quote is not closed")
 
 
 def test_lines_are_those_of_the_file_also_after_cells_with_line_breaks(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", 'bio,age\n"two\nlines",3\n\nx,y\n')
-    assert refused(path) == ["p.csv:5: column 'age': expected a whole number, found 'y'"]
+    path = write_file(tmp_path, "p.csv", 'bio,age\n"two\nlines",3\n\nx,y\n')
+    assert find_problems(path) == ["p.csv:5: column 'age': expected a whole number, found 'y'"]
 
 
 def test_the_index_that_pandas_writes_is_kept(tmp_path: Path) -> None:
-    assert people(written(tmp_path, "p.csv", ",name\n0,Ada\n1,Ben\n"))[1].traits == {"column 1": 1}
+    assert people(write_file(tmp_path, "p.csv", ",name\n0,Ada\n1,Ben\n"))[1].traits == {"column 1": 1}
 
 
-def test_what_was_guessed_is_noted(tmp_path: Path) -> None:
-    path = written(tmp_path, "p.csv", "name;age\nAda;3\n ; \n")
+def test_guesses_are_noted(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name;age\nAda;3\n ; \n")
     assert notes(path) == ("empty rows: 1, left out", "cells are separated by ';'")
-    listed = written(tmp_path, "p.json", '{"v": 1, "agents": [{"name": "A"}]}')
+    listed = write_file(tmp_path, "p.json", '{"v": 1, "agents": [{"name": "A"}]}')
     assert notes(listed) == ("people are the list under 'agents'",)
 
 
 def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.csv")
-    [problem] = refused(tmp_path / "p.csv")
+    [problem] = find_problems(tmp_path / "p.csv")
     assert "not a plain file" in problem
 
 

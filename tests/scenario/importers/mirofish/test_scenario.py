@@ -18,7 +18,7 @@ from shoal.scenario.loading import load
 from shoal.scenario.overrides import override
 from shoal.types import Decision
 from shoal.worlds.social.settings import SocialSettings
-from tests.scenario.importers.prepared import (
+from tests.scenario.importers.mirofish.directory import (
     AGAINST,
     FIRST_POST,
     FOR,
@@ -28,14 +28,14 @@ from tests.scenario.importers.prepared import (
     TOPIC,
     UNCHANGED,
     Changes,
-    Square,
+    DrivenPlatform,
     counts,
-    history,
-    imported,
+    import_directory,
     mean_slant,
+    run_lines,
     scenario,
     texts,
-    write,
+    write_directory,
 )
 
 NUMBERS = range(len(PEOPLE))
@@ -48,14 +48,14 @@ def person(folder: Path, number: int, changes: Changes = UNCHANGED) -> PersonEnt
 
 
 def uses(folder: Path, changes: Changes = UNCHANGED) -> dict[str, Use]:
-    return {use.field: use.use for use in imported(folder, changes).fields}
+    return {use.field: use.use for use in import_directory(folder, changes).fields}
 
 
 # the whole
 
 
 def test_a_prepared_directory_becomes_a_scenario_and_runs(tmp_path: Path) -> None:
-    lines = history(tmp_path)
+    lines = run_lines(tmp_path)
     assert counts(lines)["CREATE_POST"] > 0
     assert {line["agent_name"] for line in lines if "agent_name" in line} == {name for name, _ in PEOPLE}
 
@@ -65,7 +65,7 @@ def test_both_platforms_are_worlds(tmp_path: Path) -> None:
 
 
 def test_no_field_is_missing_from_the_account(tmp_path: Path) -> None:
-    found = {(use.source, use.field) for use in imported(tmp_path).fields}
+    found = {(use.source, use.field) for use in import_directory(tmp_path).fields}
     config = json.loads((tmp_path / "simulation_config.json").read_text())
     assert {("simulation_config.json", path) for path in leaves(config)} <= found
     profiles = json.loads((tmp_path / "reddit_profiles.json").read_text())
@@ -83,8 +83,8 @@ def leaves(value: Any, path: str = "") -> set[str]:
     return {path}
 
 
-def test_fields_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
-    told = [use.field for use in imported(tmp_path).fields if use.source == "simulation_config.json"]
+def test_fields_are_reported_in_the_order_of_the_file(tmp_path: Path) -> None:
+    told = [use.field for use in import_directory(tmp_path).fields if use.source == "simulation_config.json"]
     assert (told[0], told[4], told[-1]) == (
         "simulation_id",
         "time_config.total_simulation_hours",
@@ -93,11 +93,11 @@ def test_fields_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 
 def test_fields_of_people_are_counted(tmp_path: Path) -> None:
-    count = {use.field: use.count for use in imported(tmp_path).fields}
+    count = {use.field: use.count for use in import_directory(tmp_path).fields}
     assert count["agent_configs[].stance"] == len(PEOPLE)
 
 
-def test_what_nobody_knows_is_reported_and_not_dropped(tmp_path: Path) -> None:
+def test_unknown_fields_are_reported_and_not_dropped(tmp_path: Path) -> None:
     changes = {
         "flavour": "salty",
         "time_config.moon": 1,
@@ -125,7 +125,7 @@ def test_a_directory_with_nothing_but_a_list_of_agents_is_enough(tmp_path: Path)
     assert (found.rounds, list(found.worlds), found.time.minutes_per_round) == (72, ["twitter"], 60)
 
 
-def test_what_is_not_said_is_as_mirofish_has_it(tmp_path: Path) -> None:
+def test_missing_fields_have_the_defaults_of_mirofish(tmp_path: Path) -> None:
     (tmp_path / "simulation_config.json").write_text('{"agent_configs": [{}], "reddit_config": {}}')
     found = load(tmp_path)
     [somebody] = found.population
@@ -155,7 +155,7 @@ def test_without_an_id_the_directory_is_the_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("field", ["project_id", "graph_id", "llm_model", "llm_base_url", "generation_reasoning"])
-def test_what_only_mirofish_needs_is_kept_among_the_notes(tmp_path: Path, field: str) -> None:
+def test_fields_that_only_mirofish_needs_are_kept_as_notes(tmp_path: Path, field: str) -> None:
     assert scenario(tmp_path, {field: "something"}).notes[field] == "something"
     assert uses(tmp_path)[field] == "kept"
 
@@ -190,31 +190,31 @@ def test_generated_at_is_the_day_and_midnight_the_hour(tmp_path: Path) -> None:
 
 
 def test_total_simulation_hours_is_the_number_of_rounds(tmp_path: Path) -> None:
-    lines = history(tmp_path, {"time_config.total_simulation_hours": 3})
+    lines = run_lines(tmp_path, {"time_config.total_simulation_hours": 3})
     assert max(line["round"] for line in lines) == 3
 
 
 def test_minutes_per_round_divide_the_hours(tmp_path: Path) -> None:
-    lines = history(tmp_path, {"time_config.total_simulation_hours": 3, "time_config.minutes_per_round": 30})
+    lines = run_lines(tmp_path, {"time_config.total_simulation_hours": 3, "time_config.minutes_per_round": 30})
     assert max(line["round"] for line in lines) == 6
     assert {line["timestamp"][11:16] for line in lines if line["round"] == 4} == {"01:30"}
 
 
 def test_agents_per_hour_max_bounds_how_many_act(tmp_path: Path) -> None:
-    square = Square(tmp_path, {"time_config.agents_per_hour_max": 2})
-    assert [len(square.acting(hour)) for hour in range(5)] == [2] * 5
+    platform = DrivenPlatform(tmp_path, {"time_config.agents_per_hour_max": 2})
+    assert [len(platform.list_acting(hour)) for hour in range(5)] == [2] * 5
 
 
 def test_agents_per_hour_min_makes_more_act(tmp_path: Path) -> None:
     quiet: Changes = {"agent_configs.*.activity_level": 0.001}
-    assert sum(len(Square(tmp_path / "none", quiet).acting(hour)) for hour in range(12)) < 6
-    square = Square(tmp_path / "some", {**quiet, "time_config.agents_per_hour_min": 3})
-    assert [len(square.acting(hour)) for hour in range(5)] == [3] * 5
+    assert sum(len(DrivenPlatform(tmp_path / "none", quiet).list_acting(hour)) for hour in range(12)) < 6
+    platform = DrivenPlatform(tmp_path / "some", {**quiet, "time_config.agents_per_hour_min": 3})
+    assert [len(platform.list_acting(hour)) for hour in range(5)] == [3] * 5
 
 
 def test_the_meaning_of_agents_per_hour_is_noted_where_it_differs(tmp_path: Path) -> None:
     def noted(minutes: int) -> bool:
-        notes = imported(tmp_path, {"time_config.minutes_per_round": minutes}).notes
+        notes = import_directory(tmp_path, {"time_config.minutes_per_round": minutes}).notes
         return any("agents_per_hour" in note for note in notes)
 
     assert noted(30)
@@ -226,18 +226,18 @@ BANDS = {"peak": (19, 23), "off_peak": (0, 6), "morning": (6, 9), "work": (9, 19
 
 @pytest.mark.parametrize("band", BANDS)
 def test_a_bands_multiplier_scales_who_acts_in_its_hours(tmp_path: Path, band: str) -> None:
-    square = Square(tmp_path, {f"time_config.{band}_activity_multiplier": 0})
-    silent = [hour for hour in range(24) if not square.acting(hour)]
+    platform = DrivenPlatform(tmp_path, {f"time_config.{band}_activity_multiplier": 0})
+    silent = [hour for hour in range(24) if not platform.list_acting(hour)]
     assert silent == list(range(*BANDS[band]))
 
 
 @pytest.mark.parametrize("band", BANDS)
 def test_a_bands_hours_say_when_its_multiplier_counts(tmp_path: Path, band: str) -> None:
     others: Changes = {f"time_config.{other}_hours": [] for other in BANDS}
-    square = Square(
+    platform = DrivenPlatform(
         tmp_path, {**others, f"time_config.{band}_hours": [3, 15], f"time_config.{band}_activity_multiplier": 0}
     )
-    assert [hour for hour in range(24) if not square.acting(hour)] == [3, 15]
+    assert [hour for hour in range(24) if not platform.list_acting(hour)] == [3, 15]
 
 
 # people
@@ -253,19 +253,19 @@ def test_agent_id_is_the_number_that_profiles_are_joined_by(tmp_path: Path) -> N
 def test_ids_that_number_nothing_are_noted_and_the_order_counts(tmp_path: Path) -> None:
     changes = {f"agent_configs.{number}.agent_id": 100 + number for number in NUMBERS}
     changes["event_config.initial_posts.0.poster_agent_id"] = 102
-    found = imported(tmp_path, changes)
+    found = import_directory(tmp_path, changes)
     assert any("agent_ids" in note for note in found.notes)
     assert found.scenario["population"][3]["name"] == "Ben Roy"
     assert found.scenario["events"][0]["by"] == 2
 
 
 def test_entity_name_is_the_name_in_the_history(tmp_path: Path) -> None:
-    lines = history(tmp_path, {"agent_configs.0.entity_name": "Mayor Olsen"})
+    lines = run_lines(tmp_path, {"agent_configs.0.entity_name": "Mayor Olsen"})
     assert lines[0]["agent_name"] == "Mayor Olsen"
 
 
-def test_two_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
-    found = imported(tmp_path, {"agent_configs.*.entity_name": "Ada"})
+def test_a_repeated_name_gets_a_number(tmp_path: Path) -> None:
+    found = import_directory(tmp_path, {"agent_configs.*.entity_name": "Ada"})
     assert [entry["name"] for entry in found.scenario["population"]] == ["Ada", "Ada 2", "Ada 3", "Ada 4"]
     assert any("'Ada 2'" in note for note in found.notes)
 
@@ -276,28 +276,28 @@ def test_entity_type_and_uuid_are_traits(tmp_path: Path) -> None:
 
 
 def test_activity_level_is_the_chance_to_act(tmp_path: Path) -> None:
-    square = Square(tmp_path, {"agent_configs.1.activity_level": 0})
-    assert all(square.acting(hour) == [0, 2, 3] for hour in range(12))
+    platform = DrivenPlatform(tmp_path, {"agent_configs.1.activity_level": 0})
+    assert all(platform.list_acting(hour) == [0, 2, 3] for hour in range(12))
 
 
-def test_active_hours_are_when_somebody_acts(tmp_path: Path) -> None:
-    square = Square(tmp_path, {"agent_configs.2.active_hours": [4, 5]})
-    assert [hour for hour in range(24) if 2 in square.acting(hour)] == [4, 5]
+def test_active_hours_are_when_an_agent_acts(tmp_path: Path) -> None:
+    platform = DrivenPlatform(tmp_path, {"agent_configs.2.active_hours": [4, 5]})
+    assert [hour for hour in range(24) if 2 in platform.list_acting(hour)] == [4, 5]
 
 
-def test_who_has_no_active_hours_never_acts(tmp_path: Path) -> None:
-    square = Square(tmp_path, {"agent_configs.2.active_hours": []})
-    assert all(square.acting(hour) == [0, 1, 3] for hour in range(24))
+def test_an_agent_without_active_hours_never_acts(tmp_path: Path) -> None:
+    platform = DrivenPlatform(tmp_path, {"agent_configs.2.active_hours": []})
+    assert all(platform.list_acting(hour) == [0, 1, 3] for hour in range(24))
 
 
-def test_nobody_is_called_what_stands_for_somebody_else(tmp_path: Path) -> None:
+def test_a_reserved_word_is_not_used_as_a_name(tmp_path: Path) -> None:
     assert person(tmp_path, 0, {"agent_configs.0.entity_name": "random"}).name == "random 2"
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(0, 0, 0), (0.5, 12, 36), (2, 96, 96)])
-def test_posts_per_hour_is_how_much_somebody_posts(tmp_path: Path, rate: float, least: int, most: int) -> None:
+def test_posts_per_hour_is_how_much_an_agent_posts(tmp_path: Path, rate: float, least: int, most: int) -> None:
     changes = {"agent_configs.2.posts_per_hour": rate, "time_config.total_simulation_hours": 48}
-    assert least <= counts(history(tmp_path, changes), 2)["CREATE_POST"] <= most
+    assert least <= counts(run_lines(tmp_path, changes), 2)["CREATE_POST"] <= most
 
 
 def test_rates_count_per_hour_and_not_per_round(tmp_path: Path) -> None:
@@ -306,29 +306,29 @@ def test_rates_count_per_hour_and_not_per_round(tmp_path: Path) -> None:
         "time_config.total_simulation_hours": 48,
         "time_config.minutes_per_round": 120,
     }
-    assert counts(history(tmp_path, changes), 2)["CREATE_POST"] == 48
+    assert counts(run_lines(tmp_path, changes), 2)["CREATE_POST"] == 48
 
 
 @pytest.mark.parametrize(("rate", "least", "most"), [(0, 0, 0), (0.5, 10, 36), (2, 80, 96)])
-def test_comments_per_hour_is_how_much_somebody_comments(tmp_path: Path, rate: float, least: int, most: int) -> None:
+def test_comments_per_hour_is_how_much_an_agent_comments(tmp_path: Path, rate: float, least: int, most: int) -> None:
     changes = {
         "agent_configs.2.comments_per_hour": rate,
         "agent_configs.3.posts_per_hour": 1,
         "time_config.total_simulation_hours": 48,
     }
-    assert least <= counts(history(tmp_path, changes), 2)["CREATE_COMMENT"] <= most
+    assert least <= counts(run_lines(tmp_path, changes), 2)["CREATE_COMMENT"] <= most
 
 
 def test_response_delay_max_hides_posts_for_a_while(tmp_path: Path) -> None:
     def ages(delay: int) -> set[int]:
         """How old in rounds posts are when the last agent comes across them."""
         changes = {"agent_configs.3.response_delay_max": delay, "agent_configs.3.response_delay_min": 0}
-        square = Square(tmp_path / str(delay), changes)
+        platform = DrivenPlatform(tmp_path / str(delay), changes)
         found = set()
         for _ in range(12):
-            post = square.post(0)
-            found.add(next(age for age in range(1, 20) if post in square.shown(3, age)))
-            square.round += 30
+            post = platform.post(0)
+            found.add(next(age for age in range(1, 20) if post in platform.list_shown(3, age)))
+            platform.round += 30
         return found
 
     assert ages(60) == {1}
@@ -337,10 +337,10 @@ def test_response_delay_max_hides_posts_for_a_while(tmp_path: Path) -> None:
 
 def test_response_delay_min_is_how_long_it_takes_at_least(tmp_path: Path) -> None:
     delay = {"agent_configs.3.response_delay_min": 180, "agent_configs.3.response_delay_max": 180}
-    square = Square(tmp_path, delay)
-    post = square.post(0)
-    assert [post in square.shown(3, later) for later in (1, 2, 3)] == [False, False, True]
-    assert post in square.shown(2)
+    platform = DrivenPlatform(tmp_path, delay)
+    post = platform.post(0)
+    assert [post in platform.list_shown(3, later) for later in (1, 2, 3)] == [False, False, True]
+    assert post in platform.list_shown(2)
 
 
 def test_a_delay_holds_in_a_run(tmp_path: Path) -> None:
@@ -349,31 +349,31 @@ def test_a_delay_holds_in_a_run(tmp_path: Path) -> None:
     def first_reaction(delay: int) -> int:
         changes = {"agent_configs.*.response_delay_min": delay, "agent_configs.*.response_delay_max": delay}
         quiet = {"agent_configs.*.posts_per_hour": 0}
-        lines = history(tmp_path / str(delay), {**changes, **quiet})
+        lines = run_lines(tmp_path / str(delay), {**changes, **quiet})
         return min(int(line["round"]) for line in lines if "post_id" in line["action_args"] and line["round"] > 0)
 
     assert first_reaction(0) == 1
     assert first_reaction(300) == 5
 
 
-def test_sentiment_bias_colours_what_somebody_writes(tmp_path: Path) -> None:
+def test_sentiment_bias_colours_what_an_agent_writes(tmp_path: Path) -> None:
     def slant(bias: float) -> float:
         changes = {"agent_configs.2.sentiment_bias": bias, "time_config.total_simulation_hours": 48}
-        return mean_slant(texts(history(tmp_path / str(bias), changes), 2))
+        return mean_slant(texts(run_lines(tmp_path / str(bias), changes), 2))
 
     assert slant(-0.8) < slant(0) - 0.1
     assert slant(0.8) > slant(0) + 0.1
 
 
 @pytest.mark.parametrize(("word", "number"), [("supportive", 0.7), ("opposing", -0.7), ("neutral", 0), ("observer", 0)])
-def test_a_stance_in_words_is_an_opinion(tmp_path: Path, word: str, number: float) -> None:
+def test_a_stance_word_is_an_opinion(tmp_path: Path, word: str, number: float) -> None:
     assert person(tmp_path, 2, {"agent_configs.2.stance": word}).stance == number
 
 
-def test_stance_shows_in_what_somebody_writes(tmp_path: Path) -> None:
+def test_stance_shows_in_what_an_agent_writes(tmp_path: Path) -> None:
     def slant(stance: str) -> float:
         changes = {"agent_configs.2.stance": stance, "time_config.total_simulation_hours": 48}
-        return mean_slant(texts(history(tmp_path / stance, changes), 2))
+        return mean_slant(texts(run_lines(tmp_path / stance, changes), 2))
 
     assert slant("opposing") < slant("neutral") - 0.1
     assert slant("supportive") > slant("neutral") + 0.1
@@ -381,16 +381,16 @@ def test_stance_shows_in_what_somebody_writes(tmp_path: Path) -> None:
 
 def test_an_observer_rarely_writes(tmp_path: Path) -> None:
     changes = {"agent_configs.2.stance": "observer", "time_config.total_simulation_hours": 48}
-    lines = history(tmp_path, changes)
+    lines = run_lines(tmp_path, changes)
     assert len(texts(lines, 2)) < len(texts(lines, 3)) / 3
 
 
-def test_influence_weight_brings_somebodys_posts_up(tmp_path: Path) -> None:
+def test_influence_weight_raises_the_posts_of_an_agent(tmp_path: Path) -> None:
     def first(weight: float) -> int:
-        square = Square(tmp_path / str(weight), {"agent_configs.0.influence_weight": weight})
-        mine, other = square.post(0), square.post(1)
-        assert set(square.shown(3)) == {mine, other}
-        return [mine, other].index(square.shown(3)[0])
+        platform = DrivenPlatform(tmp_path / str(weight), {"agent_configs.0.influence_weight": weight})
+        mine, other = platform.post(0), platform.post(1)
+        assert set(platform.list_shown(3)) == {mine, other}
+        return [mine, other].index(platform.list_shown(3)[0])
 
     assert first(1) == 1
     assert first(3) == 0
@@ -399,10 +399,10 @@ def test_influence_weight_brings_somebodys_posts_up(tmp_path: Path) -> None:
 def test_influence_weight_makes_words_persuade_more(tmp_path: Path) -> None:
     def opinion(weight: float) -> float:
         changes = {"agent_configs.0.influence_weight": weight, "agent_configs.3.stance": "neutral"}
-        square = Square(tmp_path / str(weight), changes)
-        square.post(0, "I welcome the closing of the old bridge.")
-        square.mind.absorb(square.look(3), Decision())
-        return square.mind.opinions()[3]
+        platform = DrivenPlatform(tmp_path / str(weight), changes)
+        platform.post(0, "I welcome the closing of the old bridge.")
+        platform.mind.absorb(platform.look(3), Decision())
+        return platform.mind.opinions()[3]
 
     assert 0 < opinion(0.5) < opinion(1) < opinion(3)
 
@@ -410,7 +410,7 @@ def test_influence_weight_makes_words_persuade_more(tmp_path: Path) -> None:
 # profiles
 
 
-def test_profiles_say_who_people_are(tmp_path: Path) -> None:
+def test_profiles_fill_the_fields_of_people(tmp_path: Path) -> None:
     found = person(tmp_path, 1)
     assert (found.username, found.bio, found.age, found.gender) == ("user_1", "Bio of City Paper.", 31, "other")
     assert (found.persona, found.country, found.profession) == (
@@ -427,7 +427,7 @@ def test_own_interests_come_before_hot_topics(tmp_path: Path) -> None:
 
 
 def test_without_reddit_profiles_those_for_twitter_are_taken(tmp_path: Path) -> None:
-    write(tmp_path)
+    write_directory(tmp_path)
     (tmp_path / "reddit_profiles.json").unlink()
     found = load(tmp_path).population[1]
     assert isinstance(found, PersonEntry)
@@ -436,18 +436,18 @@ def test_without_reddit_profiles_those_for_twitter_are_taken(tmp_path: Path) -> 
 
 
 def test_profiles_without_a_configuration_of_their_own_take_part_too(tmp_path: Path) -> None:
-    found = imported(tmp_path, {"agent_configs.3": MISSING})
+    found = import_directory(tmp_path, {"agent_configs.3": MISSING})
     assert found.scenario["population"][3]["name"] == "Ben Roy"
     assert any("3 agent_configs, but 4 and 4 profiles" in note for note in found.notes)
 
 
 def test_a_user_id_that_is_not_the_place_is_noted(tmp_path: Path) -> None:
-    found = import_mirofish(write(tmp_path, reddit={"2.user_id": 77}))
+    found = import_mirofish(write_directory(tmp_path, reddit={"2.user_id": 77}))
     assert any("user_id" in note and "77" in note for note in found.notes)
 
 
 def test_an_unknown_gender_is_noted(tmp_path: Path) -> None:
-    found = import_mirofish(write(tmp_path, reddit={"2.gender": "robot"}))
+    found = import_mirofish(write_directory(tmp_path, reddit={"2.gender": "robot"}))
     assert found.scenario["population"][2]["gender"] == "other"
     assert any("'robot'" in note for note in found.notes)
 
@@ -456,13 +456,13 @@ def test_an_unknown_gender_is_noted(tmp_path: Path) -> None:
 
 
 def test_initial_posts_come_first_and_once(tmp_path: Path) -> None:
-    lines = history(tmp_path)
+    lines = run_lines(tmp_path)
     first = [line for line in lines if line["round"] == 0]
     assert [(line["agent_id"], line["action_args"]["content"]) for line in first] == [(0, FIRST_POST)]
 
 
 def test_poster_agent_id_is_who_posts(tmp_path: Path) -> None:
-    assert history(tmp_path, {"event_config.initial_posts.0.poster_agent_id": 2})[0]["agent_name"] == "Ada Lund"
+    assert run_lines(tmp_path, {"event_config.initial_posts.0.poster_agent_id": 2})[0]["agent_name"] == "Ada Lund"
 
 
 def test_poster_type_is_the_first_agent_of_that_type(tmp_path: Path) -> None:
@@ -470,12 +470,12 @@ def test_poster_type_is_the_first_agent_of_that_type(tmp_path: Path) -> None:
         "event_config.initial_posts.0.poster_agent_id": None,
         "event_config.initial_posts.0.poster_type": "student",
     }
-    assert history(tmp_path, changes)[0]["agent_name"] == "Ada Lund"
+    assert run_lines(tmp_path, changes)[0]["agent_name"] == "Ada Lund"
 
 
 def test_a_post_without_an_author_is_by_the_most_influential(tmp_path: Path) -> None:
     changes = {"event_config.initial_posts": [{"content": "Hm."}], "agent_configs.3.influence_weight": 2}
-    assert history(tmp_path, changes)[0]["agent_name"] == "Ben Roy"
+    assert run_lines(tmp_path, changes)[0]["agent_name"] == "Ben Roy"
 
 
 @pytest.mark.parametrize(
@@ -490,14 +490,14 @@ def test_a_post_without_an_author_is_by_the_most_influential(tmp_path: Path) -> 
 )
 def test_a_scheduled_event_happens_in_its_round(tmp_path: Path, when: dict[str, Any], round: int) -> None:
     event = {"content": "The ferry runs.", "agent_id": 1, **when}
-    lines = history(tmp_path, {"event_config.scheduled_events": [event]})
+    lines = run_lines(tmp_path, {"event_config.scheduled_events": [event]})
     [line] = [line for line in lines if line.get("action_args", {}).get("content") == "The ferry runs."]
     assert (line["round"], line["agent_id"], line["action_type"]) == (round, 1, "CREATE_POST")
 
 
-def test_a_scheduled_event_by_nobody_is_told_to_everybody(tmp_path: Path) -> None:
+def test_a_scheduled_event_without_an_author_is_a_broadcast(tmp_path: Path) -> None:
     event = {"content": "The ferry runs.", "round": 4}
-    lines = history(tmp_path, {"event_config.scheduled_events": [event]})
+    lines = run_lines(tmp_path, {"event_config.scheduled_events": [event]})
     [line] = [line for line in lines if line.get("content") == "The ferry runs."]
     assert (line["event_type"], line["round"]) == ("broadcast", 4)
 
@@ -524,7 +524,7 @@ def test_a_scheduled_event_may_say_what_it_is(tmp_path: Path, kind: str, expecte
 def test_a_scheduled_event_that_is_not_understood_is_reported(
     tmp_path: Path, event: dict[str, Any], reason: str
 ) -> None:
-    found = imported(tmp_path, {"event_config.scheduled_events": [event]})
+    found = import_directory(tmp_path, {"event_config.scheduled_events": [event]})
     assert len(found.scenario["events"]) == 1
     assert any(reason in note for note in found.notes)
     assert any(use.use == "unused" and reason in use.becomes for use in found.fields)
@@ -532,17 +532,17 @@ def test_a_scheduled_event_that_is_not_understood_is_reported(
 
 def test_hot_topics_are_what_people_care_about(tmp_path: Path) -> None:
     def first(hot_topic: str) -> str:
-        square = Square(tmp_path / hot_topic, {"event_config.hot_topics": [hot_topic]})
-        posts = {square.post(0, "The ferries are full."): "ferries", square.post(1, "The trams are full."): "trams"}
-        return posts[square.shown(3)[0]]
+        platform = DrivenPlatform(tmp_path / hot_topic, {"event_config.hot_topics": [hot_topic]})
+        posts = {platform.post(0, "The ferries are full."): "ferries", platform.post(1, "The trams are full."): "trams"}
+        return posts[platform.list_shown(3)[0]]
 
     assert first("ferries") == "ferries"
     assert first("trams") == "trams"
 
 
-def test_narrative_direction_is_told_to_everybody_first(tmp_path: Path) -> None:
+def test_narrative_direction_is_the_first_broadcast(tmp_path: Path) -> None:
     direction = "From anger to practical questions about the closing of the old bridge."
-    lines = history(tmp_path, {"event_config.narrative_direction": direction})
+    lines = run_lines(tmp_path, {"event_config.narrative_direction": direction})
     [line] = [line for line in lines if line.get("content") == direction]
     assert (line["event_type"], line["round"]) == ("broadcast", 1)
 
@@ -550,7 +550,7 @@ def test_narrative_direction_is_told_to_everybody_first(tmp_path: Path) -> None:
 def test_narrative_direction_makes_people_talk(tmp_path: Path) -> None:
     def on_topic(direction: str) -> int:
         changes = {"event_config.narrative_direction": direction, "agent_configs.*.posts_per_hour": 1}
-        lines = history(tmp_path / str(len(direction)), changes)
+        lines = run_lines(tmp_path / str(len(direction)), changes)
         posts = [line for line in lines if line["round"] == 1 and line.get("action_type") == "CREATE_POST"]
         return sum("bridge" in line["action_args"]["content"] for line in posts)
 
@@ -565,17 +565,19 @@ def ranked(folder: Path, name: str, field: str, value: float, moves: str) -> boo
     weights = {"recency_weight": 0, "popularity_weight": 0, "relevance_weight": 0, "echo_chamber_strength": 0}
     changes: dict[str, Any] = {f"{name}_config.{weight}": nothing for weight, nothing in weights.items()}
     changes |= {f"{name}_config.viral_threshold": 1000, f"{name}_config.{moves}": 0.5, f"{name}_config.{field}": value}
-    square = Square(folder / f"{name}-{field}-{value}", {**changes, "event_config.hot_topics": ["ferries"]}, name)
-    first = square.post(0, FOR if field == "echo_chamber_strength" else "The ferries are full.")
+    platform = DrivenPlatform(
+        folder / f"{name}-{field}-{value}", {**changes, "event_config.hot_topics": ["ferries"]}, name
+    )
+    first = platform.post(0, FOR if field == "echo_chamber_strength" else "The ferries are full.")
     if moves == "popularity_weight":
-        square.do(2, "REPOST" if field == "viral_threshold" else "LIKE_POST", post_id=first)
-        square.round += 6
-    second = square.post(1, AGAINST if field == "echo_chamber_strength" else "Good morning.")
+        platform.do(2, "REPOST" if field == "viral_threshold" else "LIKE_POST", post_id=first)
+        platform.round += 6
+    second = platform.post(1, AGAINST if field == "echo_chamber_strength" else "Good morning.")
     if field == "viral_threshold":
         for agent in (0, 1, 2):
-            square.do(agent, "LIKE_POST", post_id=second)
-    square.post(3, FOR)
-    shown = [post for post in square.shown(3) if post in (first, second)]
+            platform.do(agent, "LIKE_POST", post_id=second)
+    platform.post(3, FOR)
+    shown = [post for post in platform.list_shown(3) if post in (first, second)]
     assert len(shown) == 2
     return shown[0] == first
 
@@ -604,7 +606,7 @@ def test_a_platform_that_is_not_configured_is_not_there(tmp_path: Path, missing:
 
 
 def test_where_no_platform_is_configured_the_profiles_decide(tmp_path: Path) -> None:
-    write(tmp_path, {"twitter_config": None, "reddit_config": None})
+    write_directory(tmp_path, {"twitter_config": None, "reddit_config": None})
     (tmp_path / "twitter_profiles.csv").unlink()
     assert list(load(tmp_path).worlds) == ["reddit"]
 
@@ -642,26 +644,26 @@ def test_where_no_platform_is_configured_the_profiles_decide(tmp_path: Path) -> 
 )
 def test_nonsense_is_answered_with_file_and_field(tmp_path: Path, changes: Changes, problem: str) -> None:
     with pytest.raises(ScenarioInvalid) as caught:
-        load(write(tmp_path, changes))
+        load(write_directory(tmp_path, changes))
     assert any(f"simulation_config.json: {problem}" in text or problem in text for text in caught.value.problems)
 
 
-def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
     changes = {"time_config.minutes_per_round": 0, "agent_configs.*.activity_level": 7}
     with pytest.raises(ScenarioInvalid) as caught:
-        import_mirofish(write(tmp_path, changes))
+        import_mirofish(write_directory(tmp_path, changes))
     assert len(caught.value.problems) == 1 + len(PEOPLE)
 
 
 def test_wrong_profiles_are_answered_with_their_place(tmp_path: Path) -> None:
-    write(tmp_path, reddit={"2.age": "old"})
+    write_directory(tmp_path, reddit={"2.age": "old"})
     with pytest.raises(ScenarioInvalid, match=r"reddit_profiles.json: \[2\].age: expected a whole number"):
         import_mirofish(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]"])
 def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
-    write(tmp_path)
+    write_directory(tmp_path)
     (tmp_path / "simulation_config.json").write_text(text)
     assert is_mirofish(tmp_path)
     with pytest.raises(ScenarioInvalid, match=r"simulation_config\.json"):
@@ -690,8 +692,8 @@ def test_any_other_directory_is_no_scenario(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_what_mirofish_writes_while_it_works_is_not_read(tmp_path: Path) -> None:
-    write(tmp_path)
+def test_progress_files_of_mirofish_are_not_read(tmp_path: Path) -> None:
+    write_directory(tmp_path)
     (tmp_path / "state.json").write_text("{")
     [use] = [use for use in import_mirofish(tmp_path).fields if use.source == "state.json"]
     assert use.use == "unused"

@@ -1,4 +1,4 @@
-"""A small complete MiroFish directory, and what becomes of it with single fields changed."""
+"""A small complete MiroFish directory, and runs of it with single fields changed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MISSING = object()
 
 
 def agent(number: int) -> dict[str, Any]:
-    """Somebody who is awake at all hours and acts in every round."""
+    """Configure an agent that is awake at all hours and acts in every round."""
     name, kind = PEOPLE[number]
     return {
         "agent_id": number,
@@ -134,15 +134,15 @@ def twitter_profile(number: int) -> dict[str, Any]:
     }
 
 
-def write(
+def write_directory(
     folder: Path, changes: Changes = UNCHANGED, reddit: Changes = UNCHANGED, twitter: Changes = UNCHANGED
 ) -> Path:
-    """The directory, with fields changed: `{"agent_configs.0.stance": "opposing"}`; `*` is every one of a list."""
+    """Write the directory with fields changed: `{"agent_configs.0.stance": "opposing"}`; `*` is every item."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "simulation_config.json").write_text(json.dumps(changed(config(), changes), ensure_ascii=False))
-    profiles = changed([reddit_profile(number) for number in range(len(PEOPLE))], reddit)
+    (folder / "simulation_config.json").write_text(json.dumps(apply_changes(config(), changes), ensure_ascii=False))
+    profiles = apply_changes([reddit_profile(number) for number in range(len(PEOPLE))], reddit)
     (folder / "reddit_profiles.json").write_text(json.dumps(profiles, ensure_ascii=False))
-    rows = changed([twitter_profile(number) for number in range(len(PEOPLE))], twitter)
+    rows = apply_changes([twitter_profile(number) for number in range(len(PEOPLE))], twitter)
     with (folder / "twitter_profiles.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
@@ -150,7 +150,7 @@ def write(
     return folder
 
 
-def changed(value: Any, changes: Changes) -> Any:
+def apply_changes(value: Any, changes: Changes) -> Any:
     for path, new in changes.items():
         _set(value, path.split("."), new)
     return value
@@ -168,24 +168,24 @@ def _set(value: Any, parts: list[str], new: Any) -> None:
             value[key] = new
 
 
-def imported(folder: Path, changes: Changes = UNCHANGED) -> ImportResult:
-    return import_mirofish(write(folder, changes))
+def import_directory(folder: Path, changes: Changes = UNCHANGED) -> ImportResult:
+    return import_mirofish(write_directory(folder, changes))
 
 
 def scenario(folder: Path, changes: Changes = UNCHANGED) -> Scenario:
-    return load(write(folder, changes))
+    return load(write_directory(folder, changes))
 
 
-def history(folder: Path, changes: Changes = UNCHANGED, world: str = "twitter") -> list[dict[str, Any]]:
-    """All lines of a run of the directory, on one platform."""
-    found = imported(folder, changes).scenario
+def run_lines(folder: Path, changes: Changes = UNCHANGED, world: str = "twitter") -> list[dict[str, Any]]:
+    """Run the directory on one platform and return all lines of the stream."""
+    found = import_directory(folder, changes).scenario
     found["worlds"] = {world: found["worlds"][world]}
     ledger = asyncio.run(play(found, folder / "journal.jsonl"))
     return [json.loads(line) for record in ledger.records for line in record.lines.splitlines()]
 
 
 def counts(lines: list[dict[str, Any]], agent: int | None = None) -> Counter[str]:
-    """What was done from round 1 on, by one agent or by all."""
+    """Count the actions from round 1 on, by one agent or by all."""
     return Counter(
         line["action_type"]
         for line in lines
@@ -194,7 +194,7 @@ def counts(lines: list[dict[str, Any]], agent: int | None = None) -> Counter[str
 
 
 def texts(lines: list[dict[str, Any]], agent: int) -> list[str]:
-    """What an agent wrote from round 1 on."""
+    """Return the texts that an agent wrote from round 1 on."""
     return [
         line["action_args"].get("quote_content") or line["action_args"]["content"]
         for line in lines
@@ -209,11 +209,11 @@ def mean_slant(written: list[str]) -> float:
     return sum(map(reader.slant, written)) / max(len(written), 1)
 
 
-class Square:
-    """A platform of the directory that a test leads round by round."""
+class DrivenPlatform:
+    """A platform of the directory that a test drives round by round."""
 
     def __init__(self, folder: Path, changes: Changes = UNCHANGED, name: str = "twitter") -> None:
-        write(folder, {"event_config.initial_posts": [], "agent_configs.*.response_delay_max": 5, **changes})
+        write_directory(folder, {"event_config.initial_posts": [], "agent_configs.*.response_delay_max": 5, **changes})
         self.simulation = build(Versioned(validate(import_mirofish(folder).scenario)))
         self.world: WorldProtocol = self.simulation.worlds[name]
         self.mind = self.simulation.minds[name]
@@ -222,7 +222,7 @@ class Square:
         self.world.writes()
 
     def do(self, agent: int, kind: str, **args: Any) -> dict[str, Any]:
-        """A round in which one agent does one thing."""
+        """Play a round in which one agent does one thing."""
         self.round += 1
         self.world.turns(self.round)
         self.world.begin(self.round)
@@ -239,14 +239,14 @@ class Square:
         assert isinstance(seen, SocialObservation)
         return seen
 
-    def shown(self, agent: int, rounds_later: int = 1) -> list[int]:
+    def list_shown(self, agent: int, rounds_later: int = 1) -> list[int]:
         return [post.post_id for post in self._posts(agent, rounds_later)]
 
     def _posts(self, agent: int, rounds_later: int) -> tuple[PostView, ...]:
         seen = self.look(agent, rounds_later)
         return seen.followed + seen.recommended
 
-    def acting(self, hour: int) -> list[int]:
-        """Who acts in the round of this hour of the first day."""
+    def list_acting(self, hour: int) -> list[int]:
+        """Return the agents that act in the round of this hour of the first day."""
         groups = self.world.turns(hour + 1)
         return [agent for group in groups for agent in group]

@@ -29,14 +29,14 @@ def notes(path: Path, **more: Any) -> tuple[str, ...]:
     return file.roster.notes
 
 
-def refused(path: Path, **more: Any) -> list[str]:
+def find_problems(path: Path, **more: Any) -> list[str]:
     """The problems with a file, without where the scenario speaks of it."""
     with pytest.raises(ScenarioInvalid) as caught:
         scenario(path, **more)
     return [problem.partition("population.0.file: ")[2] or problem for problem in caught.value.problems]
 
 
-def written(folder: Path, name: str, text: str | bytes) -> Path:
+def write_file(folder: Path, name: str, text: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
