@@ -19,7 +19,7 @@ from shoal.runs.state import Status
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
 from shoal.worlds.dialogue.summary import Conversations, RatedPair
 from shoal.worlds.room.summary import RoomTalk
-from shoal.worlds.social.summary import Camp, TopPost
+from shoal.worlds.social.database import Camp, TopPost
 from shoal.worlds.world_kind import Remark
 
 STYLES: Mapping[str, str] = {

@@ -23,7 +23,7 @@ from shoal.scenario.declared.population import count_people
 from shoal.worlds.dialogue.summary import Conversations
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.room.summary import RoomTalk
-from shoal.worlds.social.summary import Talk, TopPost
+from shoal.worlds.social.database import Talk, TopPost
 from shoal.worlds.world_kind import SummaryContext
 
 #: How many people are named.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.database import summarise
 from shoal.worlds.social.observations import SocialObservation
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.play import PLAY
 from shoal.worlds.social.render import SocialRenderer
 from shoal.worlds.social.settings import SocialSettings
-from shoal.worlds.social.summary import summarise
 from shoal.worlds.world_kind import ActionCard, Argument, WorldKind, WorldRules
 
 _TWITTER = """\
