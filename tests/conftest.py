@@ -12,6 +12,38 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
+#: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
+SLOW = (
+    "agents/heuristic/test_opinion.py",
+    "bench",
+    "cli/commands",
+    "cli/test_play.py",
+    "cli/test_main.py",
+    "cli/test_mirofish.py",
+    "cli/test_parallel.py",
+    "cli/views/test_progress.py",
+    "python",
+    "runs/interviews",
+    "runs/planning",
+    "runs/rerun",
+    "runs/test_extend.py",
+    "runs/test_faults.py",
+    "runs/test_fork.py",
+    "runs/test_inputs.py",
+    "runs/test_kill.py",
+    "runs/test_language_runs.py",
+    "runs/test_own_worlds.py",
+    "runs/test_storage.py",
+    "runs/test_worker.py",
+    "runs/tuning/test_calls.py",
+    "runs/tuning/test_simulations.py",
+    "scenario/importers/mirofish",
+    "slots/test_processes.py",
+    "test_docs.py",
+    "test_examples.py",
+    "test_project.py",
+)
+
 _HERE = ("127.0.0.1", "::1", "localhost", "")
 
 # How long drawing an example takes says more about the machine than about the code.
@@ -32,6 +64,13 @@ sys.addaudithook(_stay_on_this_machine)
 # A shell starts background jobs with SIGINT ignored, which the commands that tests interrupt would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        if any(item.path.is_relative_to(root / part) for part in SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import shoal
+from tests.conftest import SLOW
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "shoal"
@@ -226,3 +227,7 @@ def test_the_lock_holds_a_hash_for_every_package() -> None:
 def test_a_script_is_executable_and_stops_at_the_first_error(path: Path) -> None:
     assert os.access(path, os.X_OK)
     assert "set -euo pipefail" in path.read_text()
+
+
+def test_every_path_that_is_called_slow_exists() -> None:
+    assert [part for part in SLOW if not (ROOT / "tests" / part).exists()] == []
