@@ -32,7 +32,7 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 def platforms(run: RunDirectory) -> list[str]:
     """Worlds where people post."""
-    return [name for name, world in run.history().first.worlds.items() if world.kind in SOCIAL.names]
+    return [name for name, world in run.scenario_versions.first.worlds.items() if world.kind in SOCIAL.names]
 
 
 def test_an_example_runs_without_errors_and_replays(run: RunDirectory) -> None:

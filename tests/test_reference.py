@@ -13,14 +13,12 @@ import pytest
 
 from bench.bars import ALL
 from shoal.journal import JournalLine
-from shoal.runs.config import Config
 from shoal.runs.directory import CONFIG, ENV_STATUS, JOURNAL, LOCK, LOG, METRICS, STATE
 from shoal.runs.operations import create_run
 from shoal.runs.worker import work_on_run
 from shoal.scenario import document
 from shoal.scenario.loading import validate
-from shoal.scenario.sampling.sampler import sample
-from shoal.types import Event, Notice, Versioned
+from shoal.types import Event, Notice
 from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.observations import SocialObservation
 from tests.reference import DOCS, PARTS, replace_part
@@ -75,8 +73,8 @@ def test_every_field_of_the_stream_and_the_journal_is_documented() -> None:
     assert find_unmentioned("run-directory.md", list_fields(Event, Notice, JournalLine)) == []
 
 
-def test_every_field_of_the_stored_config_is_documented() -> None:
-    content = Config.of("a", Versioned(SCENARIO)).to_json(sample(SCENARIO), SCENARIO)
+def test_every_field_of_the_stored_config_is_documented(tmp_path: Path) -> None:
+    content = json.loads(create_run(SCENARIO, tmp_path / "a").file(CONFIG).read_text())
     assert find_unmentioned("run-directory.md", content) == []
 
 

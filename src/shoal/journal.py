@@ -276,16 +276,34 @@ def read_journal(path: Path) -> tuple[list[JournalLine], int]:
     return parsed, sum(map(len, lines)) + len(lines)
 
 
-def read_events(path: Path) -> list[JournalLine]:
-    """Read the events that users caused, without parsing all the replies around them."""
-    numbered = enumerate(_read_whole_lines(path), 1)
-    lines = [_parse_line(path, number, line) for number, line in numbered if b'"event":' in line]
-    return [line for line in lines if line.event is not None]
+class EventReader:
+    """Reads the events that users caused, without parsing the replies around them. A later call reads only on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._lines = 0
+
+    def read(self) -> list[JournalLine]:
+        """Read the events that were added since the last call."""
+        try:
+            if self._path.stat().st_size <= self._offset:
+                return []
+        except FileNotFoundError:
+            return []
+        texts = _read_whole_lines(self._path, self._offset)
+        numbered = enumerate(texts, self._lines + 1)
+        lines = [_parse_line(self._path, number, text) for number, text in numbered if b'"event":' in text]
+        self._offset += sum(map(len, texts)) + len(texts)
+        self._lines += len(texts)
+        return [line for line in lines if line.event is not None]
 
 
-def _read_whole_lines(path: Path) -> list[bytes]:
+def _read_whole_lines(path: Path, offset: int = 0) -> list[bytes]:
     try:
-        return path.read_bytes().split(b"\n")[:-1]
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read().split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -111,7 +111,7 @@ def test_a_run_from_a_newer_version_exits_with_3(folder: Path) -> None:
 def test_a_run_that_somebody_works_on_exits_with_3(folder: Path) -> None:
     call("run", "small.yaml", "--out", "busy")
     (folder / "busy" / "run_state.json").unlink()
-    with RunDirectory(Path("busy")).locked():
+    with RunDirectory(Path("busy")).lock():
         result = call("resume", "busy", "--json")
     assert result.exit_code == 3
     assert f"is being worked on by process {os.getpid()}" in result.stderr

@@ -42,7 +42,7 @@ def branch(
     parent: Path, path: Path, at: int, sets: Sequence[str] = (), injected: Sequence[dict[str, Any]] = ()
 ) -> RunOutcome:
     directory = RunDirectory(parent)
-    changed = override(directory.history().at(at), sets)
+    changed = override(directory.scenario_versions.at(at), sets)
     return go_on(fork_run(directory, path, at, changed, injected))
 
 

@@ -62,7 +62,7 @@ def test_it_cannot_be_made_to_go_on(scenario: dict[str, Any], tmp_path: Path) ->
     start(scenario, tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
     with pytest.raises(RunRefused, match="came to its own end in round"):
-        extend_run(directory, override(directory.history().first, ["rounds=120"]))
+        extend_run(directory, override(directory.scenario_versions.first, ["rounds=120"]))
 
 
 def test_a_fork_before_the_end_may_do_without_it(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_worlds_of_one_run_end_each_for_itself(tmp_path: Path) -> None:
     assert state.progress_percent == 100.0
     check_consistency(tmp_path / "run", finished=True)
     directory = RunDirectory(tmp_path / "run")
-    extend_run(directory, override(directory.history().first, ["rounds=8"]))
+    extend_run(directory, override(directory.scenario_versions.first, ["rounds=8"]))
     assert go_on(directory).rounds == 8
     assert {name: world.current_round for name, world in directory.state().worlds.items()} == {
         "twitter": 8,

@@ -34,7 +34,7 @@ ROOM: dict[str, Any] = {
 def longer(path: Path, *sets: str) -> RunDirectory:
     """The run in this directory, made to go on with these changes."""
     directory = RunDirectory(path)
-    history = directory.history()
+    history = directory.scenario_versions
     extend_run(directory, override(history.latest, sets))
     return directory
 

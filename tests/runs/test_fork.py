@@ -132,7 +132,7 @@ def test_a_fork_of_a_fork_keeps_both_changes(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 2, ["worlds.twitter.feed.followed=1"])
     branch(tmp_path / "child", tmp_path / "grandchild", 4, ["worlds.reddit.feed.recommended=2"])
-    history = RunDirectory(tmp_path / "grandchild").history()
+    history = RunDirectory(tmp_path / "grandchild").scenario_versions
     assert [at for at, _ in history.changes] == [2, 4]
     twitter = history.at(5).worlds["twitter"]
     assert isinstance(twitter, SocialSettings)

@@ -93,7 +93,7 @@ def test_a_fork_from_the_start_may_have_other_people(scenario: dict[str, Any], t
 def test_a_run_that_goes_on_still_speaks_of_its_own_files(scenario: dict[str, Any], tmp_path: Path) -> None:
     start(scenario, tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
-    extend_run(directory, override(directory.history().first, ["rounds=6"]))
+    extend_run(directory, override(directory.scenario_versions.first, ["rounds=6"]))
     digest = go_on(directory).digest
     moved = RunDirectory((tmp_path / "run").rename(tmp_path / "moved"))
     assert repeat(moved).digest == digest
@@ -109,7 +109,7 @@ def test_folders_and_fragments_are_kept_too(tmp_path: Path) -> None:
     directory = create_run(validate({"population": [entry], "rounds": 1}), tmp_path / "run")
     shutil.rmtree(tmp_path / "agents")
     (tmp_path / "shy.json").unlink()
-    [file] = directory.history().first.population
+    [file] = directory.scenario_versions.first.population
     assert file.roster.column("name") == ["Ada", "Ben"]  # type: ignore[union-attr]
     assert file.roster.column("age") == [5, 5]  # type: ignore[union-attr]
 
@@ -121,7 +121,7 @@ def test_two_files_of_the_same_name_do_not_get_into_each_others_way(tmp_path: Pa
         (tmp_path / name / "people.csv").write_text(f"name\n{name}\n")
         entries.append({"file": str(tmp_path / name / "people.csv")})
     directory = create_run(validate({"population": entries, "rounds": 1}), tmp_path / "run")
-    assert [file.roster.column("name") for file in directory.history().first.population] == [["a"], ["b"]]  # type: ignore[union-attr]
+    assert [file.roster.column("name") for file in directory.scenario_versions.first.population] == [["a"], ["b"]]  # type: ignore[union-attr]
 
 
 # a process that is killed while it makes the directory

@@ -149,7 +149,7 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
         await begin(asking("twitter"), tmp_path / "parent", server)
         server.reset()
         parent = RunDirectory(tmp_path / "parent")
-        fork_run(parent, tmp_path / "child", at, parent.history().at(at), [event])
+        fork_run(parent, tmp_path / "child", at, parent.scenario_versions.at(at), [event])
         await go_on(tmp_path / "child", server)
         return server.stats.answered.total()
 
@@ -165,7 +165,7 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
 def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
     done = complete(asking("room"), tmp_path / "parent")
     parent = RunDirectory(tmp_path / "parent")
-    child = fork_run(parent, tmp_path / "child", 2, parent.history().at(2))
+    child = fork_run(parent, tmp_path / "child", 2, parent.scenario_versions.at(2))
     nowhere = RunResources(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
     again = asyncio.run(work_on_run(child, asyncio.Event(), nobody, nowhere))
     assert again.digest == done.digest

@@ -104,7 +104,7 @@ def test_a_torn_last_line_is_left_until_it_is_whole(run: RunDirectory) -> None:
 def test_a_position_outlasts_the_end_of_a_run_that_is_extended(run: RunDirectory) -> None:
     stream = run.stream("twitter")
     before = list(stream.read())
-    extend_run(run, override(run.history().first, ["rounds=6"]))
+    extend_run(run, override(run.scenario_versions.first, ["rounds=6"]))
     go_on(run)
     added = list(stream.read())
     assert rounds_of(added) == [5, 6]

@@ -204,7 +204,7 @@ def test_lines_that_were_never_committed_are_cut(tmp_path: Path) -> None:
 
 def test_a_second_worker_is_refused_while_the_first_is_alive(tmp_path: Path) -> None:
     directory = create_run(validate(RUMOUR), tmp_path / "run")
-    with directory.locked():
+    with directory.lock():
         with pytest.raises(RunLocked, match=f"process {os.getpid()}"):
             go_on(directory)
         assert directory.has_worker()
@@ -301,6 +301,6 @@ def test_a_shipped_directory_is_the_run(tmp_path: Path) -> None:
 
 def test_the_lock_is_one_that_other_programs_see(tmp_path: Path) -> None:
     directory = create_run(validate(RUMOUR), tmp_path / "run")
-    with directory.locked(), (directory.path / "worker.lock").open() as lock, pytest.raises(BlockingIOError):
+    with directory.lock(), (directory.path / "worker.lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert asyncio.run(work_on_run(directory, asyncio.Event(), nobody)).status is Status.COMPLETED

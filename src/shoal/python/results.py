@@ -165,7 +165,7 @@ class Results:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        return tuple(self._directory.history().first.worlds)
+        return tuple(self._directory.worlds)
 
     @property
     def metrics(self) -> Figures:
@@ -255,6 +255,4 @@ class Results:
 
 def open_run(path: str | Path) -> Results:
     """The results of a run that is there already."""
-    directory = RunDirectory(Path(path))
-    directory.config()
-    return Results(directory)
+    return Results(RunDirectory.open(Path(path)))

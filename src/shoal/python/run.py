@@ -23,10 +23,9 @@ from shoal.engine.record import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
 from shoal.event_loop import run_async
 from shoal.python.results import Results
-from shoal.runs import inputs, operations, worker
-from shoal.runs.config import Config
-from shoal.runs.directory import CONFIG, RUNS, RunDirectory, place_for
-from shoal.runs.reports.summary import committed_rounds
+from shoal.runs import operations, worker
+from shoal.runs.config import Config, input_names, portable_scenario
+from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
 from shoal.runs.worker import Watch
@@ -179,26 +178,25 @@ class Session:
     async def work(self, stop: asyncio.Event, title: str, quiet: bool) -> None:
         """Work on the run until what was declared has happened."""
         directory = self.directory
-        later = directory.history().changes[self._asked - 1 :]
+        later = directory.scenario_versions.changes[self._asked - 1 :]
         if later:
             self.rounds = later[0][0] - 1
             return
-        known = committed_rounds(directory)
-        total = directory.history().versions()[-1].rounds
+        known = directory.committed_rounds()
+        total = directory.scenario.rounds
         try:
             with show_progress_line(title, total, known, quiet) as watch:
                 await worker.work_on_run(directory, stop, watch, RunResources.of_user(os.environ))
         finally:
-            self.rounds = max(committed_rounds(directory).values())
+            self.rounds = max(directory.committed_rounds().values())
 
     def _begun(self, scenario: Scenario) -> RunDirectory:
         if self._out is not None and (self._out / CONFIG).exists():
             found = RunDirectory(self._out)
-            copies = inputs.input_names(Versioned(scenario))
-            asked = inputs.keep_inputs(Config.of(self._out.name, Versioned(scenario)), copies).scenario
-            _compare(found, found.config().scenario, asked)
+            asked = Config.of(self._out.name, Versioned(scenario), input_names(Versioned(scenario))).scenario
+            _compare(found, found.config.scenario, asked)
             return found
-        with place_for(self._out, RUNS, scenario.name) as path:
+        with claim_directory(self._out, RUNS, scenario.name) as path:
             return operations.create_run(scenario, path)
 
     def _go_on(self, directory: RunDirectory, scenario: Scenario) -> None:
@@ -210,13 +208,13 @@ class Session:
                     "world.change(person, stance=0.5), or make a new World"
                 ]
             )
-        history = directory.history()
+        history = directory.scenario_versions
         # The run keeps its own copies of files of people.
         lasting = {"population": history.first.population, "follows": history.first.follows}
         scenario = scenario.model_copy(update=lasting)
         versions = history.versions()
         if self._asked < len(versions):
-            known, asked = (inputs.portable_scenario(one, directory.path) for one in (versions[self._asked], scenario))
+            known, asked = (portable_scenario(one, directory.path) for one in (versions[self._asked], scenario))
             _compare(directory, known, asked)
         else:
             operations.extend_run(directory, scenario)

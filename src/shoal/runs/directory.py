@@ -1,25 +1,31 @@
-"""A run on disk: its files, who works on it, and what state it is in. The only place that makes run directories."""
+"""A run on disk: its files, its worker, and its state. The only place that makes run directories."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from shoal.errors import RunLocked, RunRefused
-from shoal.journal import JournalLine, read_events, write_lines
-from shoal.runs import inputs
-from shoal.runs.config import Config, read_config, restore_scenario
+from shoal.journal import EventReader, JournalLine, write_lines
+from shoal.runs import mirofish
+from shoal.runs.config import (
+    Config,
+    copy_inputs,
+    input_names,
+    is_leftover_inputs,
+    read_config,
+    restore_scenario,
+)
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.runs.store import stream_from
+from shoal.runs.store import last_committed_round, stream_from
 from shoal.runs.stream import ActionStream
 from shoal.scenario.declared.events import DeclaredEvent
 from shoal.scenario.happenings import build_clock, parse_event
@@ -28,6 +34,7 @@ from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 from shoal.worlds.clock import Clock
 
+RUNS = Path("runs")
 CONFIG = "simulation_config.json"
 STATE = "run_state.json"
 JOURNAL = "journal.jsonl"
@@ -37,25 +44,26 @@ LOCK = "worker.lock"
 ENV_STATUS = "env_status.json"
 
 
-@dataclass(frozen=True, slots=True)
 class RunDirectory:
-    """The directory of one run."""
+    """One run on disk.
 
-    path: Path
+    Its config is read once, when it is first needed. Of its journal, only what was added since the last look is read.
+    """
 
-    @property
-    def journal(self) -> Path:
-        return self.path / JOURNAL
-
-    def file(self, name: str) -> Path:
-        return self.path / name
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._event_reader = EventReader(self.journal)
+        self._events: list[JournalLine] = []
+        self._versions: Versioned[Scenario] | None = None
+        #: The number of events that the versions take into account.
+        self._versions_as_of = 0
 
     @classmethod
     def create(
-        cls, path: Path, config: Config, scenario: Scenario, lines: list[JournalLine], copies: inputs.InputNames
+        cls, path: Path, versions: Versioned[Scenario], lines: list[JournalLine], parent: str | None = None
     ) -> RunDirectory:
-        """A new run. The config comes last: a directory without one is not a run yet, and can be used again."""
-        directory = cls(path)
+        """Make a new run. Its config is written last: a directory without one is not a run yet and can be used."""
+        copies = input_names(versions)
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
             if (path / CONFIG).exists():
@@ -63,31 +71,118 @@ class RunDirectory:
                     f"{path} already holds a run.\n"
                     f"Continue it with `shoal resume {path}`, or choose another directory with --out."
                 )
-            found = [file for file in path.iterdir() if not inputs.is_left_over(file)]
+            found = [file for file in path.iterdir() if not is_leftover_inputs(file)]
             leftovers = [file for file in found if file.name == JOURNAL or is_half_written(file, CONFIG)]
             if len(leftovers) < len(found):
                 raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
             for file in leftovers:
                 file.unlink()
         write_lines(path / JOURNAL, lines)
-        inputs.copy_inputs(copies, path)
-        replace_json(path / CONFIG, inputs.keep_inputs(config, copies).to_json(sample(scenario), scenario))
+        copy_inputs(copies, path)
+        config = Config.of(path.name, versions, copies, parent)
+        fields = mirofish.config_fields(sample(versions.first), versions.first)
+        replace_json(path / CONFIG, {**msgspec.to_builtins(config), **fields})
+        directory = cls(path)
+        directory.config = config
         return directory
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """Open a run; RunMissing where there is none."""
+        directory = cls(path)
+        directory.config = read_config(path / CONFIG)
+        return directory
+
+    def file(self, name: str) -> Path:
+        return self.path / name
+
+    @property
+    def journal(self) -> Path:
+        return self.path / JOURNAL
 
     def stream(self, world: str, since: int = 0) -> ActionStream:
         """Open the stream of a world, at the start of a round where one is given."""
         return stream_from(self.path, world, since)
 
+    # What was declared
+
+    @cached_property
     def config(self) -> Config:
         return read_config(self.path / CONFIG)
 
-    def history(self) -> Versioned[Scenario]:
-        """The scenario, how it changed where the run was forked, and how where it was made to go on."""
-        return add_continuations(self.config().history(self.path), read_events(self.journal), self.path)
+    @property
+    def events(self) -> Sequence[JournalLine]:
+        """The lines of the journal that users caused: injected events, and extensions of the run."""
+        self._events += self._event_reader.read()
+        return self._events
+
+    @property
+    def scenario_versions(self) -> Versioned[Scenario]:
+        """The scenario, and how it changed where the run was forked or extended."""
+        if self._versions is None or len(self.events) > self._versions_as_of:
+            declared = self.config.scenario_versions(self.path)
+            extensions = [
+                (line.round, restore_scenario(line.event["scenario"], self.path))
+                for line in self.events
+                if line.event is not None and line.is_continuation
+            ]
+            self._versions = Versioned(declared.first, (*declared.changes, *extensions))
+            self._versions_as_of = len(self._events)
+        return self._versions
+
+    @property
+    def scenario(self) -> Scenario:
+        """The scenario in its latest version."""
+        return self.scenario_versions.versions()[-1]
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        """The names of the worlds. They are the same in every version."""
+        return tuple(self.config.scenario["worlds"])
+
+    @property
+    def clock(self) -> Clock:
+        """Simulated time in the run."""
+        skips = (line for line in self.events if line.event is not None and "skip" in line.event)
+        return build_clock(self.scenario_versions, injected_events(skips))
+
+    # What has happened
+
+    def committed_rounds(self) -> dict[str, int]:
+        """Return the last committed round of each world."""
+        return {world: last_committed_round(self.path, world) for world in self.worlds}
+
+    def state(self) -> RunState:
+        """Read the state that the last worker wrote, or make a new one."""
+        try:
+            return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
+        except FileNotFoundError:
+            return self.new_state()
+
+    def new_state(self) -> RunState:
+        state = RunState(self.config.simulation_id, {name: WorldState() for name in self.worlds})
+        state.plan(self.scenario_versions)
+        return state
+
+    def status(self) -> Status:
+        """Return where the run stands. One that is `running` without a worker was interrupted, so it has failed."""
+        status = self.state().runner_status
+        return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
+
+    def is_over(self) -> bool:
+        """Return whether nothing is left to do. A run that was extended after its end has something left."""
+        state = self.state()
+        return state.runner_status is Status.COMPLETED and state.total_rounds == self.scenario.rounds
+
+    def write_state(self, state: RunState) -> None:
+        replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)})
+        replace_json(self.path / ENV_STATUS, mirofish.env_status(state))
+
+    # Who works on it
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Be the one worker on this directory. The lock goes with the process, however that ends."""
+    def lock(self) -> Iterator[None]:
+        """Be the one worker on this directory. The lock ends with the process, however that ends."""
         lock = self.path / LOCK
         with storage_errors(lock):
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
@@ -106,7 +201,7 @@ class RunDirectory:
             os.close(handle)
 
     def has_worker(self) -> bool:
-        """Whether a worker is alive on this directory now."""
+        """Return whether a worker is alive on this directory now."""
         try:
             handle = os.open(self.path / LOCK, os.O_RDONLY)
         except OSError:
@@ -119,103 +214,48 @@ class RunDirectory:
             os.close(handle)
         return False
 
-    def state(self) -> RunState:
-        """What the run's last worker wrote, or a new state."""
-        try:
-            return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
-        except FileNotFoundError:
-            return self.new_state()
-
-    def new_state(self) -> RunState:
-        history = self.history()
-        worlds = {name: WorldState() for name in history.first.worlds}
-        state = RunState(self.config().simulation_id, worlds)
-        state.plan(history)
-        return state
-
-    def status(self) -> Status:
-        """A run that says it is running while nobody works on it was interrupted."""
-        status = self.state().runner_status
-        return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
-
-    def is_over(self) -> bool:
-        """Whether there is nothing left to do; a run that was made to go on has something."""
-        state = self.state()
-        return state.runner_status is Status.COMPLETED and state.total_rounds == self.history().versions()[-1].rounds
-
-    def clock(self) -> Clock:
-        """Simulated time in the run."""
-        skips = (line for line in read_events(self.journal) if line.event is not None and "skip" in line.event)
-        return build_clock(self.history(), injected_events(skips))
-
-    def write_state(self, state: RunState) -> None:
-        replace_json(self.path / STATE, state.to_json())
-
-    def write_env_status(self, content: dict[str, Any]) -> None:
-        replace_json(self.path / ENV_STATUS, content)
-
-
-def add_continuations(history: Versioned[Scenario], lines: Iterable[JournalLine], folder: Path) -> Versioned[Scenario]:
-    """With what the journal says about the run being made to go on."""
-    changes = [
-        (line.round, restore_scenario(line.event["scenario"], folder))
-        for line in lines
-        if line.event is not None and line.is_continuation
-    ]
-    return Versioned(history.first, (*history.changes, *changes))
-
 
 def injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:
-    """What was made to happen from outside, in the order in which it came."""
+    """Parse the injected events among journal lines, in their order."""
     return [parse_event(line.event) for line in lines if line.event is not None and not line.is_continuation]
 
 
 def list_runs(folder: Path) -> list[RunDirectory]:
-    """All runs directly in a folder, oldest first."""
+    """List all runs directly in a folder, oldest first."""
     if not folder.is_dir():
         return []
     found = [path.parent for path in folder.glob(f"*/{CONFIG}")]
     return [RunDirectory(path) for path in sorted(found, key=lambda path: ((path / CONFIG).stat().st_mtime_ns, path))]
 
 
-RUNS = Path("runs")
-
-
 @contextmanager
-def place_for(out: Path | None, folder: Path, name: str) -> Iterator[Path]:
-    """The directory that was asked for, or the first free one in the folder; one that stays empty is taken back."""
-    path = _free(folder, name) if out is None else _named(out)
+def claim_directory(out: Path | None, folder: Path, name: str) -> Iterator[Path]:
+    """Yield `out`, or else a new directory `NAME-N` in the folder. It is removed again if it stays empty.
+
+    Making the directory is what claims it, so two commands at once never get the same one.
+    """
+    if out is not None:
+        path = full_name(out)
+    else:
+        with storage_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            path = next(path for number in count(1) if _make(path := folder / f"{name}-{number}"))
     try:
         yield path
     except BaseException:
-        _take_back(path)
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
         raise
 
 
-def _free(folder: Path, name: str) -> Path:
-    """Making the directory is what claims it, so two commands at once never get the same."""
-    with storage_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for n in count(1):
-            path = folder / f"{name}-{n}"
-            try:
-                path.mkdir()
-            except FileExistsError:
-                continue
-            return path
-    raise AssertionError("there is always a next number")
+def _make(path: Path) -> bool:
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
-def _named(path: Path) -> Path:
-    """A run is called what its directory is called, and `.` is called nothing."""
+def full_name(path: Path) -> Path:
+    """Resolve a path such as `.`, which has no name of its own: a run is called what its directory is called."""
     return path if path.name not in ("", "..") else path.resolve()
-
-
-def _take_back(path: Path) -> None:
-    if path.is_dir() and not any(path.iterdir()):
-        path.rmdir()
-
-
-def fork_folder(parent: RunDirectory) -> Path:
-    """Beside the parent."""
-    return _named(parent.path).parent

@@ -10,10 +10,8 @@ from pydantic import BaseModel
 
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
-from shoal.runs import inputs
-from shoal.runs.config import Config
+from shoal.runs.config import portable_scenario
 from shoal.runs.directory import RunDirectory
-from shoal.runs.reports.summary import committed_rounds
 from shoal.scenario.build import check_classes
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
@@ -22,8 +20,7 @@ from shoal.types import Versioned
 def create_run(scenario: Scenario, path: Path) -> RunDirectory:
     """The directory of a new run, ready to be worked on."""
     check_classes(scenario)
-    config = Config.of(path.name, Versioned(scenario))
-    return RunDirectory.create(path, config, scenario, [], inputs.input_names(Versioned(scenario)))
+    return RunDirectory.create(path, Versioned(scenario), [])
 
 
 def fork_run(
@@ -33,11 +30,10 @@ def fork_run(
 
     The parent's replies come along: wherever the fork asks the same thing, it has the same answer for nothing.
     """
-    name = parent.config().simulation_id
-    history = fork_versions(parent.history(), at, changed)
+    name = parent.config.simulation_id
+    history = fork_versions(parent.scenario_versions, at, changed)
     lines = [*_inherited_lines(parent, name, at), *_injections(injected)]
-    child = Config.of(path.name, history, parent=name)
-    return RunDirectory.create(path, child, history.first, lines, inputs.input_names(history))
+    return RunDirectory.create(path, history, lines, parent=name)
 
 
 def extend_run(directory: RunDirectory, changed: Scenario) -> None:
@@ -45,13 +41,13 @@ def extend_run(directory: RunDirectory, changed: Scenario) -> None:
 
     What a person decides while a run is under way comes from outside the function, so it goes into the journal.
     """
-    with directory.locked():
-        at = max(committed_rounds(directory).values()) + 1
+    with directory.lock():
+        at = max(directory.committed_rounds().values()) + 1
         _check_can_go_on(directory, changed, at)
-        _check_changes(directory.history().at(at), changed, at)
-        before = sum(line.is_continuation for line in read_journal(directory.journal)[0])
-        event = {"scenario": inputs.portable_scenario(changed, directory.path)}
-        add_line(directory.journal, JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, before), event=event))
+        _check_changes(directory.scenario_versions.at(at), changed, at)
+        number = sum(line.is_continuation for line in directory.events)
+        event = {"scenario": portable_scenario(changed, directory.path)}
+        add_line(directory.journal, JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, number), event=event))
 
 
 def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:

@@ -1,4 +1,4 @@
-"""The observable state of a run: `run_state.json`, with the fields that MiroFish's clients know."""
+"""The observable state of a run, `run_state.json`."""
 
 from __future__ import annotations
 
@@ -150,25 +150,17 @@ class RunState(msgspec.Struct):
         return round(100 * self.current_round / max(self.total_rounds, 1), 1)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, with the figures under the names that MiroFish's clients read."""
+        """Return the content of the file, except for the fields that only MiroFish's clients read."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         hours = max((world.simulated_hours for world in self.worlds.values()), default=0.0)
         content |= {
             "current_round": self.current_round,
             "simulated_hours": hours,
             "progress_percent": self.progress_percent,
-            "total_actions_count": self.actions_count,
-            "rounds_count": self.current_round,
             "resumable": self.runner_status.resumable,
             "measured": self.metrics.shown() if self.metrics.steps else None,
         }
-        for name in ("twitter", "reddit"):
-            world = content["worlds"].get(name, msgspec.to_builtins(WorldState()))
-            content |= {f"{name}_{field}": world[field] for field in _FIELDS_BY_PLATFORM}
         return content
-
-
-_FIELDS_BY_PLATFORM = ("current_round", "simulated_hours", "running", "completed", "actions_count")
 
 
 def wall_clock() -> str:

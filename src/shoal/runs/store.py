@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.engine.record import RoundRecord
-from shoal.errors import Diverged
+from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
 from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker
 from shoal.types import WorldProtocol
@@ -146,6 +146,12 @@ def committed_digests(directory: Path, world: str) -> dict[int, str]:
     return dict(_query(directory, world, "SELECT round, digest FROM shoal_round"))
 
 
+def last_committed_round(directory: Path, world: str) -> int:
+    """Return the last committed round of a world; 0 where there is none yet."""
+    rows = _query(directory, world, "SELECT max(round) FROM shoal_round")
+    return max((round for (round,) in rows if round is not None), default=0)
+
+
 def stream_from(directory: Path, world: str, since: int = 0) -> ActionStream:
     """Open the stream of a world at the start of a round, or at its end where that round is not committed yet.
 
@@ -168,8 +174,11 @@ def _query(directory: Path, world: str, sql: str) -> list[tuple[Any, ...]]:
     path = database_path(directory, world)
     if not path.exists():
         return []
-    with database_errors(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        return database.execute(sql).fetchall() if _has_rounds(database) else []
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+            return database.execute(sql).fetchall() if _has_rounds(database) else []
+    except sqlite3.Error as error:
+        raise StorageFailed(f"cannot read {path}: {error}") from error
 
 
 def _has_rounds(database: sqlite3.Connection) -> bool:

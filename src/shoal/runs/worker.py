@@ -69,9 +69,9 @@ async def work_on_run(
     Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
     not written again, and what is missing is added.
     """
-    config = directory.config()
-    with directory.locked(), _log_to(directory) as log:
-        state, history = directory.state(), directory.history()
+    with directory.lock(), _log_to(directory) as log:
+        config = directory.config
+        state, history = directory.state(), directory.scenario_versions
         if directory.is_over():
             return outcome_from(directory, state)
         state.plan(history)
@@ -89,7 +89,7 @@ async def _work(
     watch: Watch,
     outside: RunResources,
 ) -> None:
-    latest = directory.history().versions()[-1]
+    latest = directory.scenario
     async with (
         Journal.open(directory.journal, config.shoal_version) as journal,
         language_models(latest, journal, replace(outside, name=directory.path.name)) as language,
@@ -110,7 +110,7 @@ async def _work(
 
 def build_from(directory: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
     """The whole simulation of a run, as its directory declares it."""
-    return build(directory.history(), injected_events(journal.events), sources)
+    return build(directory.scenario_versions, injected_events(journal.events), sources)
 
 
 @asynccontextmanager
@@ -155,7 +155,7 @@ def _first(errors: BaseException) -> BaseException:
 @contextmanager
 def _stores(directory: RunDirectory, simulation: Simulation, written_by: str) -> Iterator[dict[str, Store]]:
     """A store for each world, open as long as they are worked on. A stream says what was planned first."""
-    planned = directory.config().history(directory.path).versions()[-1].rounds
+    planned = directory.config.scenario_versions(directory.path).versions()[-1].rounds
     with ExitStack() as stack:
         yield {
             name: stack.enter_context(Store(directory.path, world, planned, len(simulation.people), written_by))
@@ -260,16 +260,6 @@ class _Reporter:
         if self.prefixes:
             self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
         self._directory.write_state(self.state)
-        alive = self.state.process_pid is not None
-        self._directory.write_env_status(
-            {
-                "status": "running" if alive else "stopped",
-                **{f"{name}_available": alive and name in self.state.worlds for name in ("twitter", "reddit")},
-                "pid": self.state.process_pid,
-                "heartbeat": self.state.updated_at,
-                "timestamp": self.state.updated_at,
-            }
-        )
 
 
 def _ended(error: BaseException | None) -> Status:

@@ -143,7 +143,7 @@ def test_a_run_cannot_go_on_to_a_round_that_it_has_behind_it(folder: Path) -> No
 def test_a_run_that_was_told_to_go_on_and_killed_before_it_did_is_resumed(folder: Path) -> None:
     call("run", "small.yaml", "--quiet")
     directory = RunDirectory(Path("runs/small-1"))
-    extend_run(directory, override(directory.history().first, ["rounds=7"]))
+    extend_run(directory, override(directory.scenario_versions.first, ["rounds=7"]))
     assert last_object(call("resume", "runs/small-1", "--json").stdout)["rounds"] == 7
 
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import Output, echo_json, titled_table
 from shoal.errors import RunRefused, StorageFailed
-from shoal.runs.inputs import rename_inputs
+from shoal.runs.config import rename_inputs
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import ImportResult

@@ -35,8 +35,8 @@ from shoal.cli.views.output import Output
 from shoal.cli.views.progress import Board, Progress, Silent, progress_on
 from shoal.cli.views.summary import print_summary
 from shoal.runs import operations, worker
-from shoal.runs.directory import RUNS, RunDirectory, fork_folder, place_for
-from shoal.runs.reports.summary import committed_rounds, summarize
+from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.reports.summary import summarize
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources, check_models
 from shoal.runs.state import Status
@@ -92,7 +92,7 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     check_models(wanted, outside)
     if not yes:
         _confirm(Versioned(wanted), outside.budget)
-    with place_for(out, RUNS, wanted.name) as path:
+    with claim_directory(out, RUNS, wanted.name) as path:
         directory = operations.create_run(wanted, path)
     _work(directory, {}, f"running {directory.path}", speech, outside)
 
@@ -117,9 +117,8 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
       shoal resume runs/rumour-1
       shoal resume runs/rumour-1 --rounds 72
     """
-    directory = RunDirectory(run)
-    directory.config()
-    done = committed_rounds(directory)
+    directory = RunDirectory.open(run)
+    done = directory.committed_rounds()
     longer = None if rounds is None else _longer(directory, rounds, max(done.values()))
     is_over = longer is None and directory.is_over()
     if is_over and speech.plain:
@@ -127,7 +126,7 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
         return
     if not yes and not is_over:
         # What a run may spend counts all its sessions, so a limit cannot be compared with what is left.
-        _confirm(_extended(directory.history(), longer, done), BudgetSettings(), done, "The rest of this run")
+        _confirm(_extended(directory.scenario_versions, longer, done), BudgetSettings(), done, "The rest of this run")
     if longer is not None:
         operations.extend_run(directory, longer)
     _work(directory, done, f"resuming {run}", speech, outside)
@@ -144,7 +143,7 @@ def replay_(run: Path, speech: OutputMode) -> None:
       shoal replay runs/rumour-1
     """
     directory = RunDirectory(run)
-    rounds = max(committed_rounds(directory).values())
+    rounds = max(directory.committed_rounds().values())
     board = _board(directory, rounds, {})
     progress = progress_on(Console(stderr=True), board, f"replaying {run}", speech.quiet)
     ended = work_on(directory, replay, progress)
@@ -196,7 +195,7 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
       - {post: "It is not true, I was there.", by: most_followed}
     """
     parent = RunDirectory(run)
-    history = parent.history()
+    history = parent.scenario_versions
     changed = override(history.at(at), sets)
     _check_round(at, _last_round(parent), changed)
     injected = load_events(inject, changed, at) if inject else []
@@ -208,7 +207,7 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
             shared,
             "This fork, if everybody is asked again,",
         )
-    with place_for(out, fork_folder(parent), f"{parent.path.resolve().name}-fork") as path:
+    with claim_directory(out, full_name(parent.path).parent, f"{parent.path.resolve().name}-fork") as path:
         directory = operations.fork_run(parent, path, at, changed, injected)
     title = f"forking {run} at round {at} into {directory.path}"
     _work(directory, dict.fromkeys(history.first.worlds, at), title, speech, outside)
@@ -236,7 +235,7 @@ def _played(scenario: Scenario) -> list[Persona]:
 
 def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
     """The scenario with which the run goes to this round and no further; None where it does so already."""
-    planned = _latest(directory.history())
+    planned = _latest(directory.scenario_versions)
     if rounds == planned.rounds:
         return None
     if rounds <= last:
@@ -254,7 +253,7 @@ def _extended(history: Versioned[Scenario], longer: Scenario | None, done: dict[
 
 def _shared(parent: RunDirectory, at: int, changed: Scenario, is_alike: bool) -> dict[str, int]:
     """World -> the last round that a fork has for nothing. One that only goes on for longer shares all there is."""
-    committed, now = committed_rounds(parent), parent.history().at(at)
+    committed, now = parent.committed_rounds(), parent.scenario_versions.at(at)
     if is_alike and changed.model_copy(update={"rounds": now.rounds}) == now:
         return committed
     return dict.fromkeys(committed, max(at - 1, 0))
@@ -273,7 +272,7 @@ def _confirm(
 
 def _last_round(directory: RunDirectory) -> int:
     """The last round of which all worlds know; of a complete run, some worlds may have ended before."""
-    committed = committed_rounds(directory).values()
+    committed = directory.committed_rounds().values()
     return max(committed) if directory.status() is Status.COMPLETED else min(committed)
 
 
@@ -288,7 +287,7 @@ def _work(
     directory: RunDirectory, known: dict[str, int], title: str, speech: OutputMode, outside: RunResources
 ) -> None:
     """Work on a run to its end and say what happened."""
-    scenario = _latest(directory.history())
+    scenario = _latest(directory.scenario_versions)
     title = f"{title}: {describe_scenario(scenario)}"
     if scenario.play:
         # A view that draws itself anew would draw over what is being typed.
@@ -311,8 +310,8 @@ def _work(
 
 
 def _board(directory: RunDirectory, rounds: int, known: dict[str, int]) -> Board:
-    worlds = directory.history().first.worlds
-    return Board(rounds, {name: known.get(name, 0) for name in worlds}, directory.clock())
+    worlds = directory.worlds
+    return Board(rounds, {name: known.get(name, 0) for name in worlds}, directory.clock)
 
 
 def _latest(history: Versioned[Scenario]) -> Scenario:

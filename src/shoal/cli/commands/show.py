@@ -49,7 +49,7 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
       shoal query runs/rumour-1 "select action, count(*) from trace group by 1" --world reddit
     """
     directory = RunDirectory(run)
-    worlds = list(directory.history().first.worlds)
+    worlds = list(directory.worlds)
     if world is not None and world not in worlds:
         raise click.BadParameter(f"there is no world {world!r}; there are {', '.join(worlds)}", param_hint="--world")
     columns, rows = query_database(directory, world or worlds[0], sql)
@@ -88,7 +88,7 @@ class RunRow:
                 rounds=state.total_rounds,
                 actions=state.actions_count,
                 started_at=state.started_at,
-                parent=directory.config().parent,
+                parent=directory.config.parent,
                 error=state.error,
             )
         except (ShoalError, msgspec.DecodeError) as error:

@@ -32,7 +32,7 @@ from shoal.models.base import Usage
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import endpoint
 from shoal.models.tokens import estimate
-from shoal.runs.directory import place_for
+from shoal.runs.directory import claim_directory
 from shoal.runs.files import storage_errors
 from shoal.runs.model_session import endpoints
 from shoal.runs.tuning import simulations
@@ -149,7 +149,7 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
     wanted = None if scenario is None else load_scenario(scenario, model, Changes(list(sets), None))
     _check(wanted, model, sets, write)
     name = wanted.name if wanted is not None else _UNNAMED.sub("-", str(model)).strip("-.")
-    with place_for(out, Path(), f"tune-{name}") as folder:
+    with claim_directory(out, Path(), f"tune-{name}") as folder:
         _make(folder)
         if wanted is None or isinstance(wanted.mind, LanguageSettings):
             found, interrupted = _tune_calls(wanted, str(model), folder, wishes, speech)

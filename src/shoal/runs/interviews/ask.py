@@ -25,7 +25,6 @@ from shoal.models.base import Model, ModelFailed
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
 from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, transcript_lines
-from shoal.runs.reports.summary import committed_rounds
 from shoal.runs.resources import RunResources, language_models
 from shoal.scenario import document
 from shoal.scenario.loading import read_text
@@ -132,7 +131,7 @@ async def score_world(
     directory: RunDirectory, claim: str, world: str, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Score a claim on a whole world, by its stream."""
-    rounds = committed_rounds(directory)
+    rounds = directory.committed_rounds()
     if world not in rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
     desk = _Desk.of(directory, asking, outside)
@@ -208,7 +207,7 @@ class _Desk:
     @classmethod
     def of(cls, directory: RunDirectory, asking: Asking, outside: RunResources) -> _Desk:
         """QueryFailed where there is no model to ask."""
-        scenario = directory.history().versions()[-1]
+        scenario = directory.scenario
         own = scenario.mind if isinstance(scenario.mind, LanguageSettings) else None
         mind = own if own is not None and asking.model in (None, own.model) else _stand_in(directory, scenario, asking)
         everybody: dict[str, Any] = {} if asking.model is None else {"by_group": {}, "by_agent": {}}

@@ -102,12 +102,12 @@ class Copies:
 
 async def snapshot_agents(directory: RunDirectory, whom: AgentSelection, round: int | None, cue: str) -> Copies:
     """Copies of the agents that are meant, at the end of a round or of the run, reminded by a cue."""
-    run, scenario = open_rerun(directory), directory.history().versions()[-1]
+    run, scenario = open_rerun(directory), directory.scenario
     until = {world: min(last_round(run.rounds, round), there) for world, there in run.rounds.items()}
     agents = whom.numbers(run.simulation.people, run.simulation.seed)
     try:
         lives = {world: await _lived(run, world, last, agents, scenario.topic) for world, last in until.items()}
-        copies = _Copying(run, lives, directory.clock(), _sight_chars(scenario))
+        copies = _Copying(run, lives, directory.clock, _sight_chars(scenario))
         respondents = [await copies.respondent(agent, cue) for agent in agents]
     finally:
         for mind in run.simulation.minds.values():

@@ -58,7 +58,7 @@ def export_run(
     directory: RunDirectory, out: Path, format: Format = "csv", graphs: Graphs = "all", force: bool = False
 ) -> Manifest:
     """Write all files of an export. The run is only read, also while it goes on."""
-    config, outcome, scenario = directory.config(), outcome_of(directory), directory.history().first
+    config, outcome, scenario = directory.config, outcome_of(directory), directory.scenario_versions.first
     write = choose_writer(format)
     files: list[ExportedFile] = []
     with _write_in_place(out, force) as folder:

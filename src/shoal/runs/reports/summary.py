@@ -141,8 +141,8 @@ class Summary:
 
 def summarize(directory: RunDirectory) -> Summary:
     """Read the whole summary. Nothing is changed."""
-    config, state, clock = directory.config(), directory.state(), directory.clock()
-    scenario = directory.history().latest
+    config, state, clock = directory.config, directory.state(), directory.clock
+    scenario = directory.scenario_versions.latest
     camps = _read_camps(directory) if scenario.topic else None
 
     def summarise_world(name: str) -> WorldSummary:
@@ -196,15 +196,6 @@ def summarize(directory: RunDirectory) -> Summary:
     )
 
 
-def committed_rounds(directory: RunDirectory) -> dict[str, int]:
-    """Return the last committed round of each world."""
-    found = {}
-    for name in directory.history().first.worlds:
-        with open_database(database_path(directory.path, name)) as database:
-            found[name] = max(database.execute(_LAST_ROUND).fetchone()[0] or 0, 0) if database else 0
-    return found
-
-
 def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the column names and rows that answer a query in SQL."""
     with open_database(database_path(directory.path, world)) as database:
@@ -235,7 +226,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
 
 def _read_interventions(directory: RunDirectory, world: str) -> tuple[Intervened, ...]:
     """Read which interventions happened when, in the order in which they first happened."""
-    if not any(version.interventions for version in directory.history().versions()):
+    if not any(version.interventions for version in directory.scenario_versions.versions()):
         return ()
     found: dict[str, list[int]] = {}
     for notice in directory.stream(world).read_notices(event_type="intervention"):

@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from shoal.engine.record import RoundRecord
-from shoal.journal import read_events
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.rerun.spread import Deviation, Reached, Spread
@@ -167,12 +166,12 @@ def compare_declared(one: RunDirectory, other: RunDirectory) -> Iterator[Declare
 
 def _read_declared(directory: RunDirectory) -> tuple[dict[int, Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Read the run's scenarios by the round from which on they are in force, and its injected events."""
-    config = directory.config()
+    config = directory.config
     scenarios: dict[int, Mapping[str, Any]] = {0: config.scenario} | {
         change.at: change.scenario for change in config.changes
     }
     events: list[Mapping[str, Any]] = []
-    for line in read_events(directory.journal):
+    for line in directory.events:
         assert line.event is not None
         if line.is_continuation:
             scenarios[line.round] = line.event["scenario"]

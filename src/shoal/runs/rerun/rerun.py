@@ -15,7 +15,6 @@ from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
-from shoal.runs.reports.summary import committed_rounds
 from shoal.runs.resources import sealed_models
 from shoal.runs.state import Status
 from shoal.runs.store import DigestCheck
@@ -87,7 +86,7 @@ class Rerun:
     """A run that can be run again from its journal, world by world."""
 
     def __init__(self, directory: RunDirectory) -> None:
-        written_by, scenario = directory.config().shoal_version, directory.history().first
+        written_by, scenario = directory.config.shoal_version, directory.scenario_versions.first
         # The journal is read after the digests: what a committed round rests on is in it, also while a worker goes on.
         self._ledgers = {name: DigestCheck(directory.path, name, written_by) for name in scenario.worlds}
         self.journal = Journal.sealed(directory.journal, written_by)
@@ -112,7 +111,7 @@ class Rerun:
 
 def open_rerun(directory: RunDirectory) -> Rerun:
     """Open a run to run it again; QueryFailed where no round of it has been committed yet."""
-    rounds = committed_rounds(directory)
+    rounds = directory.committed_rounds()
     if not any(rounds.values()) or not all(directory.file(f"{world}_simulation.db").exists() for world in rounds):
         raise QueryFailed(f"no round of {directory.path} has been committed yet; `shoal resume` it first")
     return Rerun(directory)
