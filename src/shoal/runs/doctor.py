@@ -1,4 +1,4 @@
-"""What can be found out about this machine and the servers that a scenario asks, and what follows from it."""
+"""Examines this machine and the servers of a scenario's models, and recommends how many runs and calls at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.agents.settings import LanguageSettings
 from shoal.errors import RunRefused
-from shoal.machine.advice import Advice, Bound, Need, Served, advise
+from shoal.machine.advice import Advice, Need, Served, advise
 from shoal.machine.hardware import Disk, Machine, inspect_disk, inspect_machine
 from shoal.machine.pressure import THRESHOLDS, Pressure
 from shoal.machine.sampling import Sample, Sampler
@@ -22,11 +23,13 @@ from shoal.models.openai.endpoints import Endpoint, endpoint
 from shoal.models.openai.probe import ProbeResult, probe
 from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import name_pool
+from shoal.scenario.declared.population import count_people
+from shoal.scenario.scenario import Scenario
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.location import BrokerLocation
 
-#: Over how long the CPU is looked at.
+#: The shortest time over which the use of the CPU is measured.
 SAMPLE_SECONDS = 0.1
 
 
@@ -37,21 +40,53 @@ class ModelRef:
     model: str
     base_url: str | None = None
     key_variable: str | None = None
-    #: Whether it answers questions; those that embed texts do not.
+    #: Whether it answers questions; models that embed texts do not.
     chats: bool = True
+
+    def find_endpoint(self) -> Endpoint:
+        return endpoint(self.model, base_url=self.base_url, key_variable=self.key_variable, environ=os.environ)
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorTarget:
-    """What is to be run, and the models that it asks; the one that is asked most comes first."""
+    """The runs to recommend for, and their models; the one that is asked most comes first."""
 
     name: str
     needs: tuple[Need, ...]
     models: tuple[ModelRef, ...] = ()
 
+    @classmethod
+    def of_scenario(cls, scenario: Scenario) -> DoctorTarget:
+        """Return the run that a scenario describes."""
+        mind = scenario.mind if isinstance(scenario.mind, LanguageSettings) else None
+        need = Need(
+            people=count_people(scenario.population),
+            rounds=scenario.rounds,
+            worlds=len(scenario.worlds),
+            asks=mind is not None,
+            max_workers=scenario.max_workers,
+        )
+        if mind is None:
+            return cls(scenario.name, (need,))
+        # Models that embed texts for memories are not asked questions.
+        models = (
+            ModelRef(name, mind.base_url, mind.key_variable, chats=name != mind.memory.embeddings)
+            for name in mind.models()
+        )
+        return cls(scenario.name, (need,), tuple(models))
+
+    @classmethod
+    def of_usual_runs(cls, model: str | None) -> DoctorTarget:
+        """Return runs of a usual size: with this model, or (None) without a model and with any."""
+        if model is not None:
+            return cls("", (Need(),), (ModelRef(model),))
+        return cls("", (Need(asks=False), Need()))
+
 
 @dataclass(frozen=True, slots=True)
 class DoctorReport:
+    """What was found, and what is recommended."""
+
     machine: Machine
     disk: Disk | None
     sample: Sample
@@ -64,118 +99,89 @@ class DoctorReport:
     changes: tuple[str, ...]
     warnings: tuple[str, ...]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything, with the two recommended numbers of each need first."""
+        recommended = [
+            {
+                "need": need,
+                "simulations": advice.simulations[0].count if advice.simulations else 1,
+                "calls": (advice.calls[0].count if advice.calls else 1) if need.asks else None,
+            }
+            for need, advice in zip(self.needs, self.advice, strict=True)
+        ]
+        whole = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "needs"}
+        whole["sample"] = {"cpu": self.sample.cpu, "memory": self.sample.memory}
+        whole["endpoints"] = [
+            {**msgspec.structs.asdict(each), "allowance": list_limits(each.allowance)} for each in self.endpoints
+        ]
+        return {"recommended": recommended, **whole}
 
-def examine(subject: DoctorTarget, out: Path, seconds_per_call: float, *, call: bool) -> DoctorReport:
-    """Everything there is to find out, which takes as long as the server does."""
+
+def list_limits(allowance: RateLimits | None) -> dict[str, float]:
+    """Return what a server allows in a minute, by unit."""
+    limits = {"requests": allowance.requests, "tokens": allowance.tokens} if allowance else {}
+    return {name: limit.limit for name, limit in limits.items() if limit is not None}
+
+
+def examine(target: DoctorTarget, out: Path, seconds_per_call: float, *, call: bool) -> DoctorReport:
+    """Examine machine and servers; with `call`, ask each model for one token. Takes as long as the servers do."""
     sampler, began = Sampler(), time.monotonic()
-    machine, place = inspect_machine(), inspect_disk(out)
-    endpoints = asyncio.run(_probe(subject.models, call))
+    machine, disk = inspect_machine(), inspect_disk(out)
+    endpoints = asyncio.run(_probe_all(target.models, call))
     time.sleep(max(SAMPLE_SECONDS - (time.monotonic() - began), 0.0))
     sample = sampler.take()
-    served = _served(subject.models, endpoints, seconds_per_call)
-    advice = tuple(advise(machine, place, need, served) for need in subject.needs)
-    refused = [_named(each, each.problem) for each in endpoints if each.problem]
-    doubts = [_named(each, each.warning) for each in endpoints if each.warning]
+    server = _describe_server(target.models, endpoints, seconds_per_call)
+    advice = tuple(advise(machine, disk, need, server) for need in target.needs)
+    most_busy = THRESHOLDS[Pressure.CPU].above
+    busy = f"the CPU is {sample.cpu or 0:.0%} busy already; when it stays above {most_busy:.0%}, runs hold back"
     return DoctorReport(
         machine=machine,
-        disk=place,
+        disk=disk,
         sample=sample,
         endpoints=endpoints,
-        needs=subject.needs,
+        needs=target.needs,
         advice=advice,
         seconds_per_call=seconds_per_call,
-        problems=_once(refused, *(each.problems for each in advice)),
-        changes=_once(*(each.changes for each in advice)),
-        warnings=_once(doubts, _busy(sample), *(each.warnings for each in advice)),
+        problems=_join_once(
+            (_name_model(each, each.problem) for each in endpoints if each.problem), *(each.problems for each in advice)
+        ),
+        changes=_join_once(*(each.changes for each in advice)),
+        warnings=_join_once(
+            (_name_model(each, each.warning) for each in endpoints if each.warning),
+            [busy] if sample.cpu is not None and sample.cpu > most_busy else [],
+            *(each.warnings for each in advice),
+        ),
     )
 
 
-def as_dict(found: DoctorReport) -> dict[str, Any]:
-    """Everything, and the two numbers that are wanted most at its beginning."""
-    recommended = [
-        {"need": need, "simulations": least(advice.simulations), "calls": least(advice.calls) if need.asks else None}
-        for need, advice in zip(found.needs, found.advice, strict=True)
-    ]
-    whole = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "needs"}
-    whole["sample"] = {"cpu": found.sample.cpu, "memory": found.sample.memory}
-    whole["endpoints"] = [
-        {**msgspec.structs.asdict(each), "allowance": limits(each.allowance)} for each in found.endpoints
-    ]
-    return {"recommended": recommended, **whole}
+async def _probe_all(models: Iterable[ModelRef], call: bool) -> tuple[ProbeResult, ...]:
+    async def probe_one(ref: ModelRef) -> ProbeResult:
+        try:
+            return await probe(ref.model, ref.find_endpoint(), Proxies.of(os.environ), call=call and ref.chats)
+        except RunRefused as refused:
+            return ProbeResult(model=ref.model, base_url=ref.base_url or "", problem=str(refused))
+
+    return tuple(await asyncio.gather(*map(probe_one, models)))
 
 
-def limits(allowance: RateLimits | None) -> dict[str, float]:
-    """What a server allows in a minute, by what it is."""
-    told = {"requests": allowance.requests, "tokens": allowance.tokens} if allowance else {}
-    return {name: limit.limit for name, limit in told.items() if limit is not None}
-
-
-def least(bounds: tuple[Bound, ...]) -> int:
-    """What holds; one where nothing is known."""
-    return bounds[0].count if bounds else 1
-
-
-def _once(*groups: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for group in groups for text in group))
-
-
-# What is to be run
-
-
-def anything(model: str | None) -> DoctorTarget:
-    """No scenario in particular: runs of a usual size, with this model, or without one and with any."""
-    if model is not None:
-        return DoctorTarget("", (Need(),), (ModelRef(model),))
-    return DoctorTarget("", (Need(asks=False), Need()))
-
-
-# The servers
-
-
-async def _probe(models: Iterable[ModelRef], call: bool) -> tuple[ProbeResult, ...]:
-    return tuple(await asyncio.gather(*(_probed(asked, call) for asked in models)))
-
-
-def _endpoint(asked: ModelRef) -> Endpoint:
-    return endpoint(asked.model, base_url=asked.base_url, key_variable=asked.key_variable, environ=os.environ)
-
-
-async def _probed(asked: ModelRef, call: bool) -> ProbeResult:
+def _describe_server(models: Sequence[ModelRef], endpoints: Sequence[ProbeResult], seconds_per_call: float) -> Served:
+    """Return what is known about the server of the model that is asked most, also from earlier runs."""
+    if not endpoints:
+        return Served(seconds_per_call)
     try:
-        return await probe(asked.model, _endpoint(asked), Proxies.of(os.environ), call=call and asked.chats)
-    except RunRefused as refused:
-        return ProbeResult(model=asked.model, base_url=asked.base_url or "", problem=str(refused))
+        pool = name_pool(models[0].find_endpoint())
+        learned = LimitStore(BrokerLocation.of_user(os.environ).memory, time.time()).of(pool, Learned)
+    except RunRefused:
+        learned = None
+    # Without a wall the limit of the server was not met yet.
+    at_once = learned.in_flight if learned is not None and learned.is_wall else None
+    main = endpoints[0]
+    return Served(seconds_per_call, allowance=main.allowance, at_once=at_once, is_here=main.is_here)
 
 
-def _named(each: ProbeResult, text: str) -> str:
+def _name_model(each: ProbeResult, text: str) -> str:
     return text if text.startswith(each.model) else f"{each.model}: {text}"
 
 
-def _served(models: Sequence[ModelRef], endpoints: tuple[ProbeResult, ...], seconds_per_call: float) -> Served:
-    """The server of the model that is asked most."""
-    if not endpoints:
-        return Served(seconds_per_call)
-    main = endpoints[0]
-    return Served(
-        seconds_per_call=seconds_per_call,
-        allowance=main.allowance,
-        at_once=_learned(models[0]),
-        is_here=main.is_here,
-    )
-
-
-def _learned(asked: ModelRef) -> int | None:
-    """How many calls at once earlier runs found that this server bears; None: its limit was not met yet."""
-    try:
-        pool = name_pool(_endpoint(asked))
-    except RunRefused:
-        return None
-    learned = LimitStore(BrokerLocation.of_user(os.environ).memory, time.time()).of(pool, Learned)
-    return learned.in_flight if learned is not None and learned.is_wall else None
-
-
-def _busy(sample: Sample) -> list[str]:
-    most = THRESHOLDS[Pressure.CPU].above
-    if sample.cpu is None or sample.cpu <= most:
-        return []
-    return [f"the CPU is {sample.cpu:.0%} busy already; when it stays above {most:.0%}, runs hold back"]
+def _join_once(*groups: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text for group in groups for text in group))

@@ -14,7 +14,7 @@ from shoal.cli.commands.doctor import describe_report
 from shoal.machine.hardware import Cores, Files, Machine, MemoryLimits, MemorySpace
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.doctor import DoctorReport, anything, examine
+from shoal.runs.doctor import DoctorReport, DoctorTarget, examine
 from tests.cli.terminal import call, shoal
 
 KEY = "sk-very-secret-0123456789"
@@ -29,7 +29,7 @@ def as_json(*args: str, exit_code: int = 0) -> dict[str, Any]:
 
 @pytest.fixture
 def findings(folder: Path) -> DoctorReport:
-    return examine(anything(None), folder, 1.5, call=False)
+    return examine(DoctorTarget.of_usual_runs(None), folder, 1.5, call=False)
 
 
 def test_it_tells_of_the_machine_and_recommends(folder: Path) -> None:
