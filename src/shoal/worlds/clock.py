@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.seeds import derive, hashes, uniforms
+from shoal.text import format_age
 from shoal.types import Happening, Population
 
 Hour = Annotated[int, Field(ge=0, le=23)]
@@ -72,6 +73,10 @@ class Clock:
 
     def hour(self, round: int) -> int:
         return self.at(round).hour
+
+    def format_age(self, round: int, rounds: int) -> str:
+        """Return how long before a round something was that happened this many rounds earlier: `3 h ago`."""
+        return format_age(int(60 * (self.hours_gone(round) - self.hours_gone(round - rounds)) + 0.5))
 
     def hours_gone(self, round: int) -> float:
         return (round * self.minutes_per_round + self._skipped_before(round)) / 60

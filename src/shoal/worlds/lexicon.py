@@ -80,6 +80,10 @@ class TextReader:
         self._topics: dict[str, tuple[int, ...]] = {}
         self._slants: dict[str, float] = {}
 
+    @property
+    def subject_name(self) -> str | None:
+        return None if self.subject is None else self.vocabulary[self.subject]
+
     def topics(self, text: str) -> tuple[int, ...]:
         """At most two indices into the vocabulary in order of appearance, and the subject's if it is spoken of."""
         found = self._topics.get(text)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from shoal.agents.language.episodes import summarise_turn
 from shoal.agents.language.prefix_stats import PrefixMeter
-from shoal.agents.language.prompt import PersonaTexts, Prompt, TurnKey, correction_question, first_question
+from shoal.agents.language.prompt import PersonaTexts, ask_again, join_prompt
 from shoal.agents.language.references import Finder
 from shoal.agents.language.reply import ParsedReply, read_reply
 from shoal.agents.language.world_card import WorldCard
@@ -16,28 +16,25 @@ from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
-from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question
+from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, Question
 from shoal.models.tokens import CHARACTERS_PER_TOKEN
-from shoal.text import clip, format_age
+from shoal.text import clip
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
-from shoal.worlds.clock import Clock
 from shoal.worlds.context import WorldContext
 from shoal.worlds.kinds import renderer_for
 from shoal.worlds.names import NameIndex
-from shoal.worlds.rendering import Ago
 
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
-_AGES_IN_MIND = 4096
-REFUSED = "refused"
+_AGES_KEPT = 4096
+_REFUSED = "refused"
 
-
-#: Failures that everybody would meet: it is better to stop than to write a history of them.
-HOPELESS = frozenset({FailureKind.AUTH, FailureKind.QUOTA})
+#: Failures that every agent would meet: it is better to stop than to write a history of them.
+_HOPELESS = frozenset({FailureKind.AUTH, FailureKind.QUOTA})
 
 
 class LanguageMind(Mind):
-    """Asks a model in the name of each agent. Who answers journals the calls, so that none is paid for twice."""
+    """Asks a model in the name of each agent. The model journals the calls, so that none is paid for twice."""
 
     outside: ClassVar[bool] = True
 
@@ -46,55 +43,64 @@ class LanguageMind(Mind):
         given: WorldContext,
         settings: Versioned[LanguageSettings],
         cards: Versioned[WorldCard],
-        ask: Model,
+        model: Model,
         memory: Memory,
     ) -> None:
         super().__init__(given)
         self._versions = settings
         self._cards = cards
-        self._ask = ask
+        self._model = model
         self._memory = memory
-        self._people = PersonaTexts(given.population, _topic(given))
+        self._people = PersonaTexts(given.population, given.reader.subject_name)
         self._index = NameIndex(given.population.names)
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
         self.prefixes = PrefixMeter()
-        # Everybody who sees a post in a round sees it as old as the others do.
-        self._ago = lru_cache(_AGES_IN_MIND)(_by(given.clock))
+        # Many agents see the same post in a round, and it is equally old for all of them.
+        self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
 
     async def decide(self, observation: Observation) -> Decision:
         self._asked[observation.agent] = (observation.round, None)
-        question = self._question(observation, self._recalled(observation))
+        question = self._build_question(observation, self._recall(observation))
         self._asked[observation.agent] = (observation.round, question)
         self.prefixes.add(observation.agent, *(message.content for message in question.messages))
         try:
-            return await self._decision(observation, question)
+            answer = await self._model.answer(question)
+            reply = self._read(observation, answer)
+            if not reply.is_usable and answer.finish != _REFUSED:
+                reply = self._read(
+                    observation, await self._model.answer(ask_again(question, answer.text, reply.complaints))
+                )
         except ModelFailed as failed:
-            if failed.failure.kind in HOPELESS:
+            if failed.failure.kind in _HOPELESS:
                 raise ProviderRefused(failed.failure.text) from failed
             return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
+        if not reply.is_usable:
+            return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
+        self._thoughts[observation.agent] = reply.thought
+        return Decision(reply.actions)
 
     def mode(self, agent: int) -> MindMode:
         return MindMode.SELF_JOURNALING
 
     def deadline(self, agent: int, seconds: float) -> float | None:
-        """What asks keeps to the deadline itself, so that waiting for one's turn to ask does not count."""
+        """Return no deadline: the model keeps it, so that waiting for a free slot does not count."""
         return None
 
     async def prepare(self, observation: Observation) -> None:
-        """Wait until the agent remembers all that it should by now; whoever wants its prompt must do so before."""
+        """Wait until the agent remembers everything that it should by now. Its prompt can be read only after this."""
         await self._memory.settle(observation.agent, observation.round, _cue(observation))
 
     def request(self, observation: Observation) -> Question:
-        """The first question of the turn; of one that was cut short before the agent remembered, what is known."""
+        """Return the first question of the turn. Of a turn that was cut short earlier, return what is known."""
         round, question = self._asked.get(observation.agent, (-1, None))
         if round != observation.round:
-            return self._question(observation, self._recalled(observation))
-        return self._question(observation, "") if question is None else question
+            return self._build_question(observation, self._recall(observation))
+        return self._build_question(observation, "") if question is None else question
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        """A turn that came to nothing is not remembered: nobody was there to live it."""
+        """Remember the turn, unless it failed."""
         agent = observation.agent
         self._asked.pop(agent, None)
         thought = self._thoughts.pop(agent, "")
@@ -106,7 +112,7 @@ class LanguageMind(Mind):
         self._people.change(agent, traits)
 
     def opinions(self) -> Sequence[float]:
-        """Nobody knows what a language model thinks before it is asked."""
+        """Return nothing: the opinion of a language model is not known before it is asked."""
         return ()
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
@@ -115,68 +121,45 @@ class LanguageMind(Mind):
             "mind": "language",
             "model": question.model,
             "prompt": [{"role": message.role, "content": message.content} for message in question.messages],
-            "recalled": self._recalled(observation),
+            "recalled": self._recall(observation),
         }
 
     async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
-        """Who the agent has become, and what it remembers in view of a cue, after its last turn in this round."""
+        """Return who the agent has become, and what a cue reminds it of, after its last turn in this round."""
         await self._memory.settle(agent, round)
         return self._people.persona(agent), self._memory.recall(agent, round, cue)
 
     async def close(self) -> None:
         await self._memory.close()
 
-    # The prompt
-
-    def _question(self, observation: Observation, recalled: str) -> Question:
+    def _build_question(self, observation: Observation, recalled: str) -> Question:
+        """Build the question for a turn. Runs with different seeds are different samples of the same question."""
         agent, round = observation.agent, observation.round
-        settings = self._versions.at(round)
-        budget = settings.observation_tokens * CHARACTERS_PER_TOKEN
-        sight = renderer_for(observation).render_prompt(observation, budget, self._ago)
-        prompt = Prompt(self._people.persona(agent), recalled, sight)
-        occasion = TurnKey(JournalKey.of_turn(observation), self._model(agent, settings), self.given.seed)
-        return first_question(occasion, prompt, self._cards.at(round), settings)
+        settings, card = self._versions.at(round), self._cards.at(round)
+        model = settings.model
+        if settings.by_agent or settings.by_group:
+            model = settings.model_of(self._people.names[agent], self._people.group(agent))
+        budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
+        sight = renderer_for(observation).render_prompt(observation, budget_chars, self._ago)
+        prompt = join_prompt(self._people.persona(agent), recalled, sight)
+        return Question(
+            key=JournalKey.of_turn(observation),
+            model=model,
+            iteration=self.given.seed,
+            messages=(Message("system", card.text), Message("user", prompt)),
+            schema=card.schema,
+            temperature=settings.temperature,
+            max_tokens=settings.max_tokens,
+        )
 
-    def _recalled(self, observation: Observation) -> str:
+    def _recall(self, observation: Observation) -> str:
         return self._memory.recall(observation.agent, observation.round, _cue(observation))
 
-    def _model(self, agent: int, settings: LanguageSettings) -> str:
-        if not settings.by_agent and not settings.by_group:
-            return settings.model
-        return settings.model_of(self._people.names[agent], self._people.group(agent))
-
-    # The reply
-
-    async def _decision(self, observation: Observation, question: Question) -> Decision:
-        answer = await self._ask.answer(question)
-        reply = self._read(observation, answer)
-        if not reply.is_usable and answer.finish != REFUSED:
-            again = await self._ask.answer(correction_question(question, answer.text, reply.complaints))
-            reply = self._read(observation, again)
-        if not reply.is_usable:
-            return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
-        self._thoughts[observation.agent] = reply.thought
-        return Decision(reply.actions)
-
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
-        if answer.finish == REFUSED:
+        if answer.finish == _REFUSED:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
         return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._index))
 
 
 def _cue(observation: Observation) -> str:
     return clip(" ".join(renderer_for(observation).cue(observation)), _MAX_CUE_CHARS)
-
-
-def _by(clock: Clock) -> Ago:
-    """How long ago something was by this clock, in words."""
-
-    def gone(round: int, rounds: int) -> str:
-        return format_age(int(60 * (clock.hours_gone(round) - clock.hours_gone(round - rounds)) + 0.5))
-
-    return gone
-
-
-def _topic(given: WorldContext) -> str | None:
-    subject = given.reader.subject
-    return None if subject is None else given.reader.vocabulary[subject]

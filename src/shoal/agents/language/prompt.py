@@ -1,75 +1,27 @@
-"""Prompts, put together so that they begin alike: what all share, then who one is, then what one remembers and sees."""
+"""Questions to language models.
+
+Prompts begin alike, so that a server can reuse what it has read: what all agents share, then who the agent is, then
+what it remembers and sees.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from shoal.agents.language.reply import complaint
-from shoal.agents.language.world_card import WorldCard
-from shoal.agents.settings import LanguageSettings
-from shoal.journal import JournalKey
+from msgspec.structs import replace
+
 from shoal.models.base import Message, Question
 from shoal.text import clip, outline
 from shoal.types import Persona, Population
 
-#: Of a reply that could not be used, so much is shown to its author again.
+#: How much of a reply that could not be used is shown to the model again.
 _MAX_REPLY_CHARS = 1500
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """The parts of one agent's prompt, in the order in which they are told."""
-
-    persona: str
-    memory: str
-    sight: str
-
-    def text(self) -> str:
-        """What is told to one agent only. One message: not every server takes two of the same role in a row."""
-        remembered = f"# What you remember\n{self.memory.rstrip()}\n\n" if self.memory else ""
-        return f"{self.persona}\n\n{remembered}{self.sight}\n\nWhat do you do? Reply in JSON."
-
-
-class TurnKey(NamedTuple):
-    """Whose turn it is, who is asked, and in which run of the same scenario."""
-
-    key: JournalKey
-    model: str
-    seed: int
-
-
-def first_question(occasion: TurnKey, prompt: Prompt, card: WorldCard, settings: LanguageSettings) -> Question:
-    """The question for a turn. Runs with different seeds are different samples, also where they ask the same."""
-    return Question(
-        key=occasion.key,
-        model=occasion.model,
-        iteration=occasion.seed,
-        messages=(Message("system", card.text), Message("user", prompt.text())),
-        schema=card.schema,
-        temperature=settings.temperature,
-        max_tokens=settings.max_tokens,
-    )
-
-
-def correction_question(first: Question, reply: str, complaints: tuple[str, ...]) -> Question:
-    """The same question again, with what was wrong about the reply."""
-    said = Message("assistant", reply[:_MAX_REPLY_CHARS] or "(nothing)")
-    return Question(
-        key=first.key.next(),
-        model=first.model,
-        messages=(*first.messages, said, Message("user", complaint(complaints))),
-        schema=first.schema,
-        temperature=first.temperature,
-        max_tokens=first.max_tokens,
-        iteration=first.iteration,
-    )
-
-
-MAX_BIO_CHARS = 300
-MAX_PERSONA_CHARS = 2400
-MAX_TRAITS_CHARS = 1200
+#: Persona texts that are kept before they are made anew.
+_MAX_KEPT = 50_000
+_MAX_BIO_CHARS = 300
+_MAX_PERSONA_CHARS = 2400
+_MAX_TRAITS_CHARS = 1200
 
 _STANCES = (
     (0.6, "strongly in favour of"),
@@ -80,57 +32,58 @@ _STANCES = (
 )
 _MOODS = ((0.5, "bright"), (0.1, "rather bright"), (-0.1, "even"), (-0.5, "rather gloomy"), (-2.0, "gloomy"))
 
-#: The world's business, or said elsewhere.
+#: Traits that only the world uses, or that the prompt gives elsewhere.
 _NOT_TOLD = frozenset({"influence", "response_delay", "activity", "stance", "sentiment", "relationships", "group"})
-#: What a persona that Shoal made from them says already.
+#: Traits that a generated persona says already.
 _IN_PERSONA = frozenset({"age", "gender", "country", "profession"})
 _PRONOUNS = {"female": " She ", "male": " He ", "other": " They "}
 
 
+def join_prompt(persona: str, memory: str, sight: str) -> str:
+    """Join what one agent alone is told. It is one message: not every server takes two of the same role in a row."""
+    remembered = f"# What you remember\n{memory.rstrip()}\n\n" if memory else ""
+    return f"{persona}\n\n{remembered}{sight}\n\nWhat do you do? Reply in JSON."
+
+
+def ask_again(first: Question, reply: str, complaints: Iterable[str]) -> Question:
+    """Return the same question again, with what was wrong about the reply."""
+    listed = "; ".join(dict.fromkeys(complaints))
+    wrong = f"That reply cannot be used: {listed}. Reply again, with one JSON object in the form you were given."
+    said = Message("assistant", reply[:_MAX_REPLY_CHARS] or "(nothing)")
+    return replace(first, key=first.key.next(), messages=(*first.messages, said, Message("user", wrong)))
+
+
 def persona_text(persona: Persona, topic: str | None, changed: Mapping[str, Any]) -> str:
-    """The part of a prompt that says who the agent is, and what has changed about them since."""
-    lines = [f"# Who you are\nYou are {persona.name}. {clip(persona.persona, MAX_PERSONA_CHARS)}"]
+    """Return the part of a prompt that says who the agent is, and what has changed about them since."""
+    lines = [f"# Who you are\nYou are {persona.name}. {clip(persona.persona, _MAX_PERSONA_CHARS)}"]
     if persona.bio:
-        lines.append(f"Your profile says: {clip(persona.bio, MAX_BIO_CHARS)}")
-    lines += _traits(persona.persona, persona.traits)
-    if topic is not None and "stance" not in changed:
-        lines += _opinion(persona, topic)
-    lines += _changes(changed, topic)
+        lines.append(f"Your profile says: {clip(persona.bio, _MAX_BIO_CHARS)}")
+    told = {
+        name: value
+        for name, value in persona.traits.items()
+        if not (name in _IN_PERSONA and _PRONOUNS.get(value, str(value)) in persona.persona)
+    }
+    lines += _outline_traits(told)
+    if sentiment := persona.traits.get("sentiment"):
+        lines.append(f"Your mood is mostly {_word(_MOODS, sentiment)}.")
+    stance = changed.get("stance")
+    if topic is not None and stance is not None:
+        lines.append(f"You have changed your mind: you are now {_word(_STANCES, stance)} {topic}.")
+    elif topic is not None and "stance" not in changed:
+        opinion = f"{_word(_STANCES, persona.stance)} {topic}"
+        # The persona may say it in these very words already.
+        lines += [] if opinion in persona.persona else [f"You are {opinion}."]
+    lines += (f"What is new about you:\n{traits}" for traits in _outline_traits(changed))
     return "\n".join(lines)
 
 
-def _traits(persona: str, traits: Mapping[str, Any]) -> list[str]:
-    told = {
-        name.replace("_", " "): value
-        for name, value in traits.items()
-        if name not in _NOT_TOLD and not (name in _IN_PERSONA and _PRONOUNS.get(value, str(value)) in persona)
-    }
-    lines = [outline(told, MAX_TRAITS_CHARS)] if told else []
-    sentiment = traits.get("sentiment")
-    return [*lines, f"Your mood is mostly {_word(_MOODS, sentiment)}."] if sentiment else lines
-
-
-def _opinion(persona: Persona, topic: str) -> list[str]:
-    """Where the persona does not say it in these words already."""
-    stance = _word(_STANCES, persona.stance)
-    return [] if f"{stance} {topic}" in persona.persona else [f"You are {stance} {topic}."]
-
-
-def _changes(changed: Mapping[str, Any], topic: str | None) -> list[str]:
-    lines = []
-    stance = changed.get("stance")
-    if stance is not None and topic is not None:
-        lines.append(f"You have changed your mind: you are now {_word(_STANCES, stance)} {topic}.")
-    told = {name.replace("_", " "): value for name, value in changed.items() if name not in _NOT_TOLD}
-    return [*lines, f"What is new about you:\n{outline(told, MAX_TRAITS_CHARS)}"] if told else lines
+def _outline_traits(traits: Mapping[str, Any]) -> list[str]:
+    told = {name.replace("_", " "): value for name, value in traits.items() if name not in _NOT_TOLD}
+    return [outline(told, _MAX_TRAITS_CHARS)] if told else []
 
 
 def _word(scale: tuple[tuple[float, str], ...], value: float) -> str:
     return next(words for bound, words in scale if value >= bound)
-
-
-#: Personas kept in words before they are made anew.
-_MAX_KEPT = 50_000
 
 
 class PersonaTexts:
@@ -145,6 +98,7 @@ class PersonaTexts:
         self._changed: dict[int, dict[str, Any]] = {}
 
     def persona(self, agent: int) -> str:
+        """Return the part of the agent's prompt that says who it is."""
         text = self._texts.get(agent)
         if text is None:
             if len(self._texts) >= _MAX_KEPT:

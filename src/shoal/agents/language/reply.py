@@ -1,14 +1,15 @@
-"""Replies of language models, read: a turn out of whatever they made of it, or what is wrong with it."""
+"""Reads the replies of language models: a turn, or what is wrong with the reply."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from math import isfinite
+from collections.abc import Mapping
+from contextlib import suppress
+from math import isfinite, nan
 from typing import Any
 
 import msgspec
-from json_repair import loads as repaired
+from json_repair import loads as repair_json
 
 from shoal.agents.language.references import Finder
 from shoal.agents.language.world_card import WorldCard
@@ -21,7 +22,7 @@ _FENCED = re.compile(r"```[\w-]*\s*(.*?)(?:```|\Z)", re.DOTALL)
 _NUMBER = re.compile(r"[^\d-]{0,12}(-?\d+)(?:\.0*)?[^\d]{0,3}")
 _NOT_NAME = re.compile(r"[^A-Z0-9]+")
 
-#: Where models put the list of actions, the kind of one, and what it needs, whatever they are told.
+#: Where models put the list of actions, the kind of an action, and its arguments, whatever the prompt says.
 _LISTS = ("actions", "action_list", "turn", "tool_calls", "steps")
 _KINDS = ("action", "action_type", "kind", "type", "name", "tool", "tool_name", "function")
 _ARGUMENTS = ("args", "arguments", "parameters", "action_args", "input", "params")
@@ -36,7 +37,7 @@ class ParsedReply(msgspec.Struct, frozen=True):
 
     actions: tuple[Action, ...] = ()
     thought: str = ""
-    #: What of it cannot be used, in words that its author understands.
+    #: What cannot be used of it, in words for the model that wrote it.
     complaints: tuple[str, ...] = ()
 
     @property
@@ -45,138 +46,115 @@ class ParsedReply(msgspec.Struct, frozen=True):
 
 
 class _UnusableReply(Exception):
-    """Something that cannot be used, and why."""
+    """A part of a reply that cannot be used; the message says why."""
 
 
 def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
-    """The turn that the answer describes. What can be used of it is, the rest is complained about."""
-    found, is_whole = _parsed(answer.text)
+    """Read the turn that an answer describes. What can be used of it is used, and there is a complaint for the rest."""
+    found, is_whole = _parse(answer.text)
     try:
-        entries = _entries(found)
+        entries = _find_entries(found)
     except _UnusableReply as why:
         return ParsedReply(complaints=(str(why),))
     if answer.finish == "length" and not is_whole:
-        # The last one was cut off in the middle, and nobody knows where.
+        # The last action was cut off in the middle, and it is not known where.
         entries = entries[:-1]
         if not entries:
             return ParsedReply(complaints=("your reply was cut off; make it much shorter",))
-    return _reply(entries, card, finder, _thought(found))
-
-
-def _reply(entries: list[Any], card: WorldCard, finder: Finder, thought: str) -> ParsedReply:
     actions, complaints = [], []
     for entry in entries[: card.max_actions]:
         try:
-            actions.append(_action(entry, card, finder))
+            name, given = _split_entry(entry, card)
+            known = card.actions.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
+            if known is None:
+                raise _UnusableReply(f"there is no action {_quote(name)}; possible are {', '.join(card.actions)}")
+            actions.append(Action(known.kind, _read_arguments(known, given, finder)))
         except _UnusableReply as why:
             complaints.append(str(why))
-    if not entries:
-        actions.append(Action("DO_NOTHING"))
-    return ParsedReply(tuple(actions), thought, tuple(complaints))
+    thought = found.get("thought") if isinstance(found, dict) else None
+    return ParsedReply(
+        tuple(actions) if entries else (Action("DO_NOTHING"),),
+        thought.strip() if isinstance(thought, str) else "",
+        tuple(complaints),
+    )
 
 
 # From text to values
 
 
-def _parsed(text: str) -> tuple[Any, bool]:
-    """What the text holds, and whether it is JSON as it stands."""
-    try:
-        return _decode(text), True
-    except msgspec.DecodeError:
-        pass
-    text = _bare(text)
-    try:
-        return _decode(text), True
-    except msgspec.DecodeError:
-        return repaired(text) if text else "", False
+def _parse(text: str) -> tuple[Any, bool]:
+    """Return the JSON value in a text, and whether it is valid without repair.
 
-
-def _bare(text: str) -> str:
-    """Without reasoning, fences, and what was said before and after."""
+    Reasoning, fences, and sentences before and after the value are left out.
+    """
+    with suppress(msgspec.DecodeError):
+        return _decode(text), True
     text = _THINKING.sub("", text)
     fenced = [block for block in _FENCED.findall(text) if "{" in block or "[" in block]
     if fenced:
         text = fenced[-1]
     starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
-    return text[min(starts) :].strip() if starts else ""
+    text = text[min(starts) :].strip() if starts else ""
+    try:
+        return _decode(text), True
+    except msgspec.DecodeError:
+        return repair_json(text) if text else "", False
 
 
-def _entries(found: Any) -> list[Any]:
-    """The actions, each as it was written."""
-    if isinstance(found, str) and found.lstrip()[:1] in ("{", "["):
-        found = _parsed(found)[0]
+def _is_json(value: Any) -> bool:
+    return isinstance(value, str) and value.lstrip()[:1] in ("{", "[")
+
+
+def _find_entries(found: Any) -> list[Any]:
+    """Return the actions, each as it was written."""
+    if _is_json(found):
+        found = _parse(found)[0]
     if isinstance(found, list):
         # Several objects in a row: the last one that is a turn, or else they are the actions themselves.
         turns = [one for one in found if isinstance(one, dict) and any(name in one for name in _LISTS)]
-        return _entries(turns[-1]) if turns else found
-    if isinstance(found, dict):
-        for name in _LISTS:
-            if name in found:
-                return _listed(found[name])
-        if any(name in found for name in _KINDS) or len(found) == 1:
-            return [found]
-        raise _UnusableReply("there is no list of actions in your reply")
-    raise _UnusableReply("your reply is not a JSON object")
-
-
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return _entries(value) if value.lstrip()[:1] in ("{", "[") else [value]
-    return value if isinstance(value, list) else [value]
-
-
-def _thought(found: Any) -> str:
-    thought = found.get("thought") if isinstance(found, dict) else None
-    return thought.strip() if isinstance(thought, str) else ""
+        return _find_entries(turns[-1]) if turns else found
+    if not isinstance(found, dict):
+        raise _UnusableReply("your reply is not a JSON object")
+    key = next((name for name in _LISTS if name in found), None)
+    if key is not None:
+        value = found[key]
+        if _is_json(value):
+            return _find_entries(value)
+        return [] if value is None else value if isinstance(value, list) else [value]
+    if any(name in found for name in _KINDS) or len(found) == 1:
+        return [found]
+    raise _UnusableReply("there is no list of actions in your reply")
 
 
 # From values to actions
 
 
-def _action(entry: Any, card: WorldCard, finder: Finder) -> Action:
-    name, given = _parts(entry, card)
-    known = card.actions.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
-    if known is None:
-        raise _UnusableReply(f"there is no action {_shown(name)}; possible are {', '.join(card.actions)}")
-    return Action(known.kind, _arguments(known, given, finder))
-
-
-def _parts(entry: Any, card: WorldCard) -> tuple[str, dict[str, Any]]:
-    """The name of an action and what it is given, however they are wrapped up."""
+def _split_entry(entry: Any, card: WorldCard) -> tuple[str, dict[str, Any]]:
+    """Return the name of an action and its arguments, however they are wrapped up."""
     if isinstance(entry, str):
         return entry, {}
     if not isinstance(entry, dict) or not entry:
-        raise _UnusableReply(f'an action is an object with its name under "action", not {_shown(entry)}')
-    name_key = next((key for key in _KINDS if key in entry), None)
-    if name_key is None:
-        return _tagged(entry, card)
-    name = entry[name_key]
-    if isinstance(name, dict):
-        return _parts(name, card)
-    given = {key: value for key, value in entry.items() if key != name_key}
-    for key in _ARGUMENTS:
-        if key in given:
-            given |= _mapping(given.pop(key))
-    return str(name), given
+        raise _UnusableReply(f'an action is an object with its name under "action", not {_quote(entry)}')
+    key = next((key for key in _KINDS if key in entry), None)
+    if key is None:
+        # `{"LIKE_POST": {"post_id": 12}}`, or `{"LIKE_POST": 12}`.
+        name, given = next(iter(entry.items()))
+        if len(entry) > 1 or name.upper() not in card.actions:
+            raise _UnusableReply(f'an action must have its name under "action": {_quote(entry)}')
+        return name, given if isinstance(given, dict) else {"": given}
+    if isinstance(entry[key], dict):
+        return _split_entry(entry[key], card)
+    given = {name: value for name, value in entry.items() if name != key}
+    for name in _ARGUMENTS:
+        if name in given:
+            value = given.pop(name)
+            if isinstance(value, str) and value.lstrip().startswith("{"):
+                value = _parse(value)[0]
+            given |= value if isinstance(value, dict) else {}
+    return str(entry[key]), given
 
 
-def _tagged(entry: dict[str, Any], card: WorldCard) -> tuple[str, dict[str, Any]]:
-    """`{"LIKE_POST": {"post_id": 12}}`, or `{"LIKE_POST": 12}`."""
-    name, given = next(iter(entry.items()))
-    if len(entry) > 1 or name.upper() not in card.actions:
-        raise _UnusableReply(f'an action must have its name under "action": {_shown(entry)}')
-    return name, given if isinstance(given, dict) else {"": given}
-
-
-def _mapping(value: Any) -> dict[str, Any]:
-    if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = _parsed(value)[0]
-    return value if isinstance(value, dict) else {}
-
-
-def _arguments(known: ActionCard, given: dict[str, Any], finder: Finder) -> dict[str, Any]:
+def _read_arguments(known: ActionCard, given: dict[str, Any], finder: Finder) -> dict[str, Any]:
     fitted, missing = {}, []
     for argument in known.arguments:
         name = argument.name if argument.name in given else argument.argument
@@ -191,7 +169,7 @@ def _arguments(known: ActionCard, given: dict[str, Any], finder: Finder) -> dict
         meant = missing.pop()
         fitted[meant.argument] = _fit(known, meant, left[0], finder)
     if missing:
-        raise _UnusableReply(f"{known.kind} needs {' and '.join(_needed(argument) for argument in missing)}")
+        raise _UnusableReply(f"{known.kind} needs {' and '.join(map(_describe, missing))}")
     return {name: value for name, value in fitted.items() if value is not None}
 
 
@@ -200,32 +178,35 @@ def _is_nothing(value: Any) -> bool:
 
 
 def _fit(known: ActionCard, argument: Argument, value: Any, finder: Finder) -> Any:
-    """The value as the world wants it. What need not be there is left out where it does not fit."""
-    fitted = _named(argument, value, finder) if argument.names else _typed(argument.value_type, value)
+    """Return the value as the world wants it; None where an optional value does not fit."""
+    fitted: Any
+    is_text = isinstance(value, str)
+    if argument.names == "person":
+        fitted = finder.find_person(value) if is_text else None
+    elif argument.names == "user":
+        fitted = finder.find_user(value) if is_text else None
+        fitted = _convert(int, value) if fitted is None else fitted
+    else:
+        fitted = _convert(int if argument.names else argument.value_type, value)
+        if argument.names and fitted is None and is_text:
+            fitted = finder.find_thing(argument.names, value)
     if fitted is None and argument.is_needed:
-        raise _UnusableReply(f"{known.kind} needs {_needed(argument)}, not {_shown(value)}")
+        raise _UnusableReply(f"{known.kind} needs {_describe(argument)}, not {_quote(value)}")
     return fitted
 
 
-def _named(argument: Argument, value: Any, finder: Finder) -> Any:
-    """A number, or a name that stands for one."""
-    match argument.names:
-        case "person":
-            return finder.find_person(value) if isinstance(value, str) else None
-        case "user":
-            number = finder.find_user(value) if isinstance(value, str) else None
-            return _typed(int, value) if number is None else number
-    number = _typed(int, value)
-    return finder.find_thing(argument.names, value) if number is None and isinstance(value, str) else number
-
-
-def _typed(kind: type, value: Any) -> Any:
+def _convert(kind: type, value: Any) -> Any:
+    """Return the value as this type, or None where that is not possible."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind is str:
-        return _text(value)
+        return value.strip() or None if isinstance(value, str) else str(value) if is_number else None
     if kind is int:
-        return _whole(value)
+        return _convert_whole(value)
     if kind is float:
-        return _float(value)
+        with suppress(ValueError):
+            number = float(value) if is_number or isinstance(value, str) else nan
+            return number if isfinite(number) else None
+        return None
     if kind is bool:
         return value if isinstance(value, bool) else {"true": True, "false": False}.get(str(value).strip().lower())
     if kind is list:
@@ -233,13 +214,7 @@ def _typed(kind: type, value: Any) -> Any:
     return value if isinstance(value, kind) else None
 
 
-def _text(value: Any) -> str | None:
-    if isinstance(value, str):
-        return value.strip() or None
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
-def _whole(value: Any) -> int | None:
+def _convert_whole(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -250,27 +225,11 @@ def _whole(value: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _float(value: Any) -> float | None:
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value)
-    return float(value) if is_number else None
-
-
-def _needed(argument: Argument) -> str:
+def _describe(argument: Argument) -> str:
     kind = "a name" if argument.names in ("user", "person") else _IN_WORDS.get(argument.value_type, "a text")
     return f"{argument.name} ({kind})"
 
 
-def _shown(value: Any) -> str:
+def _quote(value: Any) -> str:
     text = value if isinstance(value, str) else str(value)
     return f"“{text[:_MAX_SHOWN_CHARS]}{'…' if len(text) > _MAX_SHOWN_CHARS else ''}”"
-
-
-def complaint(complaints: Iterable[str]) -> str:
-    """What to tell a model whose reply cannot be used."""
-    listed = "; ".join(dict.fromkeys(complaints))
-    return f"That reply cannot be used: {listed}. Reply again, with one JSON object in the form you were given."

@@ -62,8 +62,11 @@ def build_card(settings: object, world: WorldProtocol, max_actions: int) -> Worl
     cards = {card.kind: card for card in rules.actions if card.kind != NOTHING.kind}
     cards[NOTHING.kind] = NOTHING
     listed = "\n".join(card.line() for card in cards.values())
+    first = next((card for card in cards.values() if card.arguments), NOTHING)
+    args = {argument.name: argument.example() for argument in first.arguments if argument.is_needed}
+    example = {"thought": "Why I do this, in a few words.", "actions": [{"action": first.kind, **args}]}
     limit = "one action" if max_actions == 1 else f"{max_actions} actions"
-    turn = _TURN.format(example=_example(cards.values()), limit=limit)
+    turn = _TURN.format(example=msgspec.json.encode(example).decode(), limit=limit)
     parts = (_ROLE, rules.place, f"# What you can do\n{listed}", rules.notes, turn)
     return WorldCard("\n\n".join(part for part in parts if part), turn_schema(cards.values()), cards, max_actions)
 
@@ -78,14 +81,6 @@ def _describe_own(world: WorldProtocol) -> WorldRules:
     return WorldRules(f"# The place\n{about}", tuple(cards))
 
 
-def _example(cards: Iterable[ActionCard]) -> str:
-    """Return a reply that could be given here, with the first action that needs something."""
-    card = next((card for card in cards if card.arguments), NOTHING)
-    args = {argument.name: argument.example() for argument in card.arguments if argument.is_needed}
-    reply = {"thought": "Why I do this, in a few words.", "actions": [{"action": card.kind, **args}]}
-    return msgspec.json.encode(reply).decode()
-
-
 def turn_schema(cards: Iterable[ActionCard]) -> dict[str, Any]:
     """Return the JSON schema of a turn, with all keys required.
 
@@ -94,25 +89,18 @@ def turn_schema(cards: Iterable[ActionCard]) -> dict[str, Any]:
     alike: dict[tuple[Argument, ...], list[str]] = {}
     for card in cards:
         alike.setdefault(card.arguments, []).append(card.kind)
-    choices = [
-        _object({"action": {"type": "string", "enum": kinds}, **{one.name: _field(one) for one in arguments}})
-        for arguments, kinds in alike.items()
-    ]
+    choices = []
+    for arguments, kinds in alike.items():
+        fields: dict[str, Any] = {"action": {"type": "string", "enum": kinds}}
+        for argument in arguments:
+            name = _JSON_TYPES.get(argument.value_type, "string")
+            fields[argument.name] = {"type": name if argument.is_needed else [name, "null"]}
+            if argument.value_type is list:
+                fields[argument.name] = {"type": "array", "items": {"type": "string"}}
+        choices.append(_object(fields))
     items = choices[0] if len(choices) == 1 else {"anyOf": choices}
     return _object({"thought": {"type": "string"}, "actions": {"type": "array", "items": items}})
 
 
-def _field(argument: Argument) -> dict[str, Any]:
-    if argument.value_type is list:
-        return {"type": "array", "items": {"type": "string"}}
-    name = _JSON_TYPES.get(argument.value_type, "string")
-    return {"type": name if argument.is_needed else [name, "null"]}
-
-
 def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}

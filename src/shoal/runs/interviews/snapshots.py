@@ -27,7 +27,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
 from shoal.scenario.scenario import Scenario
-from shoal.text import format_age, format_moment, quote
+from shoal.text import format_moment, quote
 from shoal.types import Decision, Observation
 from shoal.worlds.clock import Clock
 from shoal.worlds.kinds import renderer_for
@@ -35,7 +35,6 @@ from shoal.worlds.kinds import renderer_for
 _MAX_WORDS_CHARS = 400
 #: Of somebody whose mind is none that says how much it can read.
 _SIGHT_TOKENS = 550
-_MINUTES_PER_HOUR = 60
 
 
 class Recollection(Protocol):
@@ -165,11 +164,7 @@ class _Copying:
     def _sight(self, seen: Observation | None) -> str:
         if seen is None:
             return ""
-        return renderer_for(seen).render_prompt(seen, self.sight_chars, self._ago, is_past=True)
-
-    def _ago(self, round: int, rounds: int) -> str:
-        gone = self.clock.hours_gone(round) - self.clock.hours_gone(round - rounds)
-        return format_age(int(gone * _MINUTES_PER_HOUR + 0.5))
+        return renderer_for(seen).render_prompt(seen, self.sight_chars, self.clock.format_age, is_past=True)
 
 
 def _joined(parts: Sequence[str]) -> str:
