@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from bench.providers import Provider, Reply
 from shoal.models.base import FailureKind, ModelFailure
-from shoal.models.middleware.retrying import PATIENCE, retry_decision
+from shoal.models.middleware.retrying import BACKOFF_POLICIES, decide_retry
 from shoal.rate_limits import RateLimit, RateLimits
 from shoal.seeds import Draws, derive
 from shoal.slots.broker import Broker
@@ -284,6 +284,6 @@ def backoff_seconds(outcome: CallOutcome, failures: int, draw: float) -> float:
     kind = _KINDS[outcome.end]
     failure = ModelFailure(kind, "", retry_after=outcome.retry_after)
     # Nobody gives up here.
-    seconds = retry_decision(failure, min(failures, PATIENCE[kind].attempts - 1), math.inf, draw).seconds
+    seconds = decide_retry(failure, min(failures, BACKOFF_POLICIES[kind].attempts - 1), math.inf, draw).seconds
     assert seconds is not None
     return seconds

@@ -4,7 +4,7 @@ import pytest
 
 from shoal.journal import JournalLine
 from shoal.models.base import FailureKind, Usage
-from shoal.models.costs import Price, Spending, price_of
+from shoal.models.costs import Price, Spending, find_price
 from tests.models.fakes import MODEL
 
 
@@ -15,21 +15,21 @@ def test_cached_input_has_its_own_price() -> None:
 
 
 def test_a_known_model_has_a_price_as_its_provider_publishes_it() -> None:
-    assert price_of("openai/gpt-4.1-mini") == Price(0.4, 1.6, 0.1)
-    assert price_of("gpt-4.1-mini") == price_of("openai/gpt-4.1-mini")
+    assert find_price("openai/gpt-4.1-mini") == Price(0.4, 1.6, 0.1)
+    assert find_price("gpt-4.1-mini") == find_price("openai/gpt-4.1-mini")
 
 
 def test_a_price_that_rises_with_the_prompt_is_that_of_a_usual_one() -> None:
-    assert price_of("gemini/gemini-2.5-pro") == Price(1.25, 10.0, 0.125)
+    assert find_price("gemini/gemini-2.5-pro") == Price(1.25, 10.0, 0.125)
 
 
 def test_embeddings_cost_only_what_is_put_in() -> None:
-    assert price_of("openai/text-embedding-3-small") == Price(0.02, 0.0)
+    assert find_price("openai/text-embedding-3-small") == Price(0.02, 0.0)
 
 
 @pytest.mark.parametrize("model", ["openai/nothing-like-it", "acme/gpt-4.1-mini", "ollama/llama3.2"])
 def test_an_unknown_model_has_none(model: str) -> None:
-    assert price_of(model) is None
+    assert find_price(model) is None
 
 
 def test_what_has_no_price_does_not_cost_0() -> None:
@@ -80,7 +80,7 @@ def test_what_no_journal_holds_is_taken_over_from_earlier_sessions() -> None:
         spending.unanswered[FailureKind.TRANSIENT] += 1
         spending.retries += 3
         spending.cache_hits += 4
-    later.go_on_from(earlier.as_dict())
+    later.add_earlier(earlier.as_dict())
     told = later.as_dict()
     assert (told["failures"], told["unanswered"]) == ({"overload": 4}, {"transient": 2})
     assert (told["retries"], told["cache_hits"]) == (6, 8)

@@ -1,7 +1,7 @@
-"""One question to a language model, and what comes back: the nouns of this room.
+"""The nouns of this room: a question to a language model, its answer, and its failure.
 
 A question goes through a stack of models, each with the same single method, from the outside in:
-`Journaled(Cached(Budgeted(Retrying(Limited(Client)))))`. Composed in `stack.py`.
+`Journaled(Cached(Budgeted(Retrying(Limited(Client)))))`. `stack.py` composes it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that an answer depends on, and the key under which it is journaled."""
 
-    #: For example `twitter/12/345/decide/0`; not part of what the answer depends on.
+    #: For example `twitter/12/345/decide/0`. The answer does not depend on it.
     key: JournalKey
     #: As the scenario names it, for example `openai/gpt-4.1-mini`.
     model: str
     messages: tuple[Message, ...]
-    #: JSON schema that the answer must fit; None: free text.
+    #: JSON schema that the answer must fit; None means free text.
     schema: dict[str, Any] | None = None
     temperature: float | None = None
     max_tokens: int | None = None
-    #: Tells samples of the same question apart, so that a cache does not make them one.
+    #: Tells samples of the same question apart, so that the cache does not merge them.
     iteration: int = 0
 
     @property
@@ -45,28 +45,28 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     input: int = 0
     output: int = 0
-    #: Of the input, how many the server had in its prefix cache.
+    #: The part of the input that the server had in its prefix cache.
     cached: int = 0
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     text: str
     usage: Usage = Usage()
-    #: Why it ended: `stop`, `length` (cut off) or `refused`.
+    #: How it ended: `stop`, `length` (cut off) or `refused`.
     finish: str = "stop"
     ms: int = 0
-    #: What the server published about its limits; of use only at once.
+    #: The limits that the server published with the answer. Not journaled.
     allowance: RateLimits | None = None
 
 
 class FailureKind(StrEnum):
-    """What can go wrong with a question; each kind has its own reaction."""
+    """Kinds of failure. Each kind has its own reaction."""
 
     TRANSIENT = "transient"
     REQUEST_RATE = "request_rate"
     TOKEN_RATE = "token_rate"
     CONCURRENCY = "concurrency"
-    #: Too much of something, and the server did not say of what.
+    #: A limit was reached, and the server did not say which one.
     LIMITED = "limited"
     QUOTA = "quota"
     OVERLOAD = "overload"
@@ -77,14 +77,14 @@ class FailureKind(StrEnum):
 
 
 class ModelFailure(msgspec.Struct, frozen=True):
-    """What went wrong, as a value."""
+    """What went wrong with a question."""
 
     kind: FailureKind
     text: str
     status: int | None = None
-    #: Seconds that the server asked to wait.
+    #: Seconds to wait, as the server asked for.
     retry_after: float | None = None
-    #: What the server published about its limits.
+    #: The limits that the server published.
     allowance: RateLimits | None = None
 
 
@@ -99,8 +99,8 @@ class ModelFailed(Exception):
 
 
 class Model(Protocol):
-    """Answers questions. What wraps a model is one too."""
+    """Answers questions. A wrapper around a model is a model too."""
 
     async def answer(self, question: Question) -> Answer:
-        """The answer, or ModelFailed."""
+        """Return the answer, or raise ModelFailed."""
         ...

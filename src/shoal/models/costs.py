@@ -1,4 +1,4 @@
-"""What models cost: prices, and what was spent so far."""
+"""Prices of models, and what a run has spent on them so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
     input: float
     output: float
-    #: For input that the server had in its prefix cache; None: as other input.
+    #: For input that the server had in its prefix cache; None means as other input.
     cached: float | None = None
 
     def of(self, usage: Usage) -> float:
@@ -32,7 +32,7 @@ class Price(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Spent(msgspec.Struct):
-    """What some calls took. A cost is None as soon as one of them has no known price: it is not 0."""
+    """What some calls took. The cost is None, not 0, as soon as one of them has no known price."""
 
     calls: int = 0
     input: int = 0
@@ -53,25 +53,34 @@ class Spent(msgspec.Struct):
 
 
 class Spending:
-    """What a run has spent on models, live; what its journal holds already is counted from the start."""
+    """What a run has spent on models. Calls that its journal holds already are counted from the start."""
 
     def __init__(self, prices: Mapping[str, Price | None], lines: Iterable[JournalLine] = ()) -> None:
         self._prices = prices
         self.total = Spent()
         self.by_model: dict[str, Spent] = {}
-        #: Questions that the response cache answered; they cost nothing.
+        #: Questions that the response cache answered. They cost nothing.
         self.cache_hits = 0
         #: Attempts after the first.
         self.retries = 0
-        #: Every attempt that failed, also those that were then repeated.
+        #: Every attempt that failed, including those that were then repeated.
         self.failures: Counter[FailureKind] = Counter()
         #: Questions that stayed without an answer.
         self.unanswered: Counter[FailureKind] = Counter()
-        #: Answers that were cut off at their maximum length, and those in which the model refused.
+        #: Answers that were cut off at their maximum length, and answers in which the model refused.
         self.cut_off = 0
         self.refused = 0
         for line in lines:
-            self._recall(line)
+            # The parent of a fork paid for inherited lines, and answers from the cache have no usage.
+            if line.usage is not None and line.inherited is None:
+                self._count_line(line, line.usage)
+
+    def _count_line(self, line: JournalLine, usage: dict[str, int]) -> None:
+        reply = line.reply if isinstance(line.reply, dict) else {}
+        model = reply.get("model")
+        self.charge(next(iter(self._prices), "") if model is None else str(model), msgspec.convert(usage, Usage))
+        self.cut_off += reply.get("finish") == "length"
+        self.refused += reply.get("finish") == "refused"
 
     @property
     def calls(self) -> int:
@@ -90,24 +99,15 @@ class Spending:
         self.total.add(usage, cost)
         self.by_model.setdefault(model, Spent()).add(usage, cost)
 
-    def _recall(self, line: JournalLine) -> None:
-        """Count a call that was paid for before; what a parent run paid, or a cache answered, is not ours."""
-        if line.usage is None or line.inherited is not None:
-            return
-        self.charge(_model(line.reply, self._prices), msgspec.convert(line.usage, Usage))
-        finish = line.reply.get("finish") if isinstance(line.reply, dict) else None
-        self.cut_off += finish == "length"
-        self.refused += finish == "refused"
-
-    def go_on_from(self, earlier: Mapping[str, Any]) -> None:
-        """Add what no journal holds, as earlier sessions wrote it down: attempts that failed, and free answers."""
+    def add_earlier(self, earlier: Mapping[str, Any]) -> None:
+        """Add what no journal holds, from the `as_dict` of earlier sessions: failed attempts and free answers."""
         self.cache_hits += earlier["cache_hits"]
         self.retries += earlier["retries"]
-        self.failures.update(_by_kind(earlier["failures"]))
-        self.unanswered.update(_by_kind(earlier["unanswered"]))
+        for name, counter in (("failures", self.failures), ("unanswered", self.unanswered)):
+            counter.update({FailureKind(kind): count for kind, count in earlier[name].items()})
 
     def as_dict(self) -> dict[str, Any]:
-        """For summaries and metrics."""
+        """Return all figures, for summaries and metrics."""
         return {
             **msgspec.to_builtins(self.total),
             "cache_hits": self.cache_hits,
@@ -119,21 +119,12 @@ class Spending:
         }
 
 
-def _by_kind(counts: Mapping[str, int]) -> dict[FailureKind, int]:
-    return {FailureKind(kind): count for kind, count in counts.items()}
-
-
-def _model(reply: object, prices: Mapping[str, Price | None]) -> str:
-    named = reply.get("model") if isinstance(reply, dict) else None
-    return str(named) if named is not None else next(iter(prices), "")
-
-
-#: As the table names providers that scenarios name otherwise.
+#: Providers that the table of prices names otherwise than scenarios do.
 _PROVIDERS = {"gemini": "google", "xai": "x-ai"}
 
 
-def price_of(model: str) -> Price | None:
-    """The price of a model as scenarios name it, `openai/gpt-4.1-mini`; None: unknown."""
+def find_price(model: str) -> Price | None:
+    """Find the price of a model as scenarios name it, `openai/gpt-4.1-mini`; None where it is unknown."""
     provider, slash, name = model.partition("/")
     if not slash:
         provider, name = "openai", model
@@ -141,22 +132,19 @@ def price_of(model: str) -> Price | None:
         found = calc_price(PricedUsage(input_tokens=1), name, provider_id=_PROVIDERS.get(provider, provider))
     except LookupError:
         return None
-    return _price(found.model_price, is_embedding="embed" in name)
-
-
-def _price(found: ModelPrice, *, is_embedding: bool) -> Price | None:
-    given, made = _dollars(found, "input_mtok"), _dollars(found, "output_mtok")
-    # Embeddings are no tokens; of any other model a price that lacks one side is not known.
-    if made is None and is_embedding:
+    prices = found.model_price
+    given, made = _read_dollars(prices, "input_mtok"), _read_dollars(prices, "output_mtok")
+    # Embeddings are not tokens. Of any other model, a price that lacks one side is not known.
+    if made is None and "embed" in name:
         made = 0.0
     if given is None or made is None:
         return None
-    return Price(given, made, _dollars(found, "cache_read_mtok"))
+    return Price(given, made, _read_dollars(prices, "cache_read_mtok"))
 
 
-def _dollars(found: ModelPrice, name: str) -> float | None:
-    """A price as it stands, or its base where longer prompts cost more: ours are short of every threshold."""
-    value = getattr(found, name, None)
+def _read_dollars(prices: ModelPrice, name: str) -> float | None:
+    """Read a price, or the base price where longer prompts cost more: ours stay below every threshold."""
+    value = getattr(prices, name, None)
     if isinstance(value, TieredPrices):
         value = value.base
     return None if value is None else float(value)

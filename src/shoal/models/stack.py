@@ -1,7 +1,7 @@
-"""The whole stack, composed in one place. Read it from the outside in.
+"""The whole model stack, composed in one place. Read it from the outside in.
 
-An answer that the journal or the cache has takes no slot and no money; a backoff holds no slot, but keeps its money set
-aside; the limit sees how each attempt ended.
+An answer from the journal or the cache takes no slot and no money. A backoff holds no slot, but keeps its money
+reserved. The limit sees how each attempt ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from shoal.journal import Journal
 from shoal.models.base import Answer, Model, Question
-from shoal.models.costs import Price, Spending, price_of
+from shoal.models.costs import Price, Spending, find_price
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.middleware.budget import Budget, Budgeted
@@ -27,21 +27,20 @@ from shoal.models.openai.endpoints import Endpoint
 
 @dataclass(frozen=True, kw_only=True)
 class StackSettings:
-    """Who is asked, and within which limits."""
+    """Which servers are asked, and within which limits."""
 
-    #: By the name under which questions ask for a model.
+    #: Model, as questions name it -> its endpoint.
     endpoints: Mapping[str, Endpoint]
-    #: How many calls at once; None: as many as there are questions.
+    #: Limits calls at once; None means no limit.
     limit: Limit | None = None
-    #: Where answers are kept for other runs; None: nowhere.
+    #: File of the response cache; None means no cache.
     cache: Path | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
     max_calls: int | None = None
-    #: What a question may take, with everything that is tried.
+    #: How long a question may take, with all its attempts.
     deadline_seconds: float = 300.0
     seed: int = 0
-    #: What stands between this machine and servers elsewhere.
     proxies: Proxies = field(default_factory=Proxies)
 
     @property
@@ -49,8 +48,8 @@ class StackSettings:
         return Budget(self.max_cost, self.max_tokens, self.max_calls)
 
     def prices(self) -> dict[str, Price | None]:
-        """A model's price as the scenario gives it, or as the table has it."""
-        return {name: at.price or price_of(name) for name, at in self.endpoints.items()}
+        """Return each model's price, from the scenario or else from the table."""
+        return {name: at.price or find_price(name) for name, at in self.endpoints.items()}
 
 
 class Stack:

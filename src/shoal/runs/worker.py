@@ -206,7 +206,7 @@ class _Reporter:
     def watch_language(self, language: ModelSession | None) -> None:
         """Keep count where earlier sessions left off; what one that was killed did not write down any more is lost."""
         if language is not None and self.state.spending is not None:
-            language.model.spending.go_on_from(self.state.spending)
+            language.model.spending.add_earlier(self.state.spending)
         self._language = language
 
     @asynccontextmanager

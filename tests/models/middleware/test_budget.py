@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shoal.errors import BudgetReached, RunRefused, Stopped
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, Question, Usage
 from shoal.models.costs import Price, Spending
-from shoal.models.middleware.budget import Budget, Budgeted, Estimate
+from shoal.models.middleware.budget import Budget, Budgeted, UsageEstimator
 from tests.models.fakes import MODEL, Scripted, failed, question
 
 PRICE = Price(input=1.0, output=4.0, cached=0.25)
@@ -124,17 +124,17 @@ def test_a_limit_in_dollars_needs_prices() -> None:
 def test_the_first_estimate_is_on_the_safe_side_in_every_alphabet() -> None:
     english, chinese = "The rumour spreads quickly. " * 100, "谣言传播得很快。" * 100
     for text, most_tokens in ((english, len(english) / 4), (chinese, len(chinese))):
-        assert Estimate().usage(question(messages=(Message("user", text),))).input >= most_tokens
+        assert UsageEstimator().estimate(question(messages=(Message("user", text),))).input >= most_tokens
 
 
 def test_estimates_follow_what_the_server_counts() -> None:
-    estimate, asked = Estimate(), question(messages=(Message("user", "x" * 6000),))
-    estimate.learn(asked, Usage(1000, 5))
-    assert 1000 < estimate.usage(asked).input < 1200
+    estimator, asked = UsageEstimator(), question(messages=(Message("user", "x" * 6000),))
+    estimator.learn(asked, Usage(1000, 5))
+    assert 1000 < estimator.estimate(asked).input < 1200
 
 
 def test_a_question_without_a_maximum_may_be_as_long_as_the_longest_so_far() -> None:
-    estimate = Estimate()
-    estimate.learn(question(), Usage(10, 9000))
-    assert estimate.usage(question()).output == 9000
-    assert estimate.usage(question(max_tokens=50)).output == 50
+    estimator = UsageEstimator()
+    estimator.learn(question(), Usage(10, 9000))
+    assert estimator.estimate(question()).output == 9000
+    assert estimator.estimate(question(max_tokens=50)).output == 50

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
 from shoal.models.costs import Spending
 from shoal.models.middleware.limited import Limited
-from shoal.models.middleware.retrying import PATIENCE, Retry, Retrying, retry_decision
+from shoal.models.middleware.retrying import BACKOFF_POLICIES, Retry, Retrying, decide_retry
 from tests.models.fakes import FakeClock, Scripted, failed, question
 
-HOPELESS = [kind for kind in FailureKind if kind not in PATIENCE]
+HOPELESS = [kind for kind in FailureKind if kind not in BACKOFF_POLICIES]
 
 
 def retrying(inner: Scripted, deadline: float = 1000, seed: int = 1) -> tuple[Retrying, FakeClock, Spending]:
@@ -23,7 +23,7 @@ def retrying(inner: Scripted, deadline: float = 1000, seed: int = 1) -> tuple[Re
 
 @pytest.mark.parametrize("kind", HOPELESS)
 def test_what_cannot_get_better_is_not_tried_again(kind: FailureKind) -> None:
-    assert retry_decision(ModelFailure(kind, "no"), 1, 100, 0.5) == Retry.no()
+    assert decide_retry(ModelFailure(kind, "no"), 1, 100, 0.5) == Retry.no()
 
 
 def test_exactly_these_kinds_have_no_hope() -> None:
@@ -36,14 +36,14 @@ def test_exactly_these_kinds_have_no_hope() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", PATIENCE)
+@pytest.mark.parametrize("kind", BACKOFF_POLICIES)
 def test_every_kind_is_given_up_at_some_time(kind: FailureKind) -> None:
-    assert retry_decision(ModelFailure(kind, "no"), PATIENCE[kind].attempts, 1e9, 0.5) == Retry.no()
+    assert decide_retry(ModelFailure(kind, "no"), BACKOFF_POLICIES[kind].attempts, 1e9, 0.5) == Retry.no()
 
 
-@pytest.mark.parametrize("kind", PATIENCE)
+@pytest.mark.parametrize("kind", BACKOFF_POLICIES)
 def test_the_bound_doubles_up_to_its_longest(kind: FailureKind) -> None:
-    patience = PATIENCE[kind]
+    patience = BACKOFF_POLICIES[kind]
     bounds = [patience.bound(failures) for failures in range(1, 40)]
     assert bounds[:2] == [patience.first_seconds, 2 * patience.first_seconds]
     assert bounds[-1] == patience.longest_seconds
@@ -53,14 +53,12 @@ def test_the_bound_doubles_up_to_its_longest(kind: FailureKind) -> None:
 def test_nobody_comes_back_before_the_server_said_nor_after_the_time_is_up(
     draw: float, asked: float, left: float
 ) -> None:
-    retry = retry_decision(ModelFailure(FailureKind.REQUEST_RATE, "slow down", retry_after=asked), 1, left, draw)
+    retry = decide_retry(ModelFailure(FailureKind.REQUEST_RATE, "slow down", retry_after=asked), 1, left, draw)
     assert retry.seconds is None or asked <= retry.seconds < left
 
 
 def test_a_wait_longer_than_what_is_left_is_not_begun() -> None:
-    assert (
-        retry_decision(ModelFailure(FailureKind.REQUEST_RATE, "tomorrow", retry_after=3600), 1, 200, 0.5) == Retry.no()
-    )
+    assert decide_retry(ModelFailure(FailureKind.REQUEST_RATE, "tomorrow", retry_after=3600), 1, 200, 0.5) == Retry.no()
 
 
 # asking again
@@ -80,7 +78,7 @@ async def test_the_same_failure_is_not_tried_for_ever() -> None:
     model, _, spending = retrying(inner, deadline=1e9)
     with pytest.raises(ModelFailed, match="a transient failure"):
         await model.answer(question())
-    assert len(inner.asked) == PATIENCE[FailureKind.TRANSIENT].attempts
+    assert len(inner.asked) == BACKOFF_POLICIES[FailureKind.TRANSIENT].attempts
     assert spending.unanswered == {FailureKind.TRANSIENT: 1}
 
 

@@ -1,4 +1,4 @@
-"""Answers of earlier runs, by what they depend on: the same question to the same server is not paid for twice."""
+"""The response cache: answers of earlier runs, so that the same question to the same server is not paid for twice."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CREATE TABLE IF NOT EXISTS answers (
 class Cache:
     """A table on disk that all runs of a user share.
 
-    Reading never waits; writing is done beside the run, in batches.
+    Reads never wait. Writes happen in a thread, in batches.
     """
 
     def __init__(self, path: Path, reading: sqlite3.Connection, writing: sqlite3.Connection) -> None:
@@ -55,7 +55,7 @@ class Cache:
             self._flusher = asyncio.create_task(self._flush())
 
     async def close(self) -> None:
-        """Wait for answers under way: they were paid for."""
+        """Wait for answers that are being written: they were paid for."""
         if self._flusher is not None:
             await self._flusher
 
@@ -63,18 +63,18 @@ class Cache:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
-                await asyncio.to_thread(self._write, batch)
+                await asyncio.to_thread(self._insert, batch)
         except sqlite3.Error as error:
             self._give_up(error)
         finally:
             self._flusher = None
 
-    def _write(self, batch: list[tuple[bytes, str, str]]) -> None:
+    def _insert(self, batch: list[tuple[bytes, str, str]]) -> None:
         with self._writing:
             self._writing.executemany("INSERT OR IGNORE INTO answers (key, model, text) VALUES (?, ?, ?)", batch)
 
     def _give_up(self, error: sqlite3.Error) -> None:
-        """A run does not fail because its cache does: the journal has every answer that matters to it."""
+        """Stop using the cache. The run goes on, since its journal has every answer that it needs."""
         if self._works:
             _log.warning("the response cache %s is not used any more by this run: %s", self._path, error)
         self._works = False
@@ -101,7 +101,7 @@ async def open_cache(path: Path) -> AsyncIterator[Cache]:
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
-    # What a crash of the machine may lose is the latest answers, which can be had again.
+    # A crash of the machine may lose the latest answers, which can be asked for again.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(_TABLE)
     connection.commit()
@@ -109,17 +109,18 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 class Cached:
-    """Answers from the cache. Only whole answers are kept: not what failed, was cut off or refused."""
+    """Answers from the cache. Only complete answers are stored: none that failed, were cut off or refused."""
 
     def __init__(self, inner: Model, cache: Cache, endpoints: Mapping[str, Endpoint], spending: Spending) -> None:
         self._inner = inner
         self._cache = cache
-        # A rehearsal is not the model it stands in for, so an answer belongs to the server that gave it.
+        # An answer belongs to the server that gave it, so that a rehearsal never answers for the model it imitates.
         self._servers = {name: f"{at.base_url} {at.model} ".encode() for name, at in endpoints.items()}
         self._spending = spending
 
     async def answer(self, question: Question) -> Answer:
-        key = self._key(question)
+        server = self._servers.get(question.model, b"")
+        key = blake2b(server + question.digest.encode(), digest_size=16).digest()
         text = self._cache.get(key)
         if text is not None:
             self._spending.cache_hits += 1
@@ -129,7 +130,3 @@ class Cached:
         if answer.finish == "stop":
             self._cache.put(key, question.model, answer.text)
         return answer
-
-    def _key(self, question: Question) -> bytes:
-        server = self._servers.get(question.model, b"")
-        return blake2b(server + question.digest.encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""How many calls at once. The limit sees how each attempt ended, so that it can learn from it."""
+"""Limits how many calls are made at once. The limit sees how each attempt ended, so that it can learn from it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from shoal.models.base import Answer, Model, ModelFailed, ModelFailure, Question
 
 
 class Limit(Protocol):
+    """Hands out slots for attempts."""
+
     async def enter(self, question: Question) -> Any:
-        """Wait for a slot. What is returned is given back with it."""
+        """Wait for a slot, and return it for `leave`."""
         ...
 
     def leave(self, slot: Any, question: Question, outcome: Answer | ModelFailure | None, seconds: float) -> None:
-        """Give the slot back, after so long. None: the attempt was cancelled."""
+        """Give the slot back, with how the attempt ended and how long it took. None: it was cancelled."""
         ...
 
     def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
-        """Hear that the question is asked again in so many seconds, for people to see."""
+        """Take note, for display, that the question is asked again after these seconds."""
         ...
 
 
 class PlainLimit:
-    """A fixed number."""
+    """Allows a fixed number of calls at once."""
 
     def __init__(self, max_workers: int) -> None:
         self._slots = asyncio.Semaphore(max_workers)
@@ -40,7 +42,7 @@ class PlainLimit:
 
 
 class Limited:
-    """Holds a slot for one attempt, and only while it lasts."""
+    """Holds a slot during each attempt."""
 
     def __init__(self, inner: Model, limit: Limit) -> None:
         self._inner = inner

@@ -1,4 +1,4 @@
-"""Asking again: when, and when not."""
+"""Decides when a failed question is asked again, and waits before it is."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from shoal.seeds import Draws, derive
 
 _log = logging.getLogger(__name__)
 
-#: Shares of a question's deadline: how long one attempt may take, so that others fit after some that hung; and until
-#: when attempts may begin, so that the last one ends in time.
+#: Share of a question's deadline that one attempt may take, so that others fit in after some that hung.
 ATTEMPT_SHARE = 0.3
+#: Share of a question's deadline within which attempts may begin, so that the last one ends in time.
 BEGIN_SHARE = 0.65
-#: With less left than this, asking again would only be hammering.
+#: With less time left than this, no further attempt is made.
 SHORTEST_SECONDS = 0.05
 
 
 class Retry(NamedTuple):
-    """Whether to ask again, as a value."""
+    """The decision whether to ask again: after these seconds, or not at all."""
 
     seconds: float | None
 
@@ -37,7 +37,7 @@ class Retry(NamedTuple):
 
 
 class BackoffPolicy(NamedTuple):
-    """How one kind of failure is waited out: full jitter below a bound that doubles."""
+    """How one kind of failure is waited out: with full jitter below a bound that doubles."""
 
     attempts: int
     first_seconds: float
@@ -47,8 +47,8 @@ class BackoffPolicy(NamedTuple):
         return float(min(self.first_seconds * 2 ** min(failures - 1, 30), self.longest_seconds))
 
 
-#: Kinds that are not here fail in the same way each time, or until somebody pays.
-PATIENCE = {
+#: Failures of other kinds are not retried: they fail the same way each time, or until the user pays.
+BACKOFF_POLICIES = {
     FailureKind.TRANSIENT: BackoffPolicy(attempts=10, first_seconds=0.5, longest_seconds=30),
     FailureKind.OVERLOAD: BackoffPolicy(attempts=12, first_seconds=1, longest_seconds=30),
     FailureKind.REQUEST_RATE: BackoffPolicy(attempts=30, first_seconds=1, longest_seconds=60),
@@ -58,21 +58,23 @@ PATIENCE = {
 }
 
 
-def retry_decision(failure: ModelFailure, failures: int, left_seconds: float, draw: float) -> Retry:
-    """Whether to ask again after this many failures of this kind; `draw` is uniform in [0, 1).
+def decide_retry(failure: ModelFailure, failures: int, left_seconds: float, draw: float) -> Retry:
+    """Decide whether to ask again after this many failures of this kind; `draw` is uniform in [0, 1).
 
-    A server that says when to come back is believed: nobody comes earlier, and the draw spreads them out after it.
+    If the server says when to come back, no question comes earlier, and the draw spreads them out after that.
     """
-    patience = PATIENCE.get(failure.kind)
-    if patience is None or failures >= patience.attempts or left_seconds < SHORTEST_SECONDS:
+    policy = BACKOFF_POLICIES.get(failure.kind)
+    if policy is None or failures >= policy.attempts or left_seconds < SHORTEST_SECONDS:
         return Retry.no()
     if failure.retry_after is None:
-        return Retry.after(draw * min(patience.bound(failures), left_seconds))
-    wait = failure.retry_after + draw * min(patience.first_seconds, 0.1 + failure.retry_after)
+        return Retry.after(draw * min(policy.bound(failures), left_seconds))
+    wait = failure.retry_after + draw * min(policy.first_seconds, 0.1 + failure.retry_after)
     return Retry.after(wait) if wait < left_seconds else Retry.no()
 
 
 class RetryClock(Protocol):
+    """Time as a parameter, so that tests need not wait."""
+
     def now(self) -> float: ...
 
     async def sleep(self, seconds: float) -> None: ...
@@ -87,7 +89,7 @@ class RealClock:
 
 
 class Retrying:
-    """Asks again until there is an answer, or no hope, or no time. While it waits it holds no slot."""
+    """Asks again until there is an answer, no hope or no time. It holds no slot while it waits."""
 
     def __init__(
         self,
@@ -99,7 +101,7 @@ class Retrying:
         limit: Limit | None = None,
     ) -> None:
         self._inner = inner
-        #: Told of every backoff.
+        #: Notified of every backoff.
         self._limit = limit
         self._deadline_seconds = deadline_seconds
         self._seed = seed
@@ -108,7 +110,7 @@ class Retrying:
 
     async def answer(self, question: Question) -> Answer:
         failures: list[FailureKind] = []
-        # What counts is working and backing off, and not waiting for a slot, which may take long in a large crowd.
+        # Counts attempts and backoffs, but not waiting for a slot, which may take long in a large population.
         taken_seconds = 0.0
         while True:
             began = self._clock.now()
@@ -123,12 +125,12 @@ class Retrying:
     async def _wait(
         self, question: Question, failure: ModelFailure, failures: list[FailureKind], taken_seconds: float
     ) -> float:
-        """Wait for the next attempt, and say how long; or raise if there is to be none."""
+        """Wait for the next attempt and return for how long, or raise if there is to be none."""
         self._spending.failures[failure.kind] += 1
         left = self._deadline_seconds * BEGIN_SHARE - taken_seconds
         attempt = len(failures)
         draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
-        seconds = retry_decision(failure, failures.count(failure.kind), left, draw).seconds
+        seconds = decide_retry(failure, failures.count(failure.kind), left, draw).seconds
         if seconds is None:
             self._spending.unanswered[failure.kind] += 1
             _log.warning("%s: given up after %d attempts: %s: %s", question.key, attempt, failure.kind, failure.text)

@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.agents.settings import LanguageSettings
 from shoal.models.base import Question, Usage
-from shoal.models.costs import Price, price_of
+from shoal.models.costs import Price, find_price
 from shoal.runs.planning.dry_run import USUAL_ACTIONS, CallSite, CallTally, DryRun, Measurements, play_dry
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.scenario import BudgetSettings, Scenario
@@ -194,7 +194,7 @@ def _predict_calls(run: DryRun, settings: LanguageSettings) -> Iterator[Expected
         cached = 0 if model.startswith(UNCACHED) else round(total.cached)
         usage = Usage(round(total.input), round(total.output), cached)
         own = settings.price
-        price = price_of(model) if own is None else Price(own.input, own.output)
+        price = find_price(model) if own is None else Price(own.input, own.output)
         least = run.least_share[world]
         yield Expected(
             world=world,

@@ -15,7 +15,7 @@ from statistics import fmean, median, quantiles
 
 from shoal.errors import BudgetReached, RunRefused
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure
-from shoal.models.costs import Spending, price_of
+from shoal.models.costs import Spending, find_price
 from shoal.models.http.pool import open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.middleware.budget import Budget, Budgeted
@@ -75,7 +75,7 @@ class TuneTarget:
     proxies: Proxies = field(default_factory=Proxies)
 
     def spending(self) -> Spending:
-        return Spending({self.model: self.endpoint.price or price_of(self.model)})
+        return Spending({self.model: self.endpoint.price or find_price(self.model)})
 
 
 @dataclass(slots=True)
