@@ -83,7 +83,13 @@ class RequestReader:
         if headers.get("transfer-encoding", "").lower() == "chunked":
             found = _read_chunked_body(self._buffer, end + 4)
         else:
-            found = _read_sized_body(self._buffer, end + 4, headers.get("content-length", "0"))
+            length = headers.get("content-length", "0")
+            if not length.isdigit():
+                raise BadRequest(400)
+            if int(length) > MAX_BODY_BYTES:
+                raise BadRequest(413)
+            after = end + 4 + int(length)
+            found = (bytes(self._buffer[end + 4 : after]), after) if len(self._buffer) >= after else None
         if found is None:
             self._waits_for_permission = "expect" in headers
             return None
@@ -97,15 +103,6 @@ class RequestReader:
         wanted = self._waits_for_permission and not self._permitted
         self._permitted |= wanted
         return wanted
-
-
-def _read_sized_body(buffer: bytearray, start: int, length: str) -> tuple[bytes, int] | None:
-    if not length.isdigit():
-        raise BadRequest(400)
-    end = start + int(length)
-    if end - start > MAX_BODY_BYTES:
-        raise BadRequest(413)
-    return (bytes(buffer[start:end]), end) if len(buffer) >= end else None
 
 
 def _read_chunked_body(buffer: bytearray, at: int) -> tuple[bytes, int] | None:

@@ -153,7 +153,12 @@ class Rehearsal:
     def _accept(self, connection: ClientConnection, request: ServerRequest) -> None:
         """Count a request, then refuse it, start it, or let it wait."""
         if self._first is None:
-            self._start_clock()
+            # Outages, changes and windows are counted from the first request.
+            self._first = self._loop.time()
+            self.stats.first_request_at = self._epoch + self._first
+            for change in self.settings.changes if self.settings.queue else ():
+                # A change may make room for waiting requests at a moment at which no request comes or ends.
+                self._loop.call_later(change.after_seconds, self._start_waiting)
         self._limits.apply_changes(self._now(), self.stats.answers)
         client = request.headers.get("x-client", "")
         self.stats.requests += 1
@@ -178,14 +183,6 @@ class Rehearsal:
         else:
             self._waiting.append(job)
             self.stats.waiting += 1
-
-    def _start_clock(self) -> None:
-        """Remember the time of the first request, from which outages, changes and windows are counted."""
-        self._first = self._loop.time()
-        self.stats.first_request_at = self._epoch + self._first
-        for change in self.settings.changes if self.settings.queue else ():
-            # A change may make room for waiting requests at a moment at which no request comes or ends.
-            self._loop.call_later(change.after_seconds, self._start_waiting)
 
     def _now(self) -> float:
         """Return the seconds since the first request."""

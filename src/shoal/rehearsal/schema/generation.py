@@ -227,7 +227,12 @@ class Inventor:
             text = f"{context.draw_word(draws)} {draws.below(_SPAN)}"
         else:
             text = context.write_text(draws, self._characters)
-        return _fit_length(text, low, high)
+        if len(text) > high:
+            cut = text[: int(high)]
+            text = cut.rpartition(" ")[0] or cut
+        while len(text) < low:
+            text = (text + " and so on" if text else "and so on")[: int(min(max(high, low), len(text) + 10))]
+        return text
 
     def _invent_number(self, plain: Plain, whole: bool, hint: str) -> float:
         if hint.endswith("_id") or hint in ("id", "to", "target", "user", "agent"):
@@ -262,16 +267,6 @@ def _find_bounds(plain: Plain, step: Decimal) -> tuple[int, int]:
         return 0, _SPAN
     low = max(lows) if lows else min(highs) - _SPAN
     return low, min(highs) if highs else low + _SPAN
-
-
-def _fit_length(text: str, low: int, high: float) -> str:
-    """Cut or lengthen a text, between words where that is possible."""
-    if len(text) > high:
-        cut = text[: int(high)]
-        text = cut.rpartition(" ")[0] or cut
-    while len(text) < low:
-        text = (text + " and so on" if text else "and so on")[: int(min(max(high, low), len(text) + 10))]
-    return text
 
 
 def _contains(items: list[Any], item: Any) -> bool:

@@ -20,20 +20,17 @@ from shoal.scenario.importers.mirofish.scenario import (
     is_mirofish,
     is_run_directory,
 )
-from shoal.scenario.importers.people_file import AGENT_SUFFIX, PeopleTable, detect_oasis
+from shoal.scenario.importers.people_file import AGENT_SUFFIX, detect_oasis
 from shoal.scenario.loading import validate
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.scenario import Scenario
 
-_KINDS: Mapping[str, str] = {
+_KINDS = {
+    **dict.fromkeys((".tsv", ".tab"), "TSV of people"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "JSONL of people"),
+    **dict.fromkeys((".parquet", ".pq"), "Parquet of people"),
     ".csv": "CSV of people",
-    ".tsv": "TSV of people",
-    ".tab": "TSV of people",
-    ".jsonl": "JSONL of people",
-    ".ndjson": "JSONL of people",
     ".json": "JSON list of people",
-    ".parquet": "Parquet of people",
-    ".pq": "Parquet of people",
 }
 _OASIS = {"oasis-reddit": "OASIS Reddit profiles", "oasis-twitter": "OASIS Twitter profiles"}
 #: Columns that often hold the numbers of people.
@@ -94,19 +91,17 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
             about = "a fragment says something about whoever it is merged into (--fragment)"
             notes.append(f"{fragment.name} is not used: {about}")
     notes += _note_follows(scenario)
-    return ImportResult(_describe_kind(path, people), content, uses, tuple(notes))
+    fields = [use.field for use in people.uses]
+    if any(field.startswith("persona.") for field in fields):
+        kind = "TinyTroupe specifications" if people.count > 1 else "TinyTroupe specification"
+    else:
+        oasis = detect_oasis(fields)
+        kind = _OASIS[oasis] if oasis else _KINDS[path.suffix.lower()]
+    return ImportResult(kind, content, uses, tuple(notes))
 
 
 def _absolute(path: Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100  # symlinks stay as they are
-
-
-def _describe_kind(path: Path, people: PeopleTable) -> str:
-    fields = [use.field for use in people.uses]
-    if any(name.startswith("persona.") for name in fields):
-        return "TinyTroupe specifications" if people.count > 1 else "TinyTroupe specification"
-    oasis = detect_oasis(fields)
-    return _OASIS[oasis] if oasis else _KINDS[path.suffix.lower()]
 
 
 def _note_follows(scenario: Scenario) -> Iterator[str]:

@@ -46,27 +46,21 @@ _Row = tuple[int, Sequence[Any]]
 _Rows = tuple[Sequence[_Row], tuple[FieldUse, ...]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Edges:
-    """The edges of a follow graph, read from a file."""
+    """The edges of a follow graph, read from a file. Two with the same digest are equal."""
 
     digest: str
-    name: str
+    name: str = field(compare=False)
     #: Every person that occurs, once.
-    ends: Sequence[EdgeEnd]
+    ends: Sequence[EdgeEnd] = field(compare=False)
     #: For each edge the indices of its two ends in `ends`.
-    sources: NDArray[np.int32]
-    targets: NDArray[np.int32]
+    sources: NDArray[np.int32] = field(compare=False)
+    targets: NDArray[np.int32] = field(compare=False)
     #: The line of each edge, or its number where the file has no useful lines.
-    lines: Sequence[int]
-    uses: tuple[FieldUse, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Edges) and other.digest == self.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    lines: Sequence[int] = field(compare=False)
+    uses: tuple[FieldUse, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

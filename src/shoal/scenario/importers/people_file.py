@@ -72,26 +72,20 @@ class Source:
     limit: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class PeopleTable:
     """The people of one source, column by column. None means that the source does not say it."""
 
     #: The digest of the content and of how it was read; tables with the same digest are equal.
     digest: str
-    count: int
+    count: int = field(compare=False)
     #: Columns that are fields of a person.
-    fields: Mapping[str, Sequence[Any]]
-    traits: Mapping[str, Sequence[Any]]
-    uses: tuple[FieldUse, ...] = ()
-    notes: tuple[str, ...] = ()
+    fields: Mapping[str, Sequence[Any]] = field(compare=False)
+    traits: Mapping[str, Sequence[Any]] = field(compare=False)
+    uses: tuple[FieldUse, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
     #: Knows where each person stands in the file, for problems.
-    table: RecordTable = field(default=RecordTable("", {}, ()), repr=False)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PeopleTable) and other.digest == self.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
+    table: RecordTable = field(default=RecordTable("", {}, ()), repr=False, compare=False)
 
     def column(self, name: str) -> Sequence[Any]:
         return self.fields.get(name) or [None] * self.count

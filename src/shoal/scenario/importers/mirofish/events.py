@@ -51,25 +51,25 @@ class Calendar:
 
 def read_events(config: SourceRecord, participants: Participants, calendar: Calendar) -> list[dict[str, Any]]:
     """Read the events of the scenario, in the order of the file."""
-    events = [_read_initial_post(post, participants) for post in config.read_objects("initial_posts")]
-    events += [_read_scheduled(event, participants, calendar) for event in config.read_objects("scheduled_events")]
+    events: list[dict[str, Any]] = []
+    for post in config.read_objects("initial_posts"):
+        content = post.read_text("content", "a post before round 1")
+        author = _find_author(post, participants, "poster_agent_id")
+        post.take_rest("unused", "not a field that MiroFish is known to write")
+        if content is None:
+            post.add_problem("content", "a post must say something")
+            continue
+        if author is None:
+            author = participants.most_influential()
+            post.add_note("an initial post without an author is by whoever has the most influence_weight")
+        events.append({"post": content, "by": author, "round": 0})
+    for record in config.read_objects("scheduled_events"):
+        event = _read_scheduled(record, participants, calendar)
+        events += [] if event is None else [event]
     direction = config.read_text("narrative_direction", "a broadcast to everybody in round 1")
     if direction is not None:
         events.append({"broadcast": direction, "round": 1})
-    return [event for event in events if event is not None]
-
-
-def _read_initial_post(post: SourceRecord, participants: Participants) -> dict[str, Any] | None:
-    content = post.read_text("content", "a post before round 1")
-    author = _find_author(post, participants, "poster_agent_id")
-    post.take_rest("unused", "not a field that MiroFish is known to write")
-    if content is None:
-        post.add_problem("content", "a post must say something")
-        return None
-    if author is None:
-        author = participants.most_influential()
-        post.add_note("an initial post without an author is by whoever has the most influence_weight")
-    return {"post": content, "by": author, "round": 0}
+    return events
 
 
 def _find_author(event: SourceRecord, participants: Participants, field: str) -> int | None:

@@ -142,14 +142,14 @@ def _number_agents(config: SourceRecord, configured: Sequence[_AgentConfig], cou
 
 
 def _read_profiles(report: FieldReport, table: RecordTable, platform: str) -> list[Fields]:
-    rows = [
-        SourceRecord(report, table.name, {name: cells[row] for name, cells in table.columns.items()}, "[]", row)
-        for row in range(len(table))
-    ]
     report.learn_order(table.name, [dict.fromkeys(table.columns)])
     for note in table.notes:
         report.add_note(f"{table.name}: {note}")
-    return [_read_profile(row, platform, number) for number, row in enumerate(rows)]
+    cells = [{name: column[row] for name, column in table.columns.items()} for row in range(len(table))]
+    return [
+        _read_profile(SourceRecord(report, table.name, values, "[]", number), platform, number)
+        for number, values in enumerate(cells)
+    ]
 
 
 def _read_profile(row: SourceRecord, platform: str, number: int) -> Fields:
