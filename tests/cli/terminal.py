@@ -1,4 +1,4 @@
-"""Running `shoal` as people do, from a shell in a folder."""
+"""Runs `shoal` as users do, from a shell in a folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ events:
   - {post: "They say the old bridge will be closed!", by: most_followed}
 """
 SLOW = SMALL + "mind: {latency: {median_ms: 30}}\n"
-#: Nobody decides from the second round on before the file `go` is there, so that a run is certainly at work till then.
+#: From the second round on, decisions wait for the file `go`, so that a run is certainly at work until then.
 GATED = SMALL + "mind: {kind: 'gated:Gated'}\n"
 GATED_MIND = """\
 import asyncio
@@ -56,7 +56,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def shoal(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in another process to its end."""
     return subprocess.run(
         [COMMAND, *args],
         cwd=cwd,
@@ -68,15 +68,15 @@ def shoal(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def started(*args: str, cwd: Path) -> subprocess.Popen[str]:
-    """The command, still running."""
+def start_command(*args: str, cwd: Path) -> subprocess.Popen[str]:
+    """Start the command in another process."""
     return subprocess.Popen(
         [COMMAND, *args], cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
 def call(*args: str) -> Result:
-    """The command in this process, in the current folder."""
+    """Run the command in this process, in the current folder."""
     return CliRunner().invoke(cli, list(args), prog_name="shoal")
 
 
@@ -92,6 +92,6 @@ def wait_until(happened: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def rounds_in(stream: Path) -> int:
-    """How many rounds a stream of actions holds."""
+def count_rounds(stream: Path) -> int:
+    """Count the rounds in a stream of actions."""
     return stream.read_text().count('"round_end"') if stream.exists() else 0

@@ -16,7 +16,7 @@ from shoal.rehearsal.settings import RehearsalSettings
 from shoal.slots.admin import fetch_snapshot
 from shoal.slots.leases import AGENTS
 from shoal.slots.location import BrokerLocation
-from tests.cli.terminal import call, last_object, shoal, started, wait_until
+from tests.cli.terminal import call, last_object, shoal, start_command, wait_until
 from tests.slots.brokers import temporary_location
 
 STUDY = """\
@@ -53,7 +53,7 @@ async def runs(*options: tuple[str, ...]) -> AsyncIterator[list[subprocess.Popen
     """The study, run as often as there are options, at the same time."""
     always = ("--no-cache", "--yes", "--json")
     made = [
-        started("run", "study.yaml", "--seed", str(seed), *always, *more, cwd=Path.cwd())
+        start_command("run", "study.yaml", "--seed", str(seed), *always, *more, cwd=Path.cwd())
         for seed, more in enumerate(options)
     ]
     try:
@@ -64,18 +64,18 @@ async def runs(*options: tuple[str, ...]) -> AsyncIterator[list[subprocess.Popen
             await asyncio.to_thread(process.communicate)
 
 
-async def ended(process: subprocess.Popen[str]) -> str:
+async def wait_for_status(process: subprocess.Popen[str]) -> str:
     """The status with which a run ends."""
     shown, complaints = await asyncio.to_thread(process.communicate)
     assert process.returncode == 0, complaints
     return str(last_object(shown)["status"])
 
 
-async def until(happened: Callable[[], bool]) -> None:
+async def wait_async(happened: Callable[[], bool]) -> None:
     await asyncio.to_thread(wait_until, happened)
 
 
-def held(place: BrokerLocation) -> dict[int, int]:
+def count_held(place: BrokerLocation) -> dict[int, int]:
     """How many agents act, by the process of their run."""
     seen = fetch_snapshot(place)
     pools = () if seen is None else [pool for pool in seen.pools if pool.name == AGENTS]
@@ -85,14 +85,14 @@ def held(place: BrokerLocation) -> dict[int, int]:
 async def more_answers(server: Rehearsal, count: int) -> None:
     """Until the server has answered so many more."""
     before = server.stats.answers
-    await until(lambda: server.stats.answers >= before + count)
+    await wait_async(lambda: server.stats.answers >= before + count)
 
 
 async def test_two_runs_together_never_have_more_agents_act_than_they_may(
     place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with provider(monkeypatch) as server, runs(LONG, LONG):
-        await until(lambda: len(held(place)) == 2)
+        await wait_async(lambda: len(count_held(place)) == 2)
         await more_answers(server, 200)
         # Before they are killed: the server hears of that later than the broker, which gives the slots to the other.
         peak = server.stats.in_flight_peak
@@ -101,9 +101,9 @@ async def test_two_runs_together_never_have_more_agents_act_than_they_may(
 
 async def test_what_a_killed_run_held_goes_to_the_other(place: BrokerLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     async with provider(monkeypatch) as server, runs(LONG, LONG) as (killed, other):
-        await until(lambda: len(held(place)) == 2)
+        await wait_async(lambda: len(count_held(place)) == 2)
         killed.kill()
-        await until(lambda: held(place) == {other.pid: N})
+        await wait_async(lambda: count_held(place) == {other.pid: N})
         await more_answers(server, 3 * N)  # what was in flight of the killed one is over
         server.stats.in_flight_peak = 0
         await more_answers(server, 10 * N)
@@ -114,16 +114,16 @@ async def test_a_run_that_was_not_given_it_is_not_bound_by_it(
     place: BrokerLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with provider(monkeypatch) as server, runs(("--parallel", "1", *ENDLESS), ENDLESS):
-        await until(lambda: server.stats.in_flight_peak > 10)
+        await wait_async(lambda: server.stats.in_flight_peak > 10)
 
 
 async def test_the_number_is_changed_while_runs_go_on(place: BrokerLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     async with provider(monkeypatch) as server, runs(("--parallel", "1", "--rounds", "12")) as (run,):
-        await until(lambda: server.stats.answers > 10)
+        await wait_async(lambda: server.stats.answers > 10)
         before = server.stats.in_flight_peak
         result = await asyncio.to_thread(call, "limits", "--parallel", str(N))
         assert result.exit_code == 0, result.output
-        assert await ended(run) == "completed"
+        assert await wait_for_status(run) == "completed"
     assert (before, server.stats.in_flight_peak) == (1, N)
 
 

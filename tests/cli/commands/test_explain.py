@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import call, rounds_in, started, wait_until
+from tests.cli.terminal import call, count_rounds, start_command, wait_until
 
 #: Everybody, in every round.
 AWAKE = [
@@ -76,7 +76,7 @@ def answer(*args: str) -> Any:
 
 
 def has_come_to(stream: Path, round: int) -> bool:
-    return rounds_in(stream) > round
+    return count_rounds(stream) > round
 
 
 # explain
@@ -166,7 +166,9 @@ def test_a_world_of_ones_own_is_shown_field_by_field(folder: Path, monkeypatch: 
 
 
 def test_a_run_is_explained_while_it_goes_on(folder: Path) -> None:
-    run = started("run", "slow.yaml", *AWAKE, "--set", "mind.latency.median_ms=60", "--set", "rounds=200", cwd=folder)
+    run = start_command(
+        "run", "slow.yaml", *AWAKE, "--set", "mind.latency.median_ms=60", "--set", "rounds=200", cwd=folder
+    )
     try:
         for rounds in (2, 4, 6):
             wait_until(partial(has_come_to, folder / "runs/small-1/twitter/actions.jsonl", rounds))

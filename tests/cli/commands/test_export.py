@@ -35,7 +35,7 @@ def run(folder: Path) -> Path:
     return folder / "runs" / "small-1"
 
 
-def exported(*args: str) -> dict[str, Any]:
+def export(*args: str) -> dict[str, Any]:
     result = call("export", "runs/small-1", *args, "--json")
     assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
@@ -48,7 +48,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 
 def test_every_table_is_there_row_by_row(run: Path) -> None:
-    manifest = exported()
+    manifest = export()
     rows = {file["path"]: file["rows"] for file in manifest["files"]}
     for world in ("twitter", "reddit"):
         with closing(sqlite3.connect(run / f"{world}_simulation.db")) as database:
@@ -58,7 +58,7 @@ def test_every_table_is_there_row_by_row(run: Path) -> None:
 
 
 def test_the_manifest_says_what_there_is(run: Path) -> None:
-    manifest = exported("--format", "jsonl")
+    manifest = export("--format", "jsonl")
     assert manifest.pop("out") == "runs/small-1/export"
     assert json.loads((run / "export/manifest.json").read_text()) == manifest
     (replayed,) = call("replay", "runs/small-1", "--json").stdout.splitlines()[-1:]
@@ -68,7 +68,7 @@ def test_the_manifest_says_what_there_is(run: Path) -> None:
 
 
 def test_the_stream_is_one_row_per_action(run: Path) -> None:
-    exported()
+    export()
     lines = [json.loads(line) for line in (run / "twitter/actions.jsonl").read_text().splitlines()]
     events = [line for line in lines if "agent_id" in line]
     rows = rows_of(run / "export/twitter/actions.csv")
@@ -100,7 +100,7 @@ def test_who_spoke_to_whom_is_a_graph(folder: Path) -> None:
 
 
 def test_the_graphs_agree_with_the_database(run: Path) -> None:
-    exported()
+    export()
     with closing(sqlite3.connect(run / "reddit_simulation.db")) as database:
         follows = set(database.execute("SELECT follower_id, followee_id FROM follow"))
         likes = database.execute(
@@ -115,8 +115,8 @@ def test_the_graphs_agree_with_the_database(run: Path) -> None:
 
 
 def test_parquet_holds_the_same_as_csv(run: Path) -> None:
-    exported("--out", "as-csv")
-    exported("--out", "as-parquet", "--format", "parquet")
+    export("--out", "as-csv")
+    export("--out", "as-parquet", "--format", "parquet")
     frame = polars.read_parquet("as-parquet/twitter/post.parquet")
     rows = rows_of(Path("as-csv/twitter/post.csv"))
     assert [str(value) for value in frame["post_id"]] == [row["post_id"] for row in rows]
@@ -128,16 +128,16 @@ def test_parquet_holds_the_same_as_csv(run: Path) -> None:
     [("follows", ["follows.graphml"]), ("talk", ["talk.graphml"]), ("none", [])],
 )
 def test_only_the_graphs_that_were_asked_for_are_drawn(run: Path, graph: str, expected: list[str]) -> None:
-    exported("--graph", graph)
+    export("--graph", graph)
     assert [path.name for path in (run / "export/twitter").glob("*.graphml")] == expected
 
 
 def test_nothing_is_overwritten_unless_it_is_an_export_and_that_is_asked_for(run: Path) -> None:
-    exported("--graph", "all")
+    export("--graph", "all")
     refused = call("export", "runs/small-1")
     assert refused.exit_code == 3
     assert "--force" in refused.stderr
-    exported("--graph", "none", "--force")
+    export("--graph", "none", "--force")
     assert not list((run / "export").rglob("*.graphml"))
     for args in ((), ("--force",)):
         assert call("export", "runs/small-1", "--out", "runs", *args).exit_code == 3

@@ -35,15 +35,15 @@ def folder(folder: Path) -> Path:
     return folder
 
 
-def planned(*args: str) -> dict[str, Any]:
+def plan(*args: str) -> dict[str, Any]:
     result = call("plan", "small.yaml", *args, "--json")
     assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
-def on_a_terminal(*args: str, typed: str, cwd: Path) -> tuple[int, str]:
-    """The command with somebody at the keyboard; its exit code, and what the terminal showed."""
+def run_on_terminal(*args: str, typed: str, cwd: Path) -> tuple[int, str]:
+    """Run the command on a terminal with typed answers; return its exit code and what the terminal showed."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, *args], cwd=cwd, env=environment(TERM="dumb"), stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs
@@ -78,21 +78,21 @@ def test_a_plan_names_worlds_models_and_totals(folder: Path) -> None:
 
 
 def test_a_plan_as_json_holds_the_same(folder: Path) -> None:
-    found = planned(*MODEL, "--latency", "2")
+    found = plan(*MODEL, "--latency", "2")
     assert found["calls"] == sum(each["calls"] for each in found["expected"])
     assert found["cost"] == pytest.approx(sum(each["cost"] for each in found["expected"]))
     assert (found["seconds_per_call"], found["followed"], found["people"]) == (2.0, 20, 20)
 
 
 def test_changes_of_the_scenario_are_planned(folder: Path) -> None:
-    usual, longer = planned(*MODEL), planned(*MODEL, "--rounds", "10", "--set", "population.count=40")
+    usual, longer = plan(*MODEL), plan(*MODEL, "--rounds", "10", "--set", "population.count=40")
     assert longer["people"] == 40
     assert longer["calls"] > 2 * usual["calls"]
 
 
 def test_without_a_model_it_costs_nothing_and_that_is_said(folder: Path) -> None:
     assert "costs nothing" in call("plan", "small.yaml").stdout
-    assert planned()["calls"] == 0
+    assert plan()["calls"] == 0
 
 
 def test_of_a_mind_of_ones_own_nothing_is_claimed(folder: Path) -> None:
@@ -115,7 +115,7 @@ def test_of_conversations_the_most_and_the_least_are_said(folder: Path) -> None:
     result = call("plan", "small.yaml", *MODEL, *talking)
     assert "up to 60" in result.stdout, result.stderr
     assert "it would be 30 calls" in result.stdout
-    found = planned(*MODEL, *talking)
+    found = plan(*MODEL, *talking)
     assert (found["calls"], found["least_calls"], found["may_end_early"]) == (60, 30, True)
 
 
@@ -140,17 +140,17 @@ def test_a_plan_needs_no_key_and_makes_no_run(folder: Path) -> None:
 # Being asked first
 
 
-def of(calls: int, cost: float | None) -> Plan:
+def make_plan(calls: int, cost: float | None) -> Plan:
     row = Expected("hall", "m", calls, 0, 0, 10, 0, 10, cost, cost, calls)
     return Plan("x", 1, 1, 1, (row,), 1.0, 1.0, 1)
 
 
 def test_where_nobody_is_there_to_answer_nobody_is_asked() -> None:
-    assert is_confirmed(of(1_000_000, 5000.0))
+    assert is_confirmed(make_plan(1_000_000, 5000.0))
 
 
 def test_whoever_says_no_pays_nothing(folder: Path) -> None:
-    code, shown = on_a_terminal("run", "many.yaml", typed="n\n", cwd=folder)
+    code, shown = run_on_terminal("run", "many.yaml", typed="n\n", cwd=folder)
     assert code == 3
     assert "2,240 calls" in shown
     assert "nothing was spent" in shown
@@ -158,7 +158,7 @@ def test_whoever_says_no_pays_nothing(folder: Path) -> None:
 
 
 def test_an_answer_is_not_guessed(folder: Path) -> None:
-    code, _ = on_a_terminal("run", "many.yaml", typed="\n", cwd=folder)
+    code, _ = run_on_terminal("run", "many.yaml", typed="\n", cwd=folder)
     assert code == 3
 
 
@@ -166,9 +166,9 @@ async def test_a_small_run_does_not_ask_and_yes_answers_for_a_large_one(folder: 
     async with start(RehearsalSettings()) as server:
         at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json"]
         small = await asyncio.to_thread(
-            on_a_terminal, "run", "many.yaml", "--rounds", "2", *at, typed="n\n", cwd=folder
+            run_on_terminal, "run", "many.yaml", "--rounds", "2", *at, typed="n\n", cwd=folder
         )
-        large = await asyncio.to_thread(on_a_terminal, "run", "many.yaml", "--yes", *at, typed="n\n", cwd=folder)
+        large = await asyncio.to_thread(run_on_terminal, "run", "many.yaml", "--yes", *at, typed="n\n", cwd=folder)
     assert (small[0], large[0]) == (0, 0)
     assert "Go on?" not in small[1] + large[1]
 
@@ -188,12 +188,12 @@ async def test_going_on_is_asked_about_for_what_is_left(folder: Path) -> None:
         await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
         before = (folder / "runs" / "a" / "journal.jsonl").read_bytes()
         longer = ["resume", "runs/a", "--rounds", "40", "--no-cache"]
-        code, shown = await asyncio.to_thread(on_a_terminal, *longer, typed="n\n", cwd=folder)
+        code, shown = await asyncio.to_thread(run_on_terminal, *longer, typed="n\n", cwd=folder)
         assert code == 3
         assert f"The rest of this run will take about {38 * 70 + 3 * 70:,} calls" in shown
         assert (folder / "runs" / "a" / "journal.jsonl").read_bytes() == before
         limited = [*longer, "--yes", "--max-calls", "150"]
-        _, shown = await asyncio.to_thread(on_a_terminal, *limited, typed="n\n", cwd=folder)
+        _, shown = await asyncio.to_thread(run_on_terminal, *limited, typed="n\n", cwd=folder)
     assert "Go on?" not in shown
     assert server.stats.answered.total() == 150
 
@@ -204,8 +204,8 @@ async def test_a_fork_is_asked_about_for_what_it_does_not_share(folder: Path) ->
         at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
         await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)
     branch = ["fork", "runs/a", "--at", "1", "--set", "rounds=40"]
-    longer = await asyncio.to_thread(on_a_terminal, *branch, typed="n\n", cwd=folder)
-    other = await asyncio.to_thread(on_a_terminal, *branch, "--set", "mind.temperature=0.1", typed="n\n", cwd=folder)
+    longer = await asyncio.to_thread(run_on_terminal, *branch, typed="n\n", cwd=folder)
+    other = await asyncio.to_thread(run_on_terminal, *branch, "--set", "mind.temperature=0.1", typed="n\n", cwd=folder)
     assert (longer[0], other[0]) == (3, 3)
     assert f"will take about {38 * 70 + 3 * 70:,} calls" in longer[1]
     assert f"will take about {40 * 70 + 3 * 70:,} calls" in other[1]

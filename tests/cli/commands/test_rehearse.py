@@ -17,13 +17,13 @@ import pytest
 from shoal.cli.commands.rehearse import ChangeTime, describe_stats
 from shoal.rehearsal.settings import SettingChange
 from shoal.rehearsal.stats import Stats
-from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, started
+from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, start_command
 
 
 @contextmanager
 def run_server(folder: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The command in a process of its own, and the address that it named."""
-    process = started("rehearse", *args, cwd=folder)
+    process = start_command("rehearse", *args, cwd=folder)
     try:
         assert process.stdout is not None
         first, address, key = (process.stdout.readline().strip() for _ in range(3))

@@ -15,7 +15,7 @@ from shoal.cli.views.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario.overrides import override
-from tests.cli.terminal import KEYS, call, last_object, rounds_in, shoal, started, wait_until
+from tests.cli.terminal import KEYS, call, count_rounds, last_object, shoal, start_command, wait_until
 
 
 def test_a_run_ends_with_one_object_on_the_last_line(folder: Path) -> None:
@@ -56,7 +56,7 @@ def test_each_run_has_the_first_free_directory(folder: Path) -> None:
 
 
 def test_runs_started_at_once_never_share_a_directory(folder: Path) -> None:
-    runs = [started("run", "small.yaml", "--quiet", cwd=folder) for _ in range(3)]
+    runs = [start_command("run", "small.yaml", "--quiet", cwd=folder) for _ in range(3)]
     said = {run.communicate()[0] for run in runs}
     assert said == {"runs/small-1\n", "runs/small-2\n", "runs/small-3\n"}
 
@@ -124,8 +124,8 @@ def stop_run(run: subprocess.Popen[str], number: signal.Signals, folder: Path) -
 
 
 def test_a_stopped_run_may_be_told_to_end_sooner_or_later(gated: Path) -> None:
-    run = started("run", "gated.yaml", "--rounds", "40", cwd=gated)
-    wait_until(lambda: rounds_in(gated / "runs/small-1/twitter/actions.jsonl") >= 2)
+    run = start_command("run", "gated.yaml", "--rounds", "40", cwd=gated)
+    wait_until(lambda: count_rounds(gated / "runs/small-1/twitter/actions.jsonl") >= 2)
     stop_run(run, signal.SIGINT, gated)
     assert run.returncode == 130
     assert last_object(call("resume", "runs/small-1", "--rounds", "8", "--json").stdout)["rounds"] == 8
@@ -158,8 +158,8 @@ def run_through(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_run_stopped_by_a_signal_and_resumed_has_the_same_history(gated: Path, number: signal.Signals) -> None:
     unbroken = run_through(gated)
-    run = started("run", "gated.yaml", "--json", cwd=gated)
-    wait_until(lambda: rounds_in(gated / "runs/small-2/twitter/actions.jsonl") >= 2)
+    run = start_command("run", "gated.yaml", "--json", cwd=gated)
+    wait_until(lambda: count_rounds(gated / "runs/small-2/twitter/actions.jsonl") >= 2)
     out, err = stop_run(run, number, gated)
     assert run.returncode == 128 + number
     assert "continue with: shoal resume runs/small-2" in err
@@ -172,10 +172,10 @@ def test_a_run_stopped_by_a_signal_and_resumed_has_the_same_history(gated: Path,
 
 
 def test_a_second_signal_ends_a_run_at_once_and_nothing_is_lost(folder: Path) -> None:
-    run = started("run", "slow.yaml", "--set", "mind.latency.median_ms=60000", cwd=folder)
+    run = start_command("run", "slow.yaml", "--set", "mind.latency.median_ms=60000", cwd=folder)
     assert run.stderr is not None
     assert run.stderr.readline().startswith("running runs/small-1")
-    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") == 1)
+    wait_until(lambda: count_rounds(folder / "runs/small-1/twitter/actions.jsonl") == 1)
     run.send_signal(signal.SIGINT)
     assert "once more to end at once" in run.stderr.readline()
     run.send_signal(signal.SIGINT)
@@ -186,8 +186,8 @@ def test_a_second_signal_ends_a_run_at_once_and_nothing_is_lost(folder: Path) ->
 
 def test_a_run_that_was_killed_is_resumed_to_the_same_history(gated: Path) -> None:
     unbroken = run_through(gated)
-    run = started("run", "gated.yaml", cwd=gated)
-    wait_until(lambda: rounds_in(gated / "runs/small-2/reddit/actions.jsonl") >= 2)
+    run = start_command("run", "gated.yaml", cwd=gated)
+    wait_until(lambda: count_rounds(gated / "runs/small-2/reddit/actions.jsonl") >= 2)
     run.kill()
     run.communicate()
     assert run.returncode == -signal.SIGKILL

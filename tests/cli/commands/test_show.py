@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.terminal import call, rounds_in, shoal, started, wait_until
+from tests.cli.terminal import call, count_rounds, shoal, start_command, wait_until
 
 
-def listed() -> dict[str, Any]:
+def list_runs() -> dict[str, Any]:
     return {row["run"]: row for row in json.loads(call("list", "--json").stdout)}
 
 
@@ -24,7 +24,7 @@ def test_an_empty_folder_lists_nothing_and_says_so(folder: Path) -> None:
 def test_runs_are_listed_with_where_they_stand(folder: Path) -> None:
     call("run", "small.yaml", "--quiet")
     call("fork", "runs/small-1", "--at", "2", "--quiet")
-    rows = listed()
+    rows = list_runs()
     assert list(rows) == ["runs/small-1", "runs/small-1-fork-1"]
     assert rows["runs/small-1-fork-1"]["parent"] == "small-1"
     assert rows["runs/small-1"]["status"] == "completed"
@@ -34,24 +34,24 @@ def test_runs_are_listed_with_where_they_stand(folder: Path) -> None:
 
 def test_a_run_can_be_looked_at_while_it_runs_after_a_stop_and_after_a_kill(folder: Path) -> None:
     slow = ["--set", "mind.latency.median_ms=120", "--set", "rounds=400"]
-    run = started("run", "slow.yaml", *slow, cwd=folder)
-    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
-    assert listed()["runs/small-1"]["status"] == "running"
+    run = start_command("run", "slow.yaml", *slow, cwd=folder)
+    wait_until(lambda: count_rounds(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
+    assert list_runs()["runs/small-1"]["status"] == "running"
     assert "small-1  running" in call("show", "runs/small-1").stdout
 
     run.send_signal(signal.SIGINT)
     run.communicate()
-    assert listed()["runs/small-1"]["status"] == "stopped"
+    assert list_runs()["runs/small-1"]["status"] == "stopped"
     stopped = call("show", "runs/small-1").stdout
     assert "small-1  stopped" in stopped
     assert "shoal resume runs/small-1" in stopped
 
-    known = rounds_in(folder / "runs/small-1/twitter/actions.jsonl")
-    run = started("resume", "runs/small-1", cwd=folder)
-    wait_until(lambda: rounds_in(folder / "runs/small-1/twitter/actions.jsonl") > known)
+    known = count_rounds(folder / "runs/small-1/twitter/actions.jsonl")
+    run = start_command("resume", "runs/small-1", cwd=folder)
+    wait_until(lambda: count_rounds(folder / "runs/small-1/twitter/actions.jsonl") > known)
     run.kill()
     run.communicate()
-    assert listed()["runs/small-1"]["status"] == "failed"
+    assert list_runs()["runs/small-1"]["status"] == "failed"
     assert "its worker was killed" in call("show", "runs/small-1").stdout
 
 
@@ -69,7 +69,7 @@ def test_a_run_that_cannot_be_read_does_not_hide_the_others(folder: Path) -> Non
     call("run", "small.yaml", "--quiet")
     (folder / "runs" / "odd").mkdir()
     (folder / "runs" / "odd" / "simulation_config.json").write_text("not JSON")
-    rows = listed()
+    rows = list_runs()
     assert rows["runs/odd"]["status"] == "unreadable"
     assert rows["runs/small-1"]["status"] == "completed"
     assert "unreadable" in call("list").stdout

@@ -14,8 +14,8 @@ from click.testing import Result
 
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
-from tests.cli.commands.test_plan import on_a_terminal
-from tests.cli.terminal import call, started
+from tests.cli.commands.test_plan import run_on_terminal
+from tests.cli.terminal import call, start_command
 
 MODEL = ("--model", "openai/gpt-4.1-mini")
 SHORT = ("--prompt-tokens", "60", "--seed", "1")
@@ -176,7 +176,7 @@ async def test_where_most_fails_even_one_at_a_time_that_is_said(tune: Tune, fold
 async def test_who_sits_at_the_terminal_is_asked_before_much_is_spent(folder: Path) -> None:
     many = ("--max-calls", "5000", "--up-to", "1024")
     code, shown = await asyncio.to_thread(
-        on_a_terminal, "tune", "--model", "ollama/some", *many, typed="n\n", cwd=folder
+        run_on_terminal, "tune", "--model", "ollama/some", *many, typed="n\n", cwd=folder
     )
     assert code == 3
     assert "5,000 calls at a price that is not known" in shown
@@ -189,7 +189,7 @@ async def test_an_interrupt_ends_it_with_what_was_measured(folder: Path, monkeyp
     silence = SettingChange("latency_seconds", 3600.0, after_answers=10)
     async with start(RehearsalSettings(changes=(silence,))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        process = started("tune", *MODEL, *SHORT, cwd=folder)
+        process = start_command("tune", *MODEL, *SHORT, cwd=folder)
         assert process.stderr is not None
         first: Any = await asyncio.to_thread(process.stderr.readline)
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""What somebody saw is shown whole, in every kind of world."""
+"""An observation is shown whole, in every kind of world."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, M
 HEAD: dict[str, Any] = {"world": "w", "round": 3, "agent": 0, "name": "Ada", "time": "2026-03-02T08:00"}
 
 
-def shown(what: RenderableType) -> str:
+def print_plain(what: RenderableType) -> str:
     console = Console(file=io.StringIO(), width=200)
     console.print(what)
     assert isinstance(console.file, io.StringIO)
@@ -90,7 +90,7 @@ OWN = ViewObservation(**HEAD, view={"highest_bid": 7, "lots": [{"lot": 1, "what"
     ids=["platform", "room", "dialogue", "own", "empty"],
 )  # fmt: skip
 def test_a_picture_is_shown_whole(observation: Observation, parts: list[str]) -> None:
-    told = shown(render_observation(observation))
+    told = print_plain(render_observation(observation))
     assert [part for part in parts if part not in told] == []
 
 
@@ -111,10 +111,10 @@ def test_a_picture_knows_whom_it_shows_something_of(observation: Observation, ex
 
 def test_values_are_told_by_their_shape() -> None:
     values = {"plain": 1, "some_words": {"a_b": 0.5, "LIKE_POST": True}, "deep": {"x": {"y": None}}, "list": [1, 2]}
-    told = shown(render_values(values))
+    told = print_plain(render_values(values))
     assert told == "plain 1 some words a b 0.5, LIKE_POST yes deep x y - list [1,2]"
 
 
 def test_nothing_that_agents_say_reaches_the_terminal_as_a_command() -> None:
     assert printable("a\x1b[31mb\nc") == "a [31mb c"
-    assert "\x1b" not in shown(render_action(Action("SAY\x1b", {"content": "\x1b]0;owned\x07"})))
+    assert "\x1b" not in print_plain(render_action(Action("SAY\x1b", {"content": "\x1b]0;owned\x07"})))

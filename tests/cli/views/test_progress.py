@@ -126,7 +126,7 @@ def test_without_a_terminal_there_are_no_control_characters(folder: Path, comman
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", result.stdout + result.stderr)
 
 
-def in_a_terminal(*args: str, cwd: Path, watch: Callable[[str], None] | None = None, **env: str) -> str:
+def run_in_terminal(*args: str, cwd: Path, watch: Callable[[str], None] | None = None, **env: str) -> str:
     """Everything that a person's terminal receives; `watch` is told each time what came so far."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
@@ -160,7 +160,7 @@ def test_on_a_terminal_all_worlds_are_drawn_live(gated: Path) -> None:
         if read(seen)[1]:
             (gated / "go").touch()
 
-    seen = in_a_terminal("run", "gated.yaml", "--set", "rounds=15", cwd=gated, watch=open_gate)
+    seen = run_in_terminal("run", "gated.yaml", "--set", "rounds=15", cwd=gated, watch=open_gate)
     text, was_live = read(seen)
     assert was_live
     assert "acting" in text
@@ -170,5 +170,5 @@ def test_on_a_terminal_all_worlds_are_drawn_live(gated: Path) -> None:
 
 
 def test_no_color_is_honoured(folder: Path) -> None:
-    seen = in_a_terminal("run", "small.yaml", cwd=folder, NO_COLOR="1")
+    seen = run_in_terminal("run", "small.yaml", cwd=folder, NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-7]m", seen)

@@ -59,8 +59,8 @@ FORMED = Survey.of([Item("Will it rain?", parse_fields(["rain:yes/no", "sure:int
 Asked = Callable[[Rehearsal, RunResources], Awaitable[Any]]
 
 
-def served(act: Asked, folder: Path, settings: RehearsalSettings | None = None) -> Any:
-    """Do something beside a server that answers."""
+def run_beside_server(act: Asked, folder: Path, settings: RehearsalSettings | None = None) -> Any:
+    """Run a coroutine function beside a server that answers."""
 
     async def main() -> Any:
         async with serving(settings or RehearsalSettings()) as server:
@@ -78,7 +78,7 @@ def language_run(folder: Path, answer: AskPerson | None = None, **more: Any) -> 
         await work_on_run(directory, asyncio.Event(), nobody, replace(outside, answer=answer))
         return directory
 
-    found: RunDirectory = served(run, folder)
+    found: RunDirectory = run_beside_server(run, folder)
     return found
 
 
@@ -91,7 +91,7 @@ def put(directory: RunDirectory, survey: Survey = FORMED, asking: Asking | None 
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
         return await ask_agents(directory, survey, asking or Asking(model=MODEL), outside)
 
-    found: AnswerTable = served(act, directory.path.parent)
+    found: AnswerTable = run_beside_server(act, directory.path.parent)
     return found
 
 
@@ -134,7 +134,7 @@ def test_asking_leaves_every_byte_of_the_run_as_it_is(make: Callable[[Path], Run
             row.error is None for row in (await score_world(directory, "It rains.", "twitter", by, outside)).rows
         )
 
-    served(act, tmp_path)
+    run_beside_server(act, tmp_path)
     assert bytes_of(directory.path) == before
 
 
@@ -294,7 +294,7 @@ def test_asking_the_same_again_costs_nothing(tmp_path: Path) -> None:
         assert server.stats.requests == 6
         return first, second, third
 
-    first, second, third = served(act, tmp_path)
+    first, second, third = run_beside_server(act, tmp_path)
     assert first.rows == second.rows
     assert (first.spending["calls"], second.spending["calls"], second.spending["cache_hits"]) == (3, 0, 3)
     assert second.spending["cost"] == 0
@@ -309,7 +309,7 @@ def test_without_the_cache_everybody_is_asked_again(tmp_path: Path) -> None:
             await ask_agents(directory, FREE, Asking(model=MODEL), RunResources(environ=outside.environ))
         return server.stats.requests
 
-    assert served(act, tmp_path) == 6
+    assert run_beside_server(act, tmp_path) == 6
 
 
 def test_a_budget_holds_and_those_who_were_not_asked_are_said_to(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_budget_holds_and_those_who_were_not_asked_are_said_to(tmp_path: Path)
         assert server.stats.requests == 2
         return table
 
-    table: AnswerTable = served(act, tmp_path)
+    table: AnswerTable = run_beside_server(act, tmp_path)
     assert sorted(row.error or "" for row in table.rows) == ["", "", "not asked: the budget is reached (max_calls)"]
 
 
@@ -355,7 +355,7 @@ def test_many_are_only_asked_by_those_who_say_what_it_may_cost(tmp_path: Path) -
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
         return await ask_agents(directory, FREE, often, replace(outside, budget=BudgetSettings(max_calls=1)))
 
-    assert len(served(act, tmp_path).rows) == MAX_UNBUDGETED + 2
+    assert len(run_beside_server(act, tmp_path).rows) == MAX_UNBUDGETED + 2
 
 
 # Claims
@@ -367,7 +367,7 @@ def test_a_claim_is_scored_on_each_agent_by_what_it_lived_through(tmp_path: Path
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
         return await score_agents(directory, "Spoke of rain.", Asking(AgentSelection("Ada,Bea"), model=MODEL), outside)
 
-    table: AnswerTable = served(act, tmp_path)
+    table: AnswerTable = run_beside_server(act, tmp_path)
     assert [row.name for row in table.rows] == ["Ada", "Bea"]
     assert all(row["score"] in range(10) and row["reason"] for row in table.records())
     record = copies_of(directory, "Ada").records[0]

@@ -23,7 +23,7 @@ def people() -> People:
     return sample(validate({"population": PEOPLE}))
 
 
-def meant(where: str) -> list[str]:
+def select(where: str) -> list[str]:
     everybody = people()
     return [everybody.names[agent] for agent in AgentSelection(where=where).numbers(everybody, 0)]
 
@@ -57,7 +57,7 @@ def test_people_are_named_by_name_or_number_each_once_and_in_order() -> None:
 )
 def test_people_are_found_by_what_they_are_like(where: str, names: list[str]) -> None:
     """Of somebody about whom something is not known no comparison holds."""
-    assert meant(where) == names
+    assert select(where) == names
 
 
 def test_those_named_have_to_be_like_that_too() -> None:

@@ -56,8 +56,8 @@ def small(**more: Any) -> Scenario:
     )
 
 
-async def spent(scenario: Scenario, folder: Path) -> dict[str, Any]:
-    """What the whole run takes on a rehearsal server."""
+async def measure_run(scenario: Scenario, folder: Path) -> dict[str, Any]:
+    """Run a scenario on a rehearsal server and return what it spent."""
     directory = create_run(scenario, folder)
     async with start(RehearsalSettings()) as server:
         outside = RunResources(environ={"OPENAI_BASE_URL": server.base_url})
@@ -87,14 +87,14 @@ def check_close(found: Plan, calls: int, input: int, output: int) -> None:
 )
 async def test_a_plan_is_close_to_what_the_run_then_takes(scenario: Scenario, tmp_path: Path) -> None:
     found = await plan_run(scenario)
-    took = await spent(scenario, tmp_path / "run")
+    took = await measure_run(scenario, tmp_path / "run")
     check_close(found, took["calls"], took["input"], took["output"])
     assert found.output == pytest.approx(took["output"], rel=TOLERANCE)
     assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
 
 
 class Mindless(BaseWorld):
-    """A world for which nobody wrote a mind."""
+    """A world without an offline mind."""
 
     def view(self, round: int, agent: int) -> dict[str, Any]:
         return {"round": round}
@@ -122,7 +122,7 @@ class Talker:
         return Answer(text, usage)
 
 
-async def test_so_is_that_of_a_conversation(tmp_path: Path) -> None:
+async def test_the_plan_of_a_conversation_is_close_too(tmp_path: Path) -> None:
     scenario = language("negotiation")
     found, talker = await plan_run(scenario), Talker()
     simulation = build(Versioned(scenario), sources=Sources(model=talker))
@@ -136,7 +136,7 @@ async def test_so_is_that_of_a_conversation(tmp_path: Path) -> None:
 
 async def test_a_conversation_that_ends_early_takes_something_between_the_least_and_the_most(tmp_path: Path) -> None:
     scenario = language("negotiation")
-    found, took = await plan_run(scenario), await spent(scenario, tmp_path / "run")
+    found, took = await plan_run(scenario), await measure_run(scenario, tmp_path / "run")
     assert (found.least_calls, found.calls) == (6, 24)
     assert found.least_calls < took["calls"] < found.calls
     assert found.cost is not None
@@ -155,7 +155,7 @@ async def test_what_the_offline_minds_say_does_not_end_a_planned_conversation() 
     assert ended.least_calls == 20
 
 
-async def test_where_nobody_converses_there_is_only_one_figure() -> None:
+async def test_without_conversations_there_is_only_one_figure() -> None:
     found = await plan_run(small())
     assert not found.may_end_early
     assert found.least_calls == found.calls
@@ -164,7 +164,7 @@ async def test_where_nobody_converses_there_is_only_one_figure() -> None:
 # Replies and embeddings
 
 
-async def test_whoever_may_do_only_one_thing_writes_less() -> None:
+async def test_an_agent_that_may_act_only_once_writes_less() -> None:
     mind = {"kind": "language", "model": MINI}
     one, many = [await plan_run(small(mind={**mind, "max_actions": most})) for most in (1, 4)]
     assert one.output < 0.95 * many.output
@@ -181,7 +181,7 @@ async def test_quiet_offline_minds_do_not_make_for_short_replies() -> None:
 async def test_embeddings_are_planned(tmp_path: Path) -> None:
     memory = {"embeddings": "openai/text-embedding-3-small", "consolidate_every": 0, "recent_tokens": 100}
     scenario = small(rounds=16, mind={"kind": "language", "model": MINI, "memory": memory})
-    found, took = await plan_run(scenario), await spent(scenario, tmp_path / "run")
+    found, took = await plan_run(scenario), await measure_run(scenario, tmp_path / "run")
     chat, embedding = found.expected
     assert (chat.embedding, embedding.embedding) == (0, embedding.calls)
     assert (embedding.model, embedding.output) == (memory["embeddings"], 0)

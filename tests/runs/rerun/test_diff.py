@@ -1,4 +1,4 @@
-"""Two runs compared: where they part, and who was reached through whom."""
+"""Comparing two runs: where they part, and which agents were reached through which others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.runs.test_worker import ASKING, RUMOUR, stop_after
 POST = {"post": "the bridge is closed", "by": "Ada", "round": 3}
 
 
-def compared(folder: Path, one: str = "parent", other: str = "child", rounds: int | None = None) -> Diff:
+def compare(folder: Path, one: str = "parent", other: str = "child", rounds: int | None = None) -> Diff:
     return asyncio.run(diff_runs(RunDirectory(folder / one), RunDirectory(folder / other), rounds))
 
 
@@ -31,8 +31,8 @@ def world_of(found: Diff) -> WorldDiff:
     return world
 
 
-def reached(world: WorldDiff) -> list[tuple[str, int, str, str | None]]:
-    """Who, when, how and through whom."""
+def list_reached(world: WorldDiff) -> list[tuple[str, int, str, str | None]]:
+    """List name, round, cause and the name of the agent that led to it."""
     names = {who.agent: who.name for who in world.reached}
     return [(who.name, who.round, who.how, None if who.via is None else names[who.via]) for who in world.reached]
 
@@ -44,7 +44,7 @@ def reached(world: WorldDiff) -> list[tuple[str, int, str, str | None]]:
 def test_equal_runs_do_not_part(tmp_path: Path, scenario: dict[str, Any]) -> None:
     start(scenario, tmp_path / "parent")
     start(scenario, tmp_path / "again")
-    found = compared(tmp_path, other="again")
+    found = compare(tmp_path, other="again")
     assert found.same
     assert found.declared == ()
     assert [(world.world, world.first, world.by_round) for world in found.worlds] == [
@@ -57,7 +57,7 @@ def test_equal_runs_do_not_part(tmp_path: Path, scenario: dict[str, Any]) -> Non
 def test_a_run_that_asks_outside_and_one_that_does_not_are_the_same_history(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "parent")
     start(ASKING, tmp_path / "child")
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert found.same
     assert {field.path for field in found.declared} == {"mind.latency.median_ms", "mind.latency.sigma"}
 
@@ -74,7 +74,7 @@ def test_the_first_difference_is_the_injected_post_and_it_spreads_along_who_read
     ]  # fmt: skip
     start(scripted(turns), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     world = world_of(found)
     assert world.first is not None
     assert world.first.round == 3
@@ -82,7 +82,7 @@ def test_the_first_difference_is_the_injected_post_and_it_spreads_along_who_read
     assert (difference.what, difference.name, difference.one) == ("happening", "Ada", None)
     assert isinstance(difference.other, Event)
     assert difference.other.action_args["content"] == "the bridge is closed"
-    assert reached(world) == [
+    assert list_reached(world) == [
         ("Ada", 3, "happening", None),
         ("Bea", 5, "saw", "Ada"),
         ("Cid", 6, "saw", "Bea"),
@@ -94,7 +94,7 @@ def test_the_first_difference_is_the_injected_post_and_it_spreads_along_who_read
 def test_pictures_change_before_anybody_acts_on_them(tmp_path: Path) -> None:
     start(scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
-    world = world_of(compared(tmp_path))
+    world = world_of(compare(tmp_path))
     bea = PEOPLE.index("Bea")
     assert [(row.round, row.pictures, row.acted) for row in world.by_round[:3]] == [
         (3, (), ()),
@@ -109,7 +109,7 @@ def test_in_a_crowd_every_chain_ends_at_the_injected_post(tmp_path: Path, visibi
     start(crowd(40, visibility, rounds=9), tmp_path / "parent")
     event = {"post": "It is not true, the old bridge stays open!", "by": 0, "round": 3}
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[event])
-    world = world_of(compared(tmp_path))
+    world = world_of(compare(tmp_path))
     when = {who.agent: who.round for who in world.reached}
     assert {who.agent for who in world.reached if who.how == "happening"} == {0}
     assert not [who for who in world.reached if who.how == "scenario"]
@@ -129,7 +129,7 @@ def test_somebody_who_sees_only_a_like_is_reached_by_who_gave_it(tmp_path: Path)
     scenario["mind"] = {"kind": f"{MINDS}:Liking"}
     start(scenario, tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 2, injected=[{"broadcast": "psst", "to": ["Bea"], "round": 2}])
-    assert reached(world_of(compared(tmp_path))) == [("Bea", 2, "happening", None), ("Cid", 3, "reaction", "Bea")]
+    assert list_reached(world_of(compare(tmp_path))) == [("Bea", 2, "happening", None), ("Cid", 3, "reaction", "Bea")]
 
 
 # Other causes
@@ -139,7 +139,7 @@ def test_whoever_is_told_something_is_where_it_begins(tmp_path: Path) -> None:
     start(crowd(20, rounds=6), tmp_path / "parent")
     event = {"broadcast": "The old bridge stays open, they lied!", "to": [4], "round": 3}
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[event])
-    world = world_of(compared(tmp_path))
+    world = world_of(compare(tmp_path))
     assert world.first is not None
     assert isinstance(world.first.differences[0].other, Notice)
     assert [(difference.what, difference.agent) for difference in world.first.differences[:2]] == [
@@ -152,7 +152,7 @@ def test_whoever_is_told_something_is_where_it_begins(tmp_path: Path) -> None:
 def test_a_changed_scenario_is_named_field_by_field_and_is_the_cause(tmp_path: Path) -> None:
     start(crowd(20, rounds=6), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 3, ["mind.talkativeness=5", "worlds.twitter.feed.followed=1"])
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert {(field.path, field.since, field.other) for field in found.declared} == {
         ("mind.talkativeness", 3, 5.0),
         ("worlds.twitter.feed.followed", 3, 1),
@@ -167,7 +167,7 @@ def test_a_fork_that_only_goes_on_for_longer_is_not_the_cause_of_anything(tmp_pa
     start(crowd(20, rounds=6), tmp_path / "parent")
     event = {"post": "It is not true, the old bridge stays open!", "by": 0, "round": 3}
     branch(tmp_path / "parent", tmp_path / "child", 3, ["rounds=8", "max_workers=3"], [event])
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert {field.path for field in found.declared} == {"rounds", "max_workers", "injected"}
     assert {who.how for who in world_of(found).reached} <= {"happening", "saw", "reaction", "totals"}
 
@@ -176,7 +176,7 @@ def test_populations_of_different_size_are_compared_by_number(tmp_path: Path) ->
     start(crowd(4, rounds=3), tmp_path / "parent")
     start(crowd(6, rounds=3), tmp_path / "child")
     for one, other in (("parent", "child"), ("child", "parent")):
-        world = world_of(compared(tmp_path, one, other))
+        world = world_of(compare(tmp_path, one, other))
         assert {who.agent for who in world.reached} == set(range(6))
         assert {row.acting for row in world.by_round if row.round} == {(4, 6) if one == "parent" else (6, 4)}
 
@@ -184,7 +184,7 @@ def test_populations_of_different_size_are_compared_by_number(tmp_path: Path) ->
 def test_runs_of_two_seeds_part_at_once(tmp_path: Path) -> None:
     start(crowd(10, rounds=3), tmp_path / "parent")
     start(crowd(10, rounds=3, seed=5), tmp_path / "child")
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert not found.same
     assert [(field.path, field.other) for field in found.declared] == [("seed", 5)]
     first = world_of(found).first
@@ -195,11 +195,11 @@ def test_runs_of_two_seeds_part_at_once(tmp_path: Path) -> None:
 def test_a_turn_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
     start(scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 3, injected=[{"mute": ["Dan"], "rounds": 1, "round": 3}])
-    world = world_of(compared(tmp_path))
+    world = world_of(compare(tmp_path))
     assert world.first is not None
     muted = world.first.differences[1]
     assert (muted.what, muted.name, muted.one, muted.other) == ("turn", "Dan", True, False)
-    assert reached(world) == [("Dan", 3, "happening", None)]
+    assert list_reached(world) == [("Dan", 3, "happening", None)]
 
 
 def test_where_people_take_turns_one_by_one_it_spreads_within_a_round(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_where_people_take_turns_one_by_one_it_spreads_within_a_round(tmp_path: 
     }
     start(scenario, tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 2, injected=[{"think": "fire!", "to": ["Ada"], "round": 2}])
-    assert reached(world_of(compared(tmp_path)))[:2] == [("Ada", 2, "happening", None), ("Bea", 2, "saw", "Ada")]
+    assert list_reached(world_of(compare(tmp_path)))[:2] == [("Ada", 2, "happening", None), ("Bea", 2, "saw", "Ada")]
 
 
 def test_in_a_dialogue_it_goes_from_one_to_the_other(tmp_path: Path) -> None:
@@ -222,7 +222,10 @@ def test_in_a_dialogue_it_goes_from_one_to_the_other(tmp_path: Path) -> None:
     start(scenario, tmp_path / "parent")
     event = {"change": {"stance": -1}, "to": ["Ada"], "round": 2}
     branch(tmp_path / "parent", tmp_path / "child", 2, injected=[event])
-    assert [(name, via) for name, _, _, via in reached(world_of(compared(tmp_path)))] == [("Ada", None), ("Bea", "Ada")]
+    assert [(name, via) for name, _, _, via in list_reached(world_of(compare(tmp_path)))] == [
+        ("Ada", None),
+        ("Bea", "Ada"),
+    ]
 
 
 # How far
@@ -231,10 +234,10 @@ def test_in_a_dialogue_it_goes_from_one_to_the_other(tmp_path: Path) -> None:
 def test_runs_of_different_length_are_compared_as_far_as_both_go(tmp_path: Path) -> None:
     directory = create_run(validate(ASKING), tmp_path / "child")
     with pytest.raises(QueryFailed, match="has been committed yet"):
-        compared(tmp_path, "child", "child")
+        compare(tmp_path, "child", "child")
     stop_after(directory, 3)
     start(ASKING, tmp_path / "parent")
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert not found.same
     for world in found.worlds:
         assert world.first is None
@@ -245,14 +248,14 @@ def test_runs_of_different_length_are_compared_as_far_as_both_go(tmp_path: Path)
 def test_a_limit_ends_the_comparison_before_the_runs_part(tmp_path: Path) -> None:
     start(scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
-    assert world_of(compared(tmp_path, rounds=2)).first is None
-    assert world_of(compared(tmp_path, rounds=3)).first is not None
+    assert world_of(compare(tmp_path, rounds=2)).first is None
+    assert world_of(compare(tmp_path, rounds=3)).first is not None
 
 
 def test_worlds_that_only_one_run_has_are_named(tmp_path: Path) -> None:
     start({**RUMOUR, "rounds": 3}, tmp_path / "parent")
     start({**RUMOUR, "rounds": 3, "worlds": ["reddit"]}, tmp_path / "child")
-    found = compared(tmp_path)
+    found = compare(tmp_path)
     assert (found.only_one, found.only_other, found.same) == (("twitter",), (), False)
     assert [world.world for world in found.worlds] == ["reddit"]
 
@@ -261,7 +264,7 @@ def test_a_comparison_changes_nothing_on_disk(tmp_path: Path) -> None:
     start(scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    compared(tmp_path)
+    compare(tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 

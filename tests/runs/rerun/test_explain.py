@@ -51,7 +51,7 @@ def absence(run: Path, agent: object, round: int) -> NoTurn:
     return found
 
 
-class Noting(WrapperMind):
+class TurnRecorder(WrapperMind):
     """Keeps every turn of a run."""
 
     def __init__(self, inner: Mind) -> None:
@@ -63,8 +63,8 @@ class Noting(WrapperMind):
         super().absorb(observation, decision)
 
 
-def noted(scenario: dict[str, Any], path: Path) -> dict[tuple[int, int], tuple[Observation, Decision]]:
-    mind = Noting(build(Versioned(validate(scenario))).minds["twitter"])
+def record_turns(scenario: dict[str, Any], path: Path) -> dict[tuple[int, int], tuple[Observation, Decision]]:
+    mind = TurnRecorder(build(Versioned(validate(scenario))).minds["twitter"])
     asyncio.run(play(scenario, path, mind))
     return mind.turns
 
@@ -79,7 +79,7 @@ def noted(scenario: dict[str, Any], path: Path) -> dict[tuple[int, int], tuple[O
     ],
 )
 def test_every_turn_is_explained_as_it_really_was(scenario: dict[str, Any], tmp_path: Path) -> None:
-    turns = noted(scenario, tmp_path / "journal.jsonl")
+    turns = record_turns(scenario, tmp_path / "journal.jsonl")
     start(scenario, tmp_path / "run")
     assert len(turns) >= 9
     for (round, agent), (saw, decision) in turns.items():
@@ -125,7 +125,7 @@ def test_a_mind_that_asks_nobody_has_no_answer_in_the_journal(tmp_path: Path) ->
     assert turn(tmp_path / "run", 3, 4).reply is None
 
 
-def test_what_was_made_to_happen_since_the_last_turn_is_told(tmp_path: Path) -> None:
+def test_events_since_the_last_turn_are_listed(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
     (post,) = turn(tmp_path / "run", 3, 1).happened
     assert isinstance(post, Event)
@@ -153,7 +153,7 @@ def test_an_explanation_changes_nothing_on_disk(tmp_path: Path) -> None:
 # People and rounds
 
 
-def test_somebody_is_found_by_number_by_name_and_by_name_in_other_letters(tmp_path: Path) -> None:
+def test_an_agent_is_found_by_number_by_name_and_by_name_in_other_letters(tmp_path: Path) -> None:
     start(SCRIPTED, tmp_path / "run")
     assert [ask(tmp_path / "run", who, 1).agent for who in ("1", "Bea", "bEA")] == [1, 1, 1]
 
@@ -202,23 +202,23 @@ def test_a_run_that_was_stopped_is_explained_as_far_as_it_is_committed(tmp_path:
         ask(tmp_path / "run", 0, 6)
 
 
-# Nobody there
+# Agents without a turn
 
 
-def test_somebody_asleep_is_said_to_be_with_the_nearest_rounds_in_which_they_were_not(tmp_path: Path) -> None:
+def test_an_agent_asleep_is_reported_with_its_nearest_turns(tmp_path: Path) -> None:
     start(SLEEPY, tmp_path / "run")
     found = absence(tmp_path / "run", "Bea", 2)
     assert (found.why, found.before, found.after) == ("asleep at 09:00", 1, 3)
 
 
-def test_somebody_on_whom_the_lot_never_fell_has_no_nearest_round(tmp_path: Path) -> None:
+def test_an_agent_that_is_never_drawn_has_no_nearest_turn(tmp_path: Path) -> None:
     start(SLEEPY, tmp_path / "run")
     found = absence(tmp_path / "run", "Cid", 2)
     assert "activity of 0.00" in found.why
     assert (found.before, found.after) == (None, None)
 
 
-def test_somebody_muted_is_said_to_be(tmp_path: Path) -> None:
+def test_a_muted_agent_is_reported_with_the_end_of_the_mute(tmp_path: Path) -> None:
     start({**SLEEPY, "events": [{"mute": ["Ada"], "rounds": 2, "round": 2}]}, tmp_path / "run")
     found = absence(tmp_path / "run", "Ada", 3)
     assert (found.why, found.before, found.after) == ("muted until round 4", 1, 4)
@@ -257,7 +257,7 @@ def test_in_a_dialogue_it_may_be_the_other_ones_turn(tmp_path: Path) -> None:
     assert waiting.after == 2
 
 
-class Silent(Mind):
+class Unexplained(Mind):
     """Cannot explain itself."""
 
     def decide(self, observation: Observation) -> Decision:
@@ -268,7 +268,7 @@ class Silent(Mind):
 
 
 def test_a_mind_that_cannot_explain_itself_is_shown_all_the_same(tmp_path: Path) -> None:
-    start({**SCRIPTED, "mind": {"kind": f"{__name__}:Silent"}}, tmp_path / "run")
+    start({**SCRIPTED, "mind": {"kind": f"{__name__}:Unexplained"}}, tmp_path / "run")
     found = turn(tmp_path / "run", "Ada", 1)
     assert found.rests_on == {"cannot be explained": "RuntimeError: who knows"}
     assert found.decision.actions == (Action("DO_NOTHING"),)

@@ -1,4 +1,4 @@
-"""What is said of rooms, conversations, worlds of one's own, interventions and measurements."""
+"""The summary of rooms, conversations, own worlds, interventions and measurements."""
 
 from __future__ import annotations
 
@@ -66,16 +66,16 @@ def runs(folder: Path) -> Path:
     return folder / "runs"
 
 
-def shown(name: str) -> tuple[str, dict[str, Any]]:
-    """What a run says of itself, in words and in figures."""
+def run_and_show(name: str) -> tuple[str, dict[str, Any]]:
+    """Run a scenario; return the printed summary and the one in JSON."""
     file = Path(name if "." in name else f"{name}.yaml")
     run = call("run", str(file))
     assert run.exit_code == 0, run.output
     return run.stdout, json.loads(call("show", f"runs/{file.stem}-1", "--json").stdout)
 
 
-def test_a_room_says_who_talked_to_whom_and_what_came_of_it(runs: Path) -> None:
-    words, summary = shown("room")
+def test_a_room_is_summarised_with_talkers_relations_and_last_remarks(runs: Path) -> None:
+    words, summary = run_and_show("room")
     room = summary["worlds"][0]["room"]
     assert [(who["name"], who["remarks"]) for who in room["talkers"]] == [("Ada", 3), ("Ben", 1)]
     assert room["talkers"][0]["hearers"] == pytest.approx(4 / 3)
@@ -92,7 +92,7 @@ def test_a_room_says_who_talked_to_whom_and_what_came_of_it(runs: Path) -> None:
 
 
 def test_interventions_and_skipped_time_are_shown(runs: Path) -> None:
-    words, summary = shown("room")
+    words, summary = run_and_show("room")
     world = summary["worlds"][0]
     assert world["interventions"] == [{"name": "the bell", "rounds": [2, 5]}]
     assert "the bell  in rounds 2, 5" in words
@@ -111,7 +111,7 @@ def test_what_a_platform_dates_is_put_into_its_round_however_much_time_was_skipp
         "events": [{"skip": "2 days", "round": 3}, {"skip": 45, "round": 5}],
     }
     (runs.parent / "skips.json").write_text(json.dumps({"name": "skips", **scenario}))
-    _, summary = shown("skips.json")
+    _, summary = run_and_show("skips.json")
     world = summary["worlds"][0]
     assert sorted(post["round"] for post in world["top_posts"]) == [2, 3, 5]
     assert world["talk"]["posts_by_round"] == [0, 0, 1, 1, 0, 1, 0]
@@ -119,7 +119,7 @@ def test_what_a_platform_dates_is_put_into_its_round_however_much_time_was_skipp
 
 
 def test_conversations_say_how_they_ended_and_which_went_best_and_worst(runs: Path) -> None:
-    words, summary = shown("talks")
+    words, summary = run_and_show("talks")
     talks = summary["worlds"][0]["conversations"]
     assert (talks["pairs"], talks["finished"], talks["scenes"]) == (2, 2, 1)
     assert {each["reason"]: each["scenes"] for each in talks["endings"]} == {"left": 1, "turns": 1}
@@ -131,8 +131,8 @@ def test_conversations_say_how_they_ended_and_which_went_best_and_worst(runs: Pa
         assert line in words
 
 
-def test_a_world_of_ones_own_says_what_was_done_and_by_whom(runs: Path) -> None:
-    words, summary = shown("pot")
+def test_an_own_world_is_summarised_with_kinds_and_most_active_people(runs: Path) -> None:
+    words, summary = run_and_show("pot")
     world = summary["worlds"][0]
     assert {"put", "say"} <= {kind["name"] for kind in world["kinds"]}
     assert len(world["active"]) == 4
@@ -149,7 +149,7 @@ def test_the_next_steps_that_are_named_can_be_taken(runs: Path, name: str) -> No
 
 
 def test_what_was_measured_is_shown(runs: Path) -> None:
-    words, summary = shown("talks")
+    words, summary = run_and_show("talks")
     measured = summary["measured"]
     assert (measured["parallel_steps"], measured["sequential_steps"], measured["decisions"]) == (3, 0, 8)
     assert measured["speedup"] > 0
