@@ -140,7 +140,7 @@ class InventedReply(msgspec.Struct, frozen=True, gc=False):
             return msgspec.structs.replace(self, arguments=text, finish=finish)
         return msgspec.structs.replace(self, text=text, finish=finish)
 
-    def cut(self, share: float) -> InventedReply:
+    def truncate(self, share: float) -> InventedReply:
         """Return the beginning of the reply, as when it reached its limit."""
         text = self.text or self.arguments
         return self.replace_text(text[: int(len(text) * share)], "length")
@@ -168,9 +168,9 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     if flaw is Flaw.MALFORMED:
         reply = reply.replace_text(corrupt_reply(reply.text or reply.arguments, draws), reply.finish)
     elif flaw is Flaw.TRUNCATED:
-        reply = reply.cut(_CUT_FROM + (_CUT_TO - _CUT_FROM) * draws.random())
+        reply = reply.truncate(_CUT_FROM + (_CUT_TO - _CUT_FROM) * draws.random())
     if request.reply_limit is not None and reply.tokens > request.reply_limit:
-        reply = reply.cut(request.reply_limit / reply.tokens)
+        reply = reply.truncate(request.reply_limit / reply.tokens)
     return reply
 
 
