@@ -12,9 +12,9 @@ __all__ = [
     "ShoalError",
     # from a script or a notebook
     "Person",
-    "Results",
+    "Run",
     "World",
-    "open_run",
+    "open",
     "run",
     # input
     "Scenario",
@@ -34,8 +34,7 @@ TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would 
 if TYPE_CHECKING:
     from shoal.errors import ShoalError
     from shoal.python.person import Person
-    from shoal.python.results import Results, open_run
-    from shoal.python.run import run
+    from shoal.python.run import Run, open, run
     from shoal.python.world import World
     from shoal.scenario.scenario import Scenario
     from shoal.types import Action, Decision, Event, Mind, Observation
@@ -44,9 +43,9 @@ else:
     _HOMES = {
         "ShoalError": "shoal.errors",
         "Person": "shoal.python.person",
-        "Results": "shoal.python.results",
+        "Run": "shoal.python.run",
         "World": "shoal.python.world",
-        "open_run": "shoal.python.results",
+        "open": "shoal.python.run",
         "run": "shoal.python.run",
         "Scenario": "shoal.scenario.scenario",
         "Action": "shoal.types",

@@ -14,7 +14,8 @@ import pytest
 import shoal
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.python.person import Person
-from shoal.python.run import run, slug
+from shoal.python.run import run
+from shoal.python.session import slug
 from shoal.python.world import World
 from shoal.scenario.loading import validate
 from tests.python.minds import Counting, Interrupted

@@ -23,7 +23,7 @@ def test_a_world_runs_and_is_kept_like_any_other_run() -> None:
     world = town()
     results = world.run(rounds=4)
     assert (world.rounds, results.rounds, str(world.path)) == (4, 4, "runs/my-town-1")
-    assert {event.agent_name for event in results.actions} == {"Ada", "Ben", "Cem"}
+    assert {event.agent_name for event in results.actions()} == {"Ada", "Ben", "Cem"}
     assert str(town().run().path) == "runs/my-town-2"
 
 
@@ -43,14 +43,14 @@ def test_the_seed_decides_what_happens() -> None:
 @pytest.mark.parametrize("kind", ["twitter", "reddit"])
 def test_people_meet_on_a_platform(kind: str) -> None:
     world = World("Net", 30, kind=kind, topic="the bridge").post("The bridge is closed!", by=3)
-    actions = list(world.run(rounds=3).actions)
+    actions = list(world.run(rounds=3).actions())
     assert next((event.agent_id, event.action_type) for event in actions) == (3, "CREATE_POST")
     assert len(actions) > 10
 
 
 def test_two_people_talk() -> None:
     world = World("Talk", [Person("Ada"), Person("Ben")], kind="dialogue", topic="the bridge")
-    assert [event.agent_name for event in world.run(rounds=4).actions] == ["Ada", "Ben", "Ada", "Ben"]
+    assert [event.agent_name for event in world.run(rounds=4).actions()] == ["Ada", "Ben", "Ada", "Ben"]
 
 
 # who is there
@@ -63,7 +63,7 @@ def test_people_are_found_by_name_and_in_order() -> None:
     assert repr(world) == "<World 'Town': 2 people and 1 group of people, 0 rounds>"
     with pytest.raises(KeyError, match="nobody called 'Bem' in 'Town'; did you mean 'Ben'"):
         world.people["Bem"]
-    assert len({event.agent_id for event in world.run().actions}) == 5
+    assert len({event.agent_id for event in world.run().actions()}) == 5
 
 
 def test_a_world_needs_somebody() -> None:
@@ -130,7 +130,7 @@ def test_everything_that_can_be_made_to_happen_happens() -> None:
     assert "[broadcast to Ada] Fire!" in told
     assert "-- round 1, 2026-01-03 08:00" in told
     assert "[change to Cem] stance = 1" in told
-    assert "Ben" not in {event.agent_name for event in world.results.actions}
+    assert "Ben" not in {event.agent_name for event in world.results.actions()}
 
 
 def test_events_may_speak_of_people_as_objects() -> None:
@@ -204,7 +204,7 @@ def test_side_by_side_all_act_on_the_same_picture_and_in_turn_on_what_was_done()
 
 
 def _heard(world: World, round: int) -> list[int]:
-    said = [event.action_args["content"] for event in world.results.actions if event.round == round]
+    said = [event.action_args["content"] for event in world.results.actions() if event.round == round]
     return sorted(int(text.strip("I heard.")) for text in said)
 
 
@@ -233,7 +233,7 @@ def test_failures_and_hung_decisions_are_counted_and_hold_up_nobody() -> None:
     world = town(mind=Troubled, deadline_seconds=0.2)
     results = world.run(rounds=2)
     assert (world.metrics.errors, world.metrics["timeouts"]) == (2, 2)
-    assert sum(event.success for event in results.actions if event.agent_name == "Cem") == 2
+    assert sum(event.success for event in results.actions() if event.agent_name == "Cem") == 2
     assert "Ada did nothing (error: ValueError: out of ideas)" in results.transcript()
 
 
@@ -285,7 +285,7 @@ def test_a_world_and_a_mind_of_ones_own_run() -> None:
     world.people["Ben"].listen("Hurry!")
     results = world.run(rounds=10)
     assert results.rounds == 4
-    assert [event.result for event in results.actions if not event.success] == ["one step at a time"]
+    assert [event.result for event in results.actions() if not event.success] == ["one step at a time"]
 
 
 def test_a_history_that_has_ended_has_no_more_rounds() -> None:
@@ -296,7 +296,7 @@ def test_a_history_that_has_ended_has_no_more_rounds() -> None:
 
 def test_a_mind_may_have_settings() -> None:
     world = World("Town", 2, mind={"talkativeness": 0, "kind": "heuristic"}, topic="x")
-    assert {event.action_type for event in world.run(3).actions} == {"DO_NOTHING"}
+    assert {event.action_type for event in world.run(3).actions()} == {"DO_NOTHING"}
     own = World("Town", 2, mind={"kind": Counting, "settings": {"a": 1}})
     assert own.scenario(1).mind.kind == "tests.python.minds:Counting"
 

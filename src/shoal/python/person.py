@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.formats.tables import decode_json, decode_text
 from shoal.python import display
-from shoal.python.run import Session, finish_run, slug
+from shoal.python.session import Session, finish_session, slug
 from shoal.scenario import loading
 from shoal.scenario.declared.population import PersonEntry as Entry
 from shoal.scenario.importers import people_file, tinytroupe
@@ -195,8 +195,9 @@ class Person:
         session.declare(scenario)
         self._alone = session
         self.waiting.clear()
-        results = finish_run(session, self.name, quiet, "another call")
-        return [event for event in results.actions if event.round == round]
+        finish_session(session, self.name, quiet, "another call")
+        since_round = session.directory.stream("room", round)
+        return [event for event in since_round.read_actions() if event.round == round]
 
     def _must_be_alone(self) -> None:
         if self.world is not None:

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.python import display
+from shoal.python.figures import Figures
 from shoal.python.person import Person, Who, name_of, names_of
-from shoal.python.results import Figures, Results
-from shoal.python.run import Session, finish_run, slug
+from shoal.python.run import Run
+from shoal.python.session import Session, finish_session, slug
 from shoal.scenario import plugins
 from shoal.scenario.declared.events import parse_minutes
 from shoal.scenario.loading import validate
@@ -196,7 +197,7 @@ class World:
 
     def run(
         self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
-    ) -> Results:
+    ) -> Run:
         """Run so many more rounds.
 
         `parallel`: all of a round act on the same picture; False: each sees what the one before did (in rooms); None:
@@ -204,14 +205,14 @@ class World:
         continued by the script that made it: what it has done already is not done again.
         """
         if self._declare(rounds, parallel, every):
-            finish_run(
+            finish_session(
                 self._session, self.name, quiet, "world.run(), or where `out` was given by running the script again"
             )
         return self.results
 
     async def run_async(
         self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
-    ) -> Results:
+    ) -> Run:
         """The same for code that is a coroutine itself. Cancelling it stops the run cleanly."""
         if self._declare(rounds, parallel, every):
             await self._session.work(asyncio.Event(), self.name, quiet)
@@ -295,9 +296,9 @@ class World:
     # What came out of it
 
     @property
-    def results(self) -> Results:
+    def results(self) -> Run:
         """What has happened so far."""
-        return Results(self._session.directory)
+        return Run(self._session.directory)
 
     @property
     def path(self) -> Path:

@@ -10,27 +10,28 @@ from typing import Any
 import pytest
 
 from shoal.errors import QueryFailed, RunMissing, ShoalError
+from shoal.python.figures import Figures
 from shoal.python.frames import build_action_columns, build_frame, build_row_columns
 from shoal.python.person import Person
-from shoal.python.results import Figures, Results, open_run
-from shoal.python.run import run
+from shoal.python.run import Run, run
+from shoal.python.run import open as open_run
 from shoal.python.world import World
 from shoal.types import Event
 
 
 @pytest.fixture
-def results() -> Results:
+def results() -> Run:
     people = [Person("Ada", stance=0.8, activity=1), Person("<b>Ben", stance=-0.8, activity=1)]
     world = World("Town", people, topic="the bridge").broadcast("Speak <up>!", to="Ada")
     return world.run(rounds=4)
 
 
-def test_a_run_can_be_opened_again(results: Results) -> None:
+def test_a_run_can_be_opened_again(results: Run) -> None:
     again = open_run(results.path)
     assert (again.digest, again.rounds, again.worlds) == (results.digest, 4, ("room",))
-    assert list(again.actions) == list(results.actions)
-    assert again.summary().worlds[0].actions == len(list(again.actions))
-    assert repr(again) == f"<Results runs/town-1: completed, 4 rounds, {len(list(again.actions))} actions>"
+    assert list(again.actions()) == list(results.actions())
+    assert again.summary().worlds[0].actions == len(list(again.actions()))
+    assert repr(again) == f"<Run runs/town-1: completed, 4 rounds, {len(list(again.actions()))} actions>"
 
 
 def test_there_is_nothing_to_open_where_there_is_no_run() -> None:
@@ -39,24 +40,24 @@ def test_there_is_nothing_to_open_where_there_is_no_run() -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_actions_are_a_frame_with_their_arguments_as_columns(results: Results, kind: str) -> None:
+def test_actions_are_a_frame_with_their_arguments_as_columns(results: Run, kind: str) -> None:
     frame = results.frame(kind=kind)
     assert type(frame).__module__.partition(".")[0] == kind
-    actions = list(results.actions)
+    actions = list(results.actions())
     assert list(frame["agent_name"]) == [event.agent_name for event in actions]
     talk = next(place for place, event in enumerate(actions) if event.action_type == "TALK")
     assert list(frame["content"])[talk] == actions[talk].action_args["content"]
     assert set(frame["world"]) == {"room"}
 
 
-def test_tables_of_the_database_are_frames_too(results: Results) -> None:
+def test_tables_of_the_database_are_frames_too(results: Run) -> None:
     assert results.to_polars().shape == results.to_pandas().shape
     assert results.frame("user")["name"].tolist() == ["Ada", "<b>Ben"]
     assert results.query("SELECT count(*) AS n FROM user", kind="polars")["n"].to_list() == [2]
     assert {"actions", "user", "trace", "utterance"} <= set(results.tables())
 
 
-def test_what_is_not_there_is_refused_in_words(results: Results) -> None:
+def test_what_is_not_there_is_refused_in_words(results: Run) -> None:
     with pytest.raises(QueryFailed, match="there is no table 'usr'; did you mean 'user'"):
         results.frame("usr")
     with pytest.raises(QueryFailed, match="no world 'rom' in this run; did you mean 'room'"):
@@ -67,7 +68,7 @@ def test_what_is_not_there_is_refused_in_words(results: Results) -> None:
         results.query("SELEKT")
 
 
-def test_a_library_that_is_missing_is_named(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_is_missing_is_named(results: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ShoalError, match="frames of this kind need polars: install it with `pip install polars`"):
         results.to_polars()
@@ -106,15 +107,15 @@ def _event(agent: int, args: dict[str, Any]) -> Event:
     return Event(1, agent, "Ada", "TALK", args, True, None, "2026-01-01T08:00:00+00:00", f"room-1-{agent}-0")
 
 
-def test_a_transcript_tells_who_said_what(results: Results) -> None:
+def test_a_transcript_tells_who_said_what(results: Run) -> None:
     told = results.transcript().splitlines()
     assert told[:2] == ["-- round 1, 2026-01-01 08:00", "[broadcast to Ada] Speak <up>!"]
-    said = [event for event in results.actions if event.action_type == "TALK"]
+    said = [event for event in results.actions() if event.action_type == "TALK"]
     assert f"{said[0].agent_name}: {said[0].action_args['content']}" in told
     assert results.transcript(last=2).splitlines() == told[-2:]
 
 
-def test_the_transcript_of_one_person_leaves_out_the_others(results: Results) -> None:
+def test_the_transcript_of_one_person_leaves_out_the_others(results: Run) -> None:
     told = results.transcript(person="<b>Ben")
     assert "\nAda: " not in told
     assert "to Ada" not in told
@@ -122,19 +123,19 @@ def test_the_transcript_of_one_person_leaves_out_the_others(results: Results) ->
     assert results.transcript(person=Person("Ada")) == results.transcript(person="Ada")
 
 
-def test_a_line_that_is_only_half_there_is_left_out(results: Results) -> None:
-    whole = list(results.actions)
+def test_a_line_that_is_only_half_there_is_left_out(results: Run) -> None:
+    whole = list(results.actions())
     with (results.path / "room" / "actions.jsonl").open("ab") as stream:
         stream.write(b'{"round":5,"agent_')
-    assert list(results.actions) == whole
+    assert list(results.actions()) == whole
 
 
-def test_a_run_that_never_got_anywhere_has_no_actions(results: Results) -> None:
+def test_a_run_that_never_got_anywhere_has_no_actions(results: Run) -> None:
     (results.path / "room" / "actions.jsonl").unlink()
-    assert list(results.actions) == []
+    assert list(results.actions()) == []
 
 
-def test_a_notebook_shows_what_happened_without_trusting_it(results: Results) -> None:
+def test_a_notebook_shows_what_happened_without_trusting_it(results: Run) -> None:
     shown = results._repr_html_()
     assert "&lt;b&gt;Ben" in shown
     assert "Speak &lt;up&gt;!" in results.transcript()._repr_html_()
@@ -150,7 +151,7 @@ def test_a_notebook_shows_a_world_before_and_after_its_first_run() -> None:
     assert "most active" in world._repr_html_() or "do_nothing" in world._repr_html_()
 
 
-def test_figures_are_read_by_name_and_shown_in_words(results: Results) -> None:
+def test_figures_are_read_by_name_and_shown_in_words(results: Run) -> None:
     figures = results.metrics
     assert figures.parallel_steps == figures["parallel_steps"] == 4
     assert isinstance(figures, Mapping)

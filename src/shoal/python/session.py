@@ -1,0 +1,224 @@
+"""One run of a script: begun by the first call of `run`, continued by later ones, with progress and interrupts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from shoal.engine.record import RoundRecord
+from shoal.errors import RunRefused, ScenarioInvalid, Stopped
+from shoal.event_loop import run_async
+from shoal.runs import operations, worker
+from shoal.runs.config import Config, input_names, portable_scenario
+from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
+from shoal.runs.resources import RunResources
+from shoal.runs.state import Status
+from shoal.runs.worker import Watch
+from shoal.scenario.scenario import Scenario
+from shoal.types import Versioned
+
+T = TypeVar("T")
+
+#: Takes the event that asks it to stop, and raises `Stopped` when it has.
+Work = Callable[[asyncio.Event], Coroutine[Any, Any, T]]
+
+
+def wait_for(work: Work[T]) -> T:
+    """Do the work in an event loop and wait for its end. An interrupt (Ctrl-C) asks it to stop and waits on.
+
+    Where this thread runs a loop already, as in a notebook, the work gets a thread with a loop of its own.
+    """
+    started: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def main() -> T:
+        stop = asyncio.Event()
+        started.append((asyncio.get_running_loop(), stop))
+        return await work(stop)
+
+    def ask_to_stop() -> None:
+        for loop, stop in started:
+            loop.call_soon_threadsafe(stop.set)
+
+    with _interrupts_to(ask_to_stop):
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return run_async(main())
+        with ThreadPoolExecutor(1, "shoal") as pool:
+            return pool.submit(lambda: run_async(main())).result()
+
+
+@contextmanager
+def _interrupts_to(ask_to_stop: Callable[[], object]) -> Iterator[None]:
+    """Let the first interrupt ask to stop, and a second one have its usual effect. Only the main thread gets any."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        signal.signal(number, before)
+        ask_to_stop()
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def show_progress(title: str, rounds: int, known: Mapping[str, int], quiet: bool = False) -> Iterator[Watch]:
+    """Show a bar for each world on a terminal or in a notebook. `known` holds the rounds that worlds have already."""
+    console = Console(stderr=True)
+    # A notebook can only show a moving line with the help of ipywidgets.
+    is_watched = (
+        find_spec("ipywidgets") is not None
+        if console.is_jupyter
+        else console.is_terminal and not console.is_dumb_terminal
+    )
+    if quiet or not is_watched:
+        yield lambda record: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("round"),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("[yellow]{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        titles = {world: title if len(known) == 1 else f"{title}: {world}" for world in known}
+        bars = {world: progress.add_task(escape(titles[world]), total=rounds, note="") for world in known}
+
+        def watch(record: RoundRecord) -> None:
+            failed = record.tally.errors + record.tally.timeouts
+            note = f"{failed} failed in round {record.round}" if failed else ""
+            progress.update(bars[record.world], completed=record.round, note=note)
+
+        yield watch
+
+
+class Session:
+    """A run that the first declared scenario begins, and later ones continue."""
+
+    def __init__(self, out: Path | None = None) -> None:
+        self._out = out
+        self._directory: RunDirectory | None = None
+        self._first: Scenario | None = None
+        #: The number of scenarios declared so far.
+        self._declared = 0
+        #: The last round that was run.
+        self.rounds = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self._directory is not None
+
+    @property
+    def directory(self) -> RunDirectory:
+        if self._directory is None:
+            raise RunRefused("nothing has been run yet; call run() first")
+        return self._directory
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the history ended by itself, before the rounds that were planned."""
+        if self._directory is None:
+            return False
+        state = self._directory.state()
+        return state.runner_status is Status.COMPLETED and state.current_round < state.total_rounds
+
+    def declare(self, scenario: Scenario) -> None:
+        """Begin the run, or extend it. Where an earlier script declared the same in this directory, nothing is done."""
+        if self._directory is None:
+            self._directory = self._begin(scenario)
+            self._first = scenario
+        else:
+            self._extend(self._directory, scenario)
+        self._declared += 1
+
+    async def work(self, stop: asyncio.Event, title: str, quiet: bool) -> None:
+        """Work on the run up to the last declared round."""
+        directory = self.directory
+        later = directory.scenario_versions.changes[self._declared - 1 :]
+        if later:
+            self.rounds = later[0][0] - 1
+            return
+        known = directory.committed_rounds()
+        total = directory.scenario.rounds
+        try:
+            with show_progress(title, total, known, quiet) as watch:
+                await worker.work_on_run(directory, stop, watch, RunResources.of_user(os.environ))
+        finally:
+            self.rounds = max(directory.committed_rounds().values())
+
+    def _begin(self, scenario: Scenario) -> RunDirectory:
+        if self._out is not None and (self._out / CONFIG).exists():
+            found = RunDirectory(self._out)
+            asked = Config.of(self._out.name, Versioned(scenario), input_names(Versioned(scenario))).scenario
+            _check_same(found, found.config.scenario, asked)
+            return found
+        with claim_directory(self._out, RUNS, scenario.name) as path:
+            return operations.create_run(scenario, path)
+
+    def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
+        assert self._first is not None
+        if scenario.population != self._first.population:
+            raise ScenarioInvalid(
+                [
+                    "the people have changed since the run began; change them in the run with "
+                    "world.change(person, stance=0.5), or make a new World"
+                ]
+            )
+        history = directory.scenario_versions
+        # The run keeps its own copies of files of people.
+        lasting = {"population": history.first.population, "follows": history.first.follows}
+        scenario = scenario.model_copy(update=lasting)
+        versions = history.versions()
+        if self._declared < len(versions):
+            known, asked = (portable_scenario(one, directory.path) for one in (versions[self._declared], scenario))
+            _check_same(directory, known, asked)
+        else:
+            operations.extend_run(directory, scenario)
+
+
+def _check_same(directory: RunDirectory, known: dict[str, Any], asked: dict[str, Any]) -> None:
+    different = [field for field, value in known.items() if asked.get(field) != value]
+    if different:
+        raise RunRefused(
+            f"{directory.path} already holds a run of another scenario ({', '.join(different)} differ).\n"
+            "Give `out` another directory, or leave it away to have a new one each time."
+        )
+
+
+def slug(name: str, usual: str = "world") -> str:
+    """Turn a name into one for files and folders: small letters, digits and hyphens."""
+    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
+    return found if found[:1].isalpha() else f"{usual}-{found}".strip("-")[:40]
+
+
+def finish_session(session: Session, title: str, quiet: bool, again: str) -> None:
+    """Work on what was declared. An interrupt stops it cleanly and says how to go on: with this call again."""
+    try:
+        wait_for(lambda stop: session.work(stop, title, quiet))
+    except Stopped:
+        path = session.directory.path
+        raise KeyboardInterrupt(
+            f"stopped after round {session.rounds}; nothing is lost. Go on with {again}, or with `shoal resume {path}`."
+        ) from None
