@@ -19,7 +19,7 @@ from shoal.machine.hardware import Disk, Machine, inspect_disk, inspect_machine
 from shoal.machine.pressure import THRESHOLDS, Pressure
 from shoal.machine.sampling import Sample, Sampler
 from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import Endpoint, endpoint
+from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
 from shoal.models.openai.probe import ProbeResult, probe
 from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import name_pool
@@ -44,7 +44,7 @@ class ModelRef:
     chats: bool = True
 
     def find_endpoint(self) -> Endpoint:
-        return endpoint(self.model, base_url=self.base_url, key_variable=self.key_variable, environ=os.environ)
+        return resolve_endpoint(self.model, base_url=self.base_url, key_variable=self.key_variable, environ=os.environ)
 
 
 @dataclass(frozen=True, slots=True)

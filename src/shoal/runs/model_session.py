@@ -12,7 +12,7 @@ from shoal.journal import Journal
 from shoal.models.costs import Price
 from shoal.models.http.pool import raise_file_limit
 from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import Endpoint, endpoint
+from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
 from shoal.models.stack import Stack, StackSettings, open_stack, sealed_stack
 from shoal.runs.model_limits import RunLimits, open_limits
 from shoal.runs.resources import RunResources
@@ -70,4 +70,4 @@ def endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, E
 
 def _endpoint(model: str, mind: LanguageSettings, environ: Mapping[str, str]) -> Endpoint:
     price = None if mind.price is None else Price(mind.price.input, mind.price.output)
-    return endpoint(model, base_url=mind.base_url, key_variable=mind.key_variable, environ=environ, price=price)
+    return resolve_endpoint(model, base_url=mind.base_url, key_variable=mind.key_variable, environ=environ, price=price)

@@ -1,4 +1,4 @@
-"""Which proxy stands between."""
+"""Which proxy a request goes through."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from shoal.models.http.routes import Proxies
 HTTP, HTTPS = Origin("http", "api.example.com", 80), Origin("https", "api.example.com", 443)
 
 
-def between(origin: Origin, **environ: str) -> str | None:
-    proxy = Proxies.of(environ).between(origin)
+def find_proxy(origin: Origin, **environ: str) -> str | None:
+    proxy = Proxies.of(environ).find(origin)
     return None if proxy is None else proxy.origin.authority
 
 
 def test_each_scheme_has_its_own() -> None:
     both = {"HTTP_PROXY": "http://one:3128", "HTTPS_PROXY": "http://two:8080/"}
-    assert (between(HTTP, **both), between(HTTPS, **both)) == ("one:3128", "two:8080")
-    assert between(HTTPS, HTTP_PROXY="http://one:3128") is None
-    assert between(HTTPS) is None
+    assert (find_proxy(HTTP, **both), find_proxy(HTTPS, **both)) == ("one:3128", "two:8080")
+    assert find_proxy(HTTPS, HTTP_PROXY="http://one:3128") is None
+    assert find_proxy(HTTPS) is None
 
 
 def test_small_letters_count_more_and_one_may_stand_for_all() -> None:
-    assert between(HTTPS, HTTPS_PROXY="http://two", https_proxy="http://small") == "small:80"
-    assert between(HTTPS, ALL_PROXY="http://all:1") == "all:1"
-    assert between(HTTPS, ALL_PROXY="http://all:1", HTTPS_PROXY="http://two") == "two:80"
+    assert find_proxy(HTTPS, HTTPS_PROXY="http://two", https_proxy="http://small") == "small:80"
+    assert find_proxy(HTTPS, ALL_PROXY="http://all:1") == "all:1"
+    assert find_proxy(HTTPS, ALL_PROXY="http://all:1", HTTPS_PROXY="http://two") == "two:80"
 
 
 def test_an_address_may_lack_its_scheme() -> None:
-    assert between(HTTPS, HTTPS_PROXY="proxy:3128") == "proxy:3128"
+    assert find_proxy(HTTPS, HTTPS_PROXY="proxy:3128") == "proxy:3128"
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_an_address_may_lack_its_scheme() -> None:
     ],
 )
 def test_some_need_none(names: str, goes: bool) -> None:
-    assert (between(HTTPS, HTTPS_PROXY="http://two", NO_PROXY=names) is not None) == goes
+    assert (find_proxy(HTTPS, HTTPS_PROXY="http://two", NO_PROXY=names) is not None) == goes
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.3.2.1", "::1", "shoal.localhost"])
 def test_this_machine_is_never_reached_through_another(host: str) -> None:
-    assert between(Origin("http", host, 8000), HTTP_PROXY="http://one:3128") is None
+    assert find_proxy(Origin("http", host, 8000), HTTP_PROXY="http://one:3128") is None
 
 
 def test_a_name_and_password_are_sent_and_show_nowhere() -> None:
-    proxy = Proxies.of({"HTTPS_PROXY": "http://me:se%20cret@two:8080"}).between(HTTPS)
+    proxy = Proxies.of({"HTTPS_PROXY": "http://me:se%20cret@two:8080"}).find(HTTPS)
     assert proxy is not None
     assert proxy.headers == {"Proxy-Authorization": "Basic bWU6c2UgY3JldA=="}
     assert "bWU6" not in repr(proxy)

@@ -14,7 +14,7 @@ import pytest
 from shoal.models.base import FailureKind, ModelFailed
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget, Origin
 from shoal.models.http.pool import ConnectionPool, open_transport
-from shoal.models.http.routes import Proxies, Proxy, Route, first_of
+from shoal.models.http.routes import Proxies, Proxy, Route, connect_first
 from tests.models.servers import Talk, asked, certified, listening, saying
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -57,7 +57,7 @@ async def test_an_address_that_hangs_does_not_keep_the_next_one_from_being_tried
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(60), full() as hanging, listening(saying(OK)) as port:
         works = (int(socket.AF_INET), ("127.0.0.1", port))
-        connected, found = await first_of(loop, [hanging, works])
+        connected, found = await connect_first(loop, [hanging, works])
         connected.close()
     assert found == works
 
@@ -68,7 +68,7 @@ async def test_where_no_address_works_the_first_says_why() -> None:
         nobody.bind(("127.0.0.1", 0))
         gone = (int(socket.AF_INET), nobody.getsockname())
         with pytest.raises(ConnectionRefusedError):
-            await first_of(asyncio.get_running_loop(), [gone, gone])
+            await connect_first(asyncio.get_running_loop(), [gone, gone])
 
 
 async def test_a_server_that_moves_is_found_again() -> None:
@@ -185,7 +185,7 @@ async def test_with_tls_a_proxy_passes_on_what_it_cannot_read(trusted: ssl.SSLCo
         through(Origin("https", "localhost", 443), proxy, ssl.create_default_context()) as pool,
     ):
         connection = await pool.open()
-        head = HttpTarget("https://localhost/v1", {}).head(pool.route.read_by)
+        head = HttpTarget("https://localhost/v1", {}).head(pool.route.proxy_headers)
         reply = await connection.exchange(head + b"0\r\n\r\n", 5, loop.time() + 5)
     assert reply.body == b"hi"
     assert head.startswith(b"POST /v1 ")

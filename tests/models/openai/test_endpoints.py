@@ -6,12 +6,12 @@ import pytest
 from rich.console import Console
 
 from shoal.errors import RunRefused
-from shoal.models.openai.endpoints import PROVIDERS, Endpoint, endpoint
+from shoal.models.openai.endpoints import PROVIDERS, Endpoint, resolve_endpoint
 from tests.models.fakes import KEY
 
 
 def find(model: str, environ: Mapping[str, str], base_url: str | None = None, variable: str | None = None) -> Endpoint:
-    return endpoint(model, base_url=base_url, key_variable=variable, environ=environ)
+    return resolve_endpoint(model, base_url=base_url, key_variable=variable, environ=environ)
 
 
 @pytest.mark.parametrize("prefix", [name for name, provider in PROVIDERS.items() if provider.key_variable])

@@ -30,7 +30,7 @@ from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.models.base import Usage
 from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import endpoint
+from shoal.models.openai.endpoints import resolve_endpoint
 from shoal.models.tokens import estimate
 from shoal.runs.directory import claim_directory
 from shoal.runs.files import storage_errors
@@ -211,7 +211,9 @@ def _target(scenario: Scenario | None, model: str, wishes: _Wishes) -> TuneTarge
     proxies = Proxies.of(os.environ)
     if scenario is None:
         probes = synthetic(model, wishes.seed, wishes.prompt_tokens, wishes.reply_tokens)
-        return TuneTarget(model, endpoint(model, base_url=None, key_variable=None, environ=os.environ), probes, proxies)
+        return TuneTarget(
+            model, resolve_endpoint(model, base_url=None, key_variable=None, environ=os.environ), probes, proxies
+        )
     assert isinstance(scenario.mind, LanguageSettings)
     model = scenario.mind.model
     # Who has no key is told before anything is played through.

@@ -1,4 +1,4 @@
-"""One HTTP request and its reply: what goes through a transport."""
+"""HTTP requests and replies, as a transport takes and returns them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SAFE_IN_PATH = "/%:@!$&'()*+,;=~?"
 
 
 class Origin(NamedTuple):
-    """What a connection leads to: requests to the same origin share their connections."""
+    """The server of a connection. Requests to the same origin share connections."""
 
     scheme: str
     host: str
@@ -27,25 +27,33 @@ class Origin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port, as a proxy wants them."""
+        """Host and port, as a proxy takes them."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
-        """As it stands in a URL: without the port that goes without saying."""
+        """Return the origin as in a URL, without the default port."""
         usual = f":{_PORTS[self.scheme]}"
         return f"{self.scheme}://{self.authority.removesuffix(usual)}"
 
 
 class HttpTarget:
-    """An address to which many requests go with the same headers, worked out once.
+    """A URL and the headers of many requests to it, prepared once.
 
-    The headers hold the key, so they show nowhere.
+    The headers hold the key, so representations hide them.
     """
 
     __slots__ = ("headers", "origin", "path")
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
-        self.origin, self.path = _parts(url)
+        try:
+            parts = urlsplit(url)
+            host = (parts.hostname or "").encode("idna").decode()
+            port = parts.port or _PORTS[parts.scheme]
+        except (ValueError, KeyError) as error:
+            raise RunRefused(f"{url!r} is no address of a server; it looks like http://localhost:8000/v1") from error
+        self.origin = Origin(parts.scheme, host, port)
+        query = f"?{parts.query}" if parts.query else ""
+        self.path = quote(f"{parts.path}{query}" or "/", safe=_SAFE_IN_PATH)
         self.headers = headers
 
     @property
@@ -53,9 +61,9 @@ class HttpTarget:
         return f"{self.origin}{self.path}"
 
     def head(self, proxy: Mapping[str, str] | None = None) -> bytes:
-        """What each request begins with, up to the number that is its length; `proxy`: more headers, for one between.
+        """Return the request line and the headers up to `Content-Length: `. A request adds its length and body.
 
-        A proxy wants the whole URL.
+        With `proxy`: absolute URL, and these headers too.
         """
         first = self.path if proxy is None else self.url
         host = str(self.origin).partition("://")[2]
@@ -67,23 +75,12 @@ class HttpTarget:
         return f"Target({self.url!r})"
 
 
-def _parts(url: str) -> tuple[Origin, str]:
-    try:
-        parts = urlsplit(url)
-        host = (parts.hostname or "").encode("idna").decode()
-        port = parts.port or _PORTS[parts.scheme]
-    except (ValueError, KeyError) as error:
-        raise RunRefused(f"{url!r} is no address of a server; it looks like http://localhost:8000/v1") from error
-    path = parts.path + (f"?{parts.query}" if parts.query else "")
-    return Origin(parts.scheme, host, port), quote(path or "/", safe=_SAFE_IN_PATH)
-
-
 class HttpRequest(msgspec.Struct, frozen=True):
-    """A request whose reply is JSON. It shows neither key nor prompt."""
+    """A request. Its representations hide the key and the prompt."""
 
     target: HttpTarget
     body: bytes
-    #: After which a connection counts as hung and is cut.
+    #: After this time the connection counts as hung and is cut.
     seconds: float
 
     @property
@@ -102,7 +99,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
 
 
 class HttpReply(msgspec.Struct, frozen=True):
+    """A reply, whatever its status."""
+
     status: int
-    #: Names in lower case; of a header that comes twice, the first.
+    #: Names are in lower case. Of a repeated header, the first counts.
     headers: Mapping[str, str]
     body: bytes

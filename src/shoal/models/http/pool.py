@@ -1,4 +1,4 @@
-"""One HTTP request, one reply: the only place that touches the network, and a fake of it."""
+"""The HTTP transport with its connection pools, the only code that talks to models over the network; and a fake."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ KEEPALIVE_SECONDS = 60.0
 
 
 class Transport(Protocol):
+    """Sends a request and returns its reply."""
+
     async def post(self, request: HttpRequest) -> HttpReply:
-        """Whatever the server replied; ModelFailed where it did not."""
+        """Return whatever the server replied; raise ModelFailed if it did not."""
         ...
 
 
 class ConnectionPool:
-    """The connections to one origin: as many as there are requests at once, and kept for a while afterwards."""
+    """The connections to one origin: one for each concurrent request, kept open for a while afterwards."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, route: Route, keepalive_seconds: float) -> None:
         self._loop = loop
         self.route = route
         self._keepalive_seconds = keepalive_seconds
         self._all: set[HttpConnection] = set()
-        #: Since when each of them has idled, in this order.
+        #: Idle connections and since when they are idle, longest first.
         self._idle: dict[HttpConnection, float] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._emptied = asyncio.Event()
 
     def take(self) -> HttpConnection | None:
-        """The one that idled last, so that those which are too many grow old.
+        """Return the most recently used connection, so that surplus ones reach the keep-alive timeout.
 
-        A server closes idle connections as it likes. One that is known to be closed is passed over here, before
-        anything was sent. One that turns out to be closed afterwards is a failure like any other: whether the server
-        has read the request is not known, so sending it again might pay twice, and that is for `Retrying` to decide,
-        which counts it.
+        A server may close idle connections at any time. One that is known to be closed is skipped here, before
+        anything is sent. If it turns out to be closed later, that is a failure as any other: the server may have read
+        the request, so sending it again might pay twice. `Retrying` decides that, and counts it.
         """
         now = self._loop.time()
         while self._idle:
@@ -93,14 +94,14 @@ class ConnectionPool:
 
 
 class _PreparedTarget(NamedTuple):
-    """Where the requests to one target go in, and what they begin with."""
+    """The pool and the request head for one target."""
 
     pool: ConnectionPool
     head: bytes
 
 
 class HttpTransport:
-    """Keeps connections open between requests, as many as there are requests at once."""
+    """Sends requests over pooled connections, one pool for each origin."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, proxies: Proxies, keepalive_seconds: float = KEEPALIVE_SECONDS
@@ -109,10 +110,10 @@ class HttpTransport:
         self._keepalive_seconds = keepalive_seconds
         self._routes = Routes(loop, proxies)
         self._pools: dict[Origin, ConnectionPool] = {}
-        self._doors: dict[HttpTarget, _PreparedTarget] = {}
+        self._prepared: dict[HttpTarget, _PreparedTarget] = {}
 
     async def post(self, request: HttpRequest) -> HttpReply:
-        pool, head = self._doors.get(request.target) or self._door(request.target)
+        pool, head = self._prepared.get(request.target) or self._prepare(request.target)
         deadline = self._loop.time() + request.seconds
         try:
             connection = pool.take() or await self._open(pool, request.seconds, deadline)
@@ -130,13 +131,13 @@ class HttpTransport:
         except TimeoutError as error:
             raise ModelFailed(report_timeout(seconds)) from error
 
-    def _door(self, target: HttpTarget) -> _PreparedTarget:
+    def _prepare(self, target: HttpTarget) -> _PreparedTarget:
         pool = self._pools.get(target.origin)
         if pool is None:
-            route = self._routes.to(target.origin)
+            route = self._routes.make_route(target.origin)
             pool = self._pools[target.origin] = ConnectionPool(self._loop, route, self._keepalive_seconds)
-        door = self._doors[target] = _PreparedTarget(pool, target.head(pool.route.read_by))
-        return door
+        prepared = self._prepared[target] = _PreparedTarget(pool, target.head(pool.route.proxy_headers))
+        return prepared
 
     async def close(self) -> None:
         for pool in self._pools.values():
@@ -156,7 +157,7 @@ async def open_transport(
 
 
 def raise_file_limit() -> int:
-    """Allow as many open connections as this process may have at most; how many files may then be open."""
+    """Raise the limit of open files to the most that this process may have, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -164,7 +165,7 @@ def raise_file_limit() -> int:
 
 
 class FakeTransport:
-    """Replies as it is told to, without a network; remembers what it was asked."""
+    """Replies with a function, without a network, and keeps the requests."""
 
     def __init__(self, reply: Callable[[HttpRequest], HttpReply]) -> None:
         self._reply = reply

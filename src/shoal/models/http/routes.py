@@ -1,4 +1,4 @@
-"""How a server is reached: name, address, proxy, TLS."""
+"""Routes to servers: name resolution, addresses, proxies, TLS."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from shoal.models.http.messages import Origin
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
+    """A proxy, and the headers that authenticate us to it. Its representation hides them."""
+
     origin: Origin
-    #: What it is sent besides: whom it knows us as. Shows nowhere.
     headers: Mapping[str, str] = field(repr=False)
 
     @classmethod
@@ -45,14 +46,14 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """By scheme, and the names that need none."""
+    """The proxy of each scheme, and the hosts that are reached without one."""
 
     by_scheme: Mapping[str, Proxy] = field(default_factory=dict)
     without: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Proxies:
-        """From HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY; in small letters they count more, as everywhere."""
+        """Read HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. As usual, lower-case names take precedence."""
         found = {}
         for scheme in ("http", "https"):
             for variable in (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY"):
@@ -62,21 +63,21 @@ class Proxies:
         names = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
         return cls(found, tuple(name.strip().lower() for name in names.split(",") if name.strip()))
 
-    def between(self, origin: Origin) -> Proxy | None:
-        """None: nobody. This machine itself is never reached through another."""
-        if is_here(origin.host) or any(_covers(name, origin) for name in self.without):
+    def find(self, origin: Origin) -> Proxy | None:
+        """Return the proxy for an origin; None means a direct connection, as always to this machine."""
+        if is_loopback(origin.host) or any(_is_covered(name, origin) for name in self.without):
             return None
         return self.by_scheme.get(origin.scheme)
 
 
-def is_here(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _covers(name: str, origin: Origin) -> bool:
+def _is_covered(name: str, origin: Origin) -> bool:
     if name == "*":
         return True
     if name in (origin.host, origin.authority, f"{origin.host}:{origin.port}"):
@@ -84,36 +85,36 @@ def _covers(name: str, origin: Origin) -> bool:
     return origin.host.endswith("." + name.removeprefix("*").removeprefix("."))
 
 
-#: An address that does not answer within this time gets company by the next one, as RFC 8305 has it.
+#: After this time without an answer the next address is tried as well, as RFC 8305 says.
 STAGGER_SECONDS = 0.25
-#: How long an address that worked is used without asking for the name again.
+#: How long an address that worked is used before the name is resolved again.
 KNOWN_SECONDS = 60.0
 _MAX_PROXY_HEAD_BYTES = 64 * 1024
 
-#: Family and address, as sockets want them.
+#: Family and address, as sockets take them.
 Address = tuple[int, Any]
 
 
 class Routes:
-    """What all routes share."""
+    """Makes routes, which share the proxies and the TLS context."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, proxies: Proxies) -> None:
         self._loop = loop
         self._proxies = proxies
 
-    def to(self, origin: Origin) -> Route:
-        return Route(self._loop, origin, self._proxies.between(origin), self._tls if origin.is_secure else None)
+    def make_route(self, origin: Origin) -> Route:
+        return Route(self._loop, origin, self._proxies.find(origin), self._tls if origin.is_secure else None)
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Trusts whom this machine trusts; SSL_CERT_FILE and SSL_CERT_DIR say otherwise."""
+        """The context with this machine's trusted certificates, or those of SSL_CERT_FILE and SSL_CERT_DIR."""
         context = ssl.create_default_context()
         context.set_alpn_protocols(["http/1.1"])
         return context
 
 
 class Route:
-    """The way to one origin. It is searched for once, by whoever comes first; the others wait and take the same."""
+    """The way to one origin. The first connection searches for an address; the others wait for it and use the same."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, origin: Origin, proxy: Proxy | None, tls: ssl.SSLContext | None
@@ -128,15 +129,16 @@ class Route:
         self._searching = asyncio.Lock()
 
     @property
-    def read_by(self) -> Mapping[str, str] | None:
-        """What a proxy wants to see in each request, where it reads them; with TLS it passes on what it cannot read."""
+    def proxy_headers(self) -> Mapping[str, str] | None:
+        """Headers for a proxy that reads each request; None without a proxy, and with TLS, which it cannot read."""
         return self._proxy.headers if self._proxy is not None and self._tls is None else None
 
     async def open(self, make: Callable[[], HttpConnection]) -> HttpConnection:
+        """Open a connection."""
         connected = await self._connect()
         try:
             if self._proxy is not None and self._tls is not None:
-                await _tunnel(self._loop, connected, self._origin, self._proxy)
+                await _open_tunnel(self._loop, connected, self._origin, self._proxy)
             name = self._origin.host if self._tls else None
             _, connection = await self._loop.create_connection(
                 make, sock=connected, ssl=self._tls, server_hostname=name
@@ -147,54 +149,53 @@ class Route:
         return connection
 
     async def _connect(self) -> socket.socket:
-        if (address := self._usual()) is None:
+        if (address := self._usual_address) is None:
             async with self._searching:
-                if (address := self._usual()) is None:
+                if (address := self._usual_address) is None:
                     return await self._search()
         try:
-            return await _connected(self._loop, address)
+            return await _connect_socket(self._loop, address)
         except BaseException as error:
-            # Cut by the deadline, or told that nobody is there: the next one looks for another address.
+            # Cut by the deadline, or refused: the next connection looks for another address.
             self._known = None
             if isinstance(error, OSError):
-                raise self._named(error) from error
+                raise self._name_peer(error) from error
             raise
 
-    def _usual(self) -> Address | None:
+    @property
+    def _usual_address(self) -> Address | None:
         return self._known if self._loop.time() < self._known_until else None
 
     async def _search(self) -> socket.socket:
         try:
             found = await self._loop.getaddrinfo(self._next.host, self._next.port, type=socket.SOCK_STREAM)
             addresses = [(int(family), address) for family, _, _, _, address in found]
-            connected, self._known = await first_of(self._loop, _alternating(addresses))
+            # The resolver's order, but the families in turn: usually one of them is broken.
+            first = [each for each in addresses if each[0] == addresses[0][0]]
+            others = [each for each in addresses if each[0] != addresses[0][0]]
+            alternating = [each for each in chain.from_iterable(zip_longest(first, others)) if each is not None]
+            connected, self._known = await connect_first(self._loop, alternating)
         except (OSError, UnicodeError) as error:
-            raise self._named(error) from error
+            raise self._name_peer(error) from error
         self._known_until = self._loop.time() + KNOWN_SECONDS
         return connected
 
-    def _named(self, error: Exception) -> ConnectionError:
+    def _name_peer(self, error: Exception) -> ConnectionError:
+        """Add the address of the server or the proxy to an error."""
         what = "proxy " if self._proxy else ""
         said = getattr(error, "strerror", None) or str(error)
         return ConnectionError(f"{what}{self._next.authority}: {said}")
 
 
-def _alternating(addresses: list[Address]) -> list[Address]:
-    """The resolver's order, but the families by turns: what is broken is usually one of them."""
-    first = [each for each in addresses if each[0] == addresses[0][0]]
-    others = [each for each in addresses if each[0] != addresses[0][0]]
-    return [each for each in chain.from_iterable(zip_longest(first, others)) if each is not None]
-
-
-async def first_of(loop: asyncio.AbstractEventLoop, addresses: list[Address]) -> tuple[socket.socket, Address]:
-    """The first address that lets us in, and the socket. Each next one is tried when one failed or takes long."""
+async def connect_first(loop: asyncio.AbstractEventLoop, addresses: list[Address]) -> tuple[socket.socket, Address]:
+    """Connect to the first address that accepts. The next one is tried when one failed or takes long."""
     waiting, trying = deque(addresses), dict[asyncio.Task[socket.socket], Address]()
     failures: list[BaseException] = []
     try:
         while waiting or trying:
             if waiting:
                 address = waiting.popleft()
-                trying[loop.create_task(_connected(loop, address))] = address
+                trying[loop.create_task(_connect_socket(loop, address))] = address
             seconds = STAGGER_SECONDS if waiting else None
             done, _ = await asyncio.wait(trying, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -203,19 +204,15 @@ async def first_of(loop: asyncio.AbstractEventLoop, addresses: list[Address]) ->
                     return task.result(), address
                 failures.append(failure)
     finally:
-        await _dismiss(trying)
+        for task in trying:
+            task.cancel()
+        for late in await asyncio.gather(*trying, return_exceptions=True):
+            if isinstance(late, socket.socket):
+                late.close()
     raise failures[0] if failures else OSError("it has no address")
 
 
-async def _dismiss(tasks: dict[asyncio.Task[socket.socket], Address]) -> None:
-    for task in tasks:
-        task.cancel()
-    for late in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(late, socket.socket):
-            late.close()
-
-
-async def _connected(loop: asyncio.AbstractEventLoop, address: Address) -> socket.socket:
+async def _connect_socket(loop: asyncio.AbstractEventLoop, address: Address) -> socket.socket:
     family, where = address
     connecting = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -228,17 +225,17 @@ async def _connected(loop: asyncio.AbstractEventLoop, address: Address) -> socke
     return connecting
 
 
-async def _tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: Origin, proxy: Proxy) -> None:
-    """Ask the proxy to pass on everything. The server speaks second, so nothing of it can come with the answer."""
+async def _open_tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, origin: Origin, proxy: Proxy) -> None:
+    """Ask the proxy for a tunnel. The server speaks second, so none of its bytes can come with the proxy's answer."""
     headers = "".join(f"{name}: {value}\r\n" for name, value in proxy.headers.items())
-    asked = f"CONNECT {origin.authority} HTTP/1.1\r\nHost: {origin.authority}\r\n{headers}\r\n"
-    await loop.sock_sendall(sock, asked.encode("latin-1"))
+    request = f"CONNECT {origin.authority} HTTP/1.1\r\nHost: {origin.authority}\r\n{headers}\r\n"
+    await loop.sock_sendall(sock, request.encode("latin-1"))
     head = b""
     while b"\r\n\r\n" not in head:
-        came = await loop.sock_recv(sock, 4096)
-        if not came or len(head) > _MAX_PROXY_HEAD_BYTES:
+        received = await loop.sock_recv(sock, 4096)
+        if not received or len(head) > _MAX_PROXY_HEAD_BYTES:
             raise ConnectionError(f"proxy {proxy.origin.authority}: it closed the connection")
-        head += came
+        head += received
     said = head.partition(b"\r\n")[0].decode("latin-1")
     status = said.partition(" ")[2]
     if status.startswith("407"):

@@ -1,4 +1,4 @@
-"""Where a model is served: its address and its key, from the environment as the ecosystem names them."""
+"""Endpoints of models: address and key, from environment variables under their usual names."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from shoal.text import nearest
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One model on one server. The key shows in no representation."""
+    """One model on one server. Its representations hide the key."""
 
     #: As the server names it.
     model: str
     base_url: str
     key: str | None = None
-    #: Where the key came from; for messages.
+    #: Where the key came from, for messages.
     key_variable: str | None = None
-    #: As the scenario gives it; None: from the table of prices, if it is there.
+    #: As the scenario gives it; None means as in the table of prices.
     price: Price | None = None
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ PROVIDERS = {
 }
 
 
-def endpoint(
+def resolve_endpoint(
     model: str,
     *,
     base_url: str | None,
@@ -65,48 +65,39 @@ def endpoint(
     environ: Mapping[str, str],
     price: Price | None = None,
 ) -> Endpoint:
-    """Where `model` is served, for example `openai/gpt-4.1-mini`; RunRefused, in words, where that cannot be told.
+    """Find where `model` is served, for example `openai/gpt-4.1-mini`; raise RunRefused where that is not clear.
 
     `OPENAI_BASE_URL` (or the same for another provider) points a provider's models to another server. A server other
-    than the provider's own needs no key, and where the scenario gives the address, only a key that it names is sent
-    there.
+    than the provider's own needs no key. Where the scenario gives the address, only a key that it names is sent there.
     """
     prefix, slash, name = model.partition("/")
     if not slash:
         prefix, name = "openai", model
     provider = PROVIDERS.get(prefix)
     if provider is None:
-        name, provider = model, _any_server(model, prefix, base_url, environ)
-        prefix = "openai"
-    elsewhere = base_url or environ.get(_base_variable(prefix)) or None
+        if not (base_url or environ.get("OPENAI_BASE_URL")):
+            near = nearest(prefix, PROVIDERS)
+            hint = f"Did you mean {near}/{name}? " if near else ""
+            raise RunRefused(
+                f"{model}: no provider is called {prefix!r}. {hint}Known are {', '.join(PROVIDERS)}.\n"
+                "For any other OpenAI-compatible server, give its address: set OPENAI_BASE_URL, or base_url in the "
+                "scenario."
+            )
+        # A name that starts with no provider is a name on the given server.
+        prefix, name, provider = "openai", model, PROVIDERS["openai"]
+    elsewhere = base_url or environ.get(f"{prefix.upper()}_BASE_URL") or None
     needs_key = key_variable is not None or elsewhere is None
     variable = key_variable or (None if base_url else provider.key_variable)
     return Endpoint(
         model=name,
-        base_url=_address(model, elsewhere or provider.base_url),
-        key=_key(model, variable, environ, needed=needs_key),
+        base_url=_check_address(model, elsewhere or provider.base_url),
+        key=_read_key(model, variable, environ, needed=needs_key),
         key_variable=variable,
         price=price,
     )
 
 
-def _base_variable(prefix: str) -> str:
-    return f"{prefix.upper()}_BASE_URL"
-
-
-def _any_server(model: str, prefix: str, base_url: str | None, environ: Mapping[str, str]) -> Provider:
-    """A name that starts with no provider is whatever the given server calls it."""
-    if base_url or environ.get("OPENAI_BASE_URL"):
-        return PROVIDERS["openai"]
-    near = nearest(prefix, PROVIDERS)
-    hint = f"Did you mean {near}/{model.partition('/')[2]}? " if near else ""
-    raise RunRefused(
-        f"{model}: no provider is called {prefix!r}. {hint}Known are {', '.join(PROVIDERS)}.\n"
-        "For any other OpenAI-compatible server, give its address: set OPENAI_BASE_URL, or base_url in the scenario."
-    )
-
-
-def _address(model: str, base_url: str) -> str:
+def _check_address(model: str, base_url: str) -> str:
     parts = urlsplit(base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise RunRefused(f"{model}: {base_url!r} is no address of a server; it looks like http://localhost:8000/v1")
@@ -115,7 +106,7 @@ def _address(model: str, base_url: str) -> str:
     return base_url.rstrip("/")
 
 
-def _key(model: str, variable: str | None, environ: Mapping[str, str], *, needed: bool) -> str | None:
+def _read_key(model: str, variable: str | None, environ: Mapping[str, str], *, needed: bool) -> str | None:
     key = environ.get(variable, "").strip() if variable else ""
     if not key:
         if needed and variable:
