@@ -1,4 +1,4 @@
-"""A world and its people, as a script makes and runs them."""
+"""A world and its people, as a script builds and runs them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from shoal.worlds.kinds import KIND_NAMES
 
 
 class Cast:
-    """The people of a world, by name or in order; groups and files of people are counted, and drawn when it runs."""
+    """The people of a world, by name or in order. Groups and files of people are only counted until the world runs."""
 
     def __init__(self, world: str) -> None:
         self._world = world
         self._people: dict[str, Person] = {}
-        #: In order, as they were given.
+        #: People, groups and files, in the order in which they were added.
         self.entries: list[Person | dict[str, Any]] = []
 
     def add(self, who: Person | Mapping[str, Any]) -> None:
@@ -48,10 +48,11 @@ class Cast:
         self.entries.append(who)
         who.world = self._world
 
-    def declared(self) -> list[dict[str, Any]]:
+    def to_scenario(self) -> list[dict[str, Any]]:
+        """Return the entries of a scenario's population."""
         return [entry.to_scenario() if isinstance(entry, Person) else entry for entry in self.entries]
 
-    def described(self) -> str:
+    def describe(self) -> str:
         groups = len(self.entries) - len(self._people)
         people = f"{len(self)} {'person' if len(self) == 1 else 'people'}"
         return people if not groups else f"{people} and {groups} group{'s' if groups > 1 else ''} of people"
@@ -73,21 +74,21 @@ class Cast:
         return who in self._people or who in self._people.values()
 
     def __repr__(self) -> str:
-        return f"[{', '.join(self._people)}]" if self._people else f"<{self.described()}>"
+        return f"[{', '.join(self._people)}]" if self._people else f"<{self.describe()}>"
 
 
-#: How long something takes: a timedelta, `3 days`, or minutes.
+#: A span of time: a timedelta, a text such as `3 days`, or minutes.
 Span: TypeAlias = timedelta | str | int
 People: TypeAlias = Iterable[Person | Mapping[str, Any]] | Mapping[str, Any] | int
 
 
 class World:
-    """Where people meet: a room unless `kind` says otherwise. Nothing happens before `run`.
+    """A place where people meet: a room unless `kind` says otherwise. Nothing happens before `run`.
 
-    What is made to happen between two calls of `run` happens in the next round.
+    Events that are added between two calls of `run` happen in the next round.
     """
 
-    def __init__(  # noqa: PLR0913  # the front door: everything that can be said stands here
+    def __init__(  # noqa: PLR0913  # the one constructor: every setting is an argument
         self,
         name: str,
         people: People = (),
@@ -116,33 +117,33 @@ class World:
         self._sequential = False
         self._settings = dict(settings or {})
         self._minutes = minutes_per_round
-        self._events = [_in_names(event) for event in events]
-        self._interventions = [_in_names(intervention) for intervention in interventions]
-        self._rest = {
+        self._events = [_to_plain(event) for event in events]
+        self._interventions = [_to_plain(intervention) for intervention in interventions]
+        self._declared = {
             "name": slug(name),
             "topic": topic,
             "seed": seed,
             "time": {"minutes_per_round": minutes_per_round} | ({} if start is None else {"start": start}),
-            "mind": _mind(mind),
+            "mind": _name_mind(mind),
             "max_workers": max_workers,
             "deadline_seconds": deadline_seconds,
             "metrics": metrics,
         } | ({} if follows is None else {"follows": follows})
-        self._place = _place(kind)
-        self._begin_room(hearing, relations)
-        self.add(*_listed(people))
-
-    def _begin_room(self, hearing: str, relations: Iterable[tuple[Who, Who, str]]) -> None:
+        #: The name of the world in the run directory.
+        self._place = _name_place(kind)
         if hearing != "everyone":
             self._must_be_room("hearing")
             self._settings["hearing"] = hearing
         for first, second, relation in relations:
             self.relate(first, second, relation)
+        if isinstance(people, int):
+            people = {"count": people}
+        self.add(*([people] if isinstance(people, Mapping | Person) else people))
 
-    # Who is there
+    # People
 
     def add(self, *people: Person | Mapping[str, Any]) -> World:
-        """Let people join, before the first run."""
+        """Add people, before the first run."""
         if self._session.has_begun and people:
             raise RunRefused(f"{self.name!r} is under way: people cannot join in the middle of a run; make a new World")
         for who in people:
@@ -150,7 +151,7 @@ class World:
         return self
 
     def relate(self, first: Who, second: Who, relation: str) -> World:
-        """Say what two people in a room are to one another, before the first run."""
+        """Declare the relationship of two people in a room, before the first run."""
         self._must_be_room("relations")
         if self._session.has_begun:
             raise RunRefused(f"{self.name!r} is under way: relations are declared before the first run")
@@ -158,39 +159,39 @@ class World:
         self._settings["relations"] = [*self._settings.get("relations", ()), pair]
         return self
 
-    # What is made to happen
+    # Events
 
     def happen(self, round: int | None = None, **event: Any) -> World:
-        """Let something happen: `world.happen(hear="Thunder.")`, with the fields that events of a scenario have."""
+        """Add an event, with the fields of a scenario's events: `world.happen(hear="Thunder.")`."""
         next = self._session.rounds + 1
         if round is not None and round < next and not (round == 0 == self._session.rounds):
             raise RunRefused(f"round {round} of {self.name!r} is over; the next one is {next}")
-        self._events.append({**_in_names(event), "round": next if round is None else round})
+        self._events.append({**_to_plain(event), "round": next if round is None else round})
         return self
 
     def broadcast(self, text: str, to: Who | Iterable[Who] = (), *, round: int | None = None) -> World:
-        """Tell everybody something, or some of them."""
+        """Send a message to all people, or to some."""
         return self.happen(round, broadcast=text, to=names_of(to))
 
     def post(self, text: str, by: Who = "random", *, round: int | None = None) -> World:
-        """Let somebody on a social platform write something."""
+        """Publish a post on a social platform in the name of a person."""
         return self.happen(round, post=text, by=name_of(by))
 
     def skip(self, span: Span | None = None, *, round: int | None = None, **units: float) -> World:
-        """Let time pass without anybody acting: `skip("3 days")`, `skip(days=3)`."""
-        return self.happen(round, skip=_minutes(timedelta(**units) if span is None else span))
+        """Skip time in which no person acts: `skip("3 days")`, `skip(days=3)`."""
+        return self.happen(round, skip=_count_minutes(timedelta(**units) if span is None else span))
 
     def mute(self, who: Who | Iterable[Who], rounds: int = 1, *, round: int | None = None) -> World:
-        """Let people miss some rounds."""
+        """Keep people from acting for some rounds."""
         return self.happen(round, mute=names_of(who), rounds=rounds)
 
     def change(self, who: Who | Iterable[Who], *, round: int | None = None, **traits: Any) -> World:
-        """Change something about people: `world.change(ada, stance=0.5)`."""
+        """Change traits of people: `world.change(ada, stance=0.5)`."""
         return self.happen(round, change=traits, to=names_of(who))
 
     def intervene(self, when: str, do: Mapping[str, Any] | Sequence[Mapping[str, Any]], **more: Any) -> World:
-        """When a condition holds, let something happen: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`."""
-        self._interventions.append(_in_names({"when": when, "do": do, **more}))
+        """Add events for when a condition holds: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`."""
+        self._interventions.append(_to_plain({"when": when, "do": do, **more}))
         return self
 
     # Running
@@ -198,11 +199,11 @@ class World:
     def run(
         self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
     ) -> Run:
-        """Run so many more rounds.
+        """Run more rounds.
 
-        `parallel`: all of a round act on the same picture; False: each sees what the one before did (in rooms); None:
-        as before. `every`: how much time passes from one round to the next. A run that was kept with `out` is
-        continued by the script that made it: what it has done already is not done again.
+        `parallel`: True lets all people of a round act on the same picture; False lets each see what the one before did
+        (in rooms); None keeps what was set before. `every`: the time from one round to the next. A script that is run
+        again with the same `out` continues its run: rounds that are done are not done again.
         """
         if self._declare(rounds, parallel, every):
             finish_session(
@@ -213,21 +214,28 @@ class World:
     async def run_async(
         self, rounds: int = 1, parallel: bool | None = None, *, every: Span | None = None, quiet: bool = False
     ) -> Run:
-        """The same for code that is a coroutine itself. Cancelling it stops the run cleanly."""
+        """Run more rounds from a coroutine. Cancelling it stops the run cleanly."""
         if self._declare(rounds, parallel, every):
             await self._session.work(asyncio.Event(), self.name, quiet)
         return self.results
 
-    def _declare(self, rounds: int, parallel: bool | None, every: Span | None) -> bool:
-        """Whether there is anything left to do: a history that has come to its end has no more rounds."""
-        if not _is_count(rounds):
+    def _declare(self, rounds: object, parallel: bool | None, every: Span | None) -> bool:
+        """Declare the rounds to run; return False for a history that ended by itself, which has no more rounds."""
+        if not isinstance(rounds, int) or isinstance(rounds, bool) or rounds < 1:
             raise ScenarioInvalid([f"rounds: {describe_mismatch('a whole number, at least 1', rounds)}"])
+        if parallel is False and self._kind != "room":
+            raise ScenarioInvalid(
+                [
+                    "parallel=False is for rooms; elsewhere it is the world that says who acts on which picture "
+                    "(in a world of your own: `turns`)"
+                ]
+            )
         if parallel is not None:
-            self._take_turns(parallel)
+            self._sequential = not parallel
         if self._session.is_over:
             return False
         first, last = self._session.rounds + 1, self._session.rounds + rounds
-        events = [*self._events, *self._waiting(first), *self._passing(first, last, every)]
+        events = [*self._events, *self._list_stimuli(first), *self._list_skips(first, last, every)]
         self._session.declare(self.scenario(last, events))
         self._events = events
         for person in self.people:
@@ -235,55 +243,44 @@ class World:
         return True
 
     def scenario(self, rounds: int, events: Sequence[Mapping[str, Any]] | None = None) -> Scenario:
-        """What would be run, as a scenario of so many rounds. Events after the last one wait for a later run."""
+        """Return the scenario of the run up to a round. Events after it wait for a later call of `run`."""
         if not self.people.entries:
             raise ScenarioInvalid([f"there is nobody in {self.name!r}; world.add(Person(...)) lets people join"])
-        due = [event for event in (self._events if events is None else events) if _round(event) <= rounds]
+        due = [event for event in (self._events if events is None else events) if _round_of(event) <= rounds]
+        if isinstance(self._kind, str):
+            turns = {"turns": "sequential" if self._sequential else "parallel"} if self._kind == "room" else {}
+            settings = {"kind": self._kind, **turns, **self._settings}
+        else:
+            settings = {"kind": _name_class(self._kind), "settings": self._settings}
         return validate(
             {
-                **self._rest,
+                **self._declared,
                 "rounds": rounds,
-                "population": self.people.declared(),
-                "worlds": {self._place: self._world_settings()},
+                "population": self.people.to_scenario(),
+                "worlds": {self._place: settings},
                 "events": due,
                 "interventions": self._interventions,
             },
             f"World({self.name!r})",
         )
 
-    def _world_settings(self) -> dict[str, Any]:
-        if isinstance(self._kind, str):
-            turns = {"turns": "sequential" if self._sequential else "parallel"} if self._kind == "room" else {}
-            return {"kind": self._kind, **turns, **self._settings}
-        return {"kind": _named(self._kind), "settings": self._settings}
-
-    def _take_turns(self, parallel: bool) -> None:
-        if not parallel and self._kind != "room":
-            raise ScenarioInvalid(
-                [
-                    "parallel=False is for rooms; elsewhere it is the world that says who acts on which picture "
-                    "(in a world of your own: `turns`)"
-                ]
-            )
-        self._sequential = not parallel
-
-    def _waiting(self, round: int) -> list[dict[str, Any]]:
-        """What people are to perceive in this round. Where there is no room, what they hear is a message to them."""
+    def _list_stimuli(self, round: int) -> list[dict[str, Any]]:
+        """List what people perceive in a round. Outside of rooms, what they hear is a message to them."""
         return [
-            {**self._as_message(stimulus), "to": [who.name], "round": round}
+            {
+                **({"broadcast": stimulus["hear"]} if "hear" in stimulus and self._kind != "room" else stimulus),
+                "to": [who.name],
+                "round": round,
+            }
             for who in self.people
             for stimulus in who.waiting
         ]
 
-    def _as_message(self, stimulus: Mapping[str, str]) -> Mapping[str, str]:
-        is_message = "hear" in stimulus and self._kind != "room"
-        return {"broadcast": stimulus["hear"]} if is_message else stimulus
-
-    def _passing(self, first: int, last: int, every: Span | None) -> list[dict[str, Any]]:
-        """Time to be skipped before each round, so that so much passes from one to the next."""
+    def _list_skips(self, first: int, last: int, every: Span | None) -> list[dict[str, Any]]:
+        """List the skips of time that put `every` between one round and the next."""
         if every is None:
             return []
-        skipped = _minutes(every) - self._minutes
+        skipped = _count_minutes(every) - self._minutes
         if skipped < 0:
             whole = f"a round of {self.name!r} takes {self._minutes} minutes"
             raise ScenarioInvalid([f"every: {whole}; give World a smaller minutes_per_round"])
@@ -293,11 +290,11 @@ class World:
         if self._kind != "room":
             raise ScenarioInvalid([f"{what}: only a room knows this; leave it away, or use kind='room'"])
 
-    # What came out of it
+    # Results
 
     @property
     def results(self) -> Run:
-        """What has happened so far."""
+        """The run so far."""
         return Run(self._session.directory)
 
     @property
@@ -307,53 +304,48 @@ class World:
 
     @property
     def rounds(self) -> int:
-        """How many rounds have been run."""
+        """The number of rounds that were run."""
         return self._session.rounds
 
     @property
     def metrics(self) -> Figures:
-        """Steps by mode, measured speedup, errors, timeouts and how long decisions took."""
+        """Steps by mode, measured speedup, errors, timeouts and latencies of decisions."""
         return self.results.metrics if self._session.has_begun else Figures.of(None)
 
     def __repr__(self) -> str:
-        return f"<World {self.name!r}: {self.people.described()}, {self.rounds} rounds>"
+        return f"<World {self.name!r}: {self.people.describe()}, {self.rounds} rounds>"
 
     def _repr_html_(self) -> str:
-        head = display.heading(f"{self.name}: {self.people.described()}, {self.rounds} rounds")
+        head = display.heading(f"{self.name}: {self.people.describe()}, {self.rounds} rounds")
         return head + (self.results._repr_html_() if self._session.has_begun else "")
 
 
-def _listed(people: People) -> list[Person | Mapping[str, Any]]:
-    if isinstance(people, int):
-        return [{"count": people}]
-    return [people] if isinstance(people, Mapping | Person) else list(people)
-
-
-def _place(kind: object) -> str:
-    """What the world is called in the run directory."""
+def _name_place(kind: object) -> str:
+    """Return the name of the world in the run directory."""
     if isinstance(kind, type) and issubclass(kind, BaseWorld):
         return slug(kind.__name__)
     if kind in KIND_NAMES:
         return str(kind)
     near = hint(kind, KIND_NAMES) if isinstance(kind, str) else ""
-    expected = f"{one_of(KIND_NAMES)}, or a subclass of shoal.BaseWorld"
-    raise ScenarioInvalid([f"kind: {describe_mismatch(expected, kind)}{near}"])
+    raise ScenarioInvalid(
+        [f"kind: {describe_mismatch(f'{one_of(KIND_NAMES)}, or a subclass of shoal.BaseWorld', kind)}{near}"]
+    )
 
 
-def _mind(mind: object) -> object:
-    """A mind as scenarios name it."""
+def _name_mind(mind: object) -> object:
+    """Return a mind as a scenario names it."""
     if isinstance(mind, Mapping):
-        return {**mind, "kind": _mind(mind["kind"])} if "kind" in mind else dict(mind)
+        return {**mind, "kind": _name_mind(mind["kind"])} if "kind" in mind else dict(mind)
     if isinstance(mind, Mind):
         raise ScenarioInvalid([f"mind: give the class itself, {type(mind).__name__}, and not an object made from it"])
     if isinstance(mind, type):
         if not issubclass(mind, Mind):
             raise ScenarioInvalid([f"mind: {mind.__name__} is not a subclass of shoal.Mind"])
-        return _named(mind)
+        return _name_class(mind)
     return mind
 
 
-def _named(kind: type) -> str:
+def _name_class(kind: type) -> str:
     name = plugins.name_class(kind)
     if "<locals>" in name:
         where = "is defined inside a function, where a resumed run could not find it"
@@ -361,26 +353,22 @@ def _named(kind: type) -> str:
     return name
 
 
-def _in_names(value: Any) -> Any:
-    """An event in plain values: people by their names, and one alone in a list where there may be several."""
+def _to_plain(value: Any) -> Any:
+    """Turn an event into plain values: people into their names, and one alone into a list where several may stand."""
     if isinstance(value, Mapping):
-        plain = {key: _in_names(below) for key, below in value.items()}
+        plain = {key: _to_plain(below) for key, below in value.items()}
         return plain | {key: names_of(plain[key]) for key in ("to", "mute") if isinstance(plain.get(key), str | int)}
-    return [_in_names(below) for below in value] if isinstance(value, list | tuple) else name_of(value)
+    return [_to_plain(below) for below in value] if isinstance(value, list | tuple) else name_of(value)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
-def _round(event: Mapping[str, Any]) -> int:
-    """One that says none is there from the beginning; one that says nonsense is for validation to judge."""
+def _round_of(event: Mapping[str, Any]) -> int:
+    """Return the round of an event; 0 where it has none, and where validation will refuse what it has."""
     round = event.get("round", 0)
     return round if isinstance(round, int) else 0
 
 
-def _minutes(span: Span) -> int:
-    """Whole minutes, or ScenarioInvalid."""
+def _count_minutes(span: Span) -> int:
+    """Return whole minutes; ScenarioInvalid for what is no span of time."""
     try:
         return parse_minutes(span.total_seconds() / 60 if isinstance(span, timedelta) else span)
     except ValueError as error:
