@@ -24,15 +24,15 @@ from shoal.runs.interviews.ask import (
     MAX_UNBUDGETED,
     AnswerTable,
     Asking,
-    answers,
     ask_agents,
-    interviews,
+    build_interviews,
+    collect_answers,
     read_survey,
     score_agents,
     score_world,
 )
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
-from shoal.runs.interviews.snapshots import Copies, snapshot_agents, transcript_lines
+from shoal.runs.interviews.snapshots import Copies, snapshot_agents, write_transcript
 from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
@@ -261,7 +261,7 @@ def test_a_model_without_a_key_or_server_is_refused_before_anything_is_asked(tmp
 def test_each_is_asked_as_often_as_wanted_with_the_iteration_in_the_question(tmp_path: Path) -> None:
     copies = copies_of(scripted_run(tmp_path), "Ada,Bea")
     model = Rule(lambda question: f"answer {question.iteration}")
-    rows = asyncio.run(answers(interviews(FREE, copies, LanguageSettings(model=MODEL), 3), model))
+    rows = asyncio.run(collect_answers(build_interviews(FREE, copies, LanguageSettings(model=MODEL), 3), model))
     assert [(row.name, row.values["answer"]) for row in rows] == [
         (name, f"answer {iteration}") for name in ("Ada", "Bea") for iteration in range(3)
     ]
@@ -272,7 +272,7 @@ def test_all_questions_of_a_survey_are_one_call(tmp_path: Path) -> None:
     survey = Survey.of([Item("Will it rain?"), Item("And snow?", parse_fields(["snow:yes/no"]))])
     model = Rule(lambda question: '{"answer_1": "maybe", "snow": "no"}')
     copies = copies_of(scripted_run(tmp_path), "Ada")
-    (row,) = asyncio.run(answers(interviews(survey, copies, LanguageSettings(model=MODEL)), model))
+    (row,) = asyncio.run(collect_answers(build_interviews(survey, copies, LanguageSettings(model=MODEL)), model))
     assert row.values == {"answer_1": "maybe", "snow": "no"}
     assert len(model.asked) == 1
 
@@ -338,7 +338,7 @@ def test_one_who_fails_is_a_row_and_keeps_nobody_from_answering(tmp_path: Path) 
         return "I think so." if "You are Ada" in question.messages[1].content else ""
 
     copies = asyncio.run(snapshot_agents(scripted_run(tmp_path), EVERYBODY, None, ""))
-    rows = asyncio.run(answers(interviews(FREE, copies, LanguageSettings(model=MODEL)), Rule(rule)))
+    rows = asyncio.run(collect_answers(build_interviews(FREE, copies, LanguageSettings(model=MODEL)), Rule(rule)))
     assert [row.values for row in rows] == [{"answer": "I think so."}, {}, {}]
     assert [row.error for row in rows] == [
         None,
@@ -376,8 +376,8 @@ def test_a_claim_is_scored_on_each_agent_by_what_it_lived_through(tmp_path: Path
 
 
 def test_a_claim_is_scored_on_a_world_as_it_was_after_a_round(tmp_path: Path) -> None:
-    stream = scripted_run(tmp_path).path / "twitter" / "actions.jsonl"
-    early, late = (list(transcript_lines(stream, until)) for until in (2, 5))
+    directory = scripted_run(tmp_path)
+    early, late = (list(write_transcript(directory.stream("twitter").read(until))) for until in (2, 5))
     (posted,) = early
     assert posted.startswith("Round 1, ")
     assert "Ada: create post" in posted

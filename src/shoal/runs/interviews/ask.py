@@ -1,15 +1,13 @@
-"""Asking the agents of a run, and scoring claims about them, without changing it.
+"""Asks the agents of a run, and scores claims about them, without changing the run.
 
-Copies of the agents are asked, as they were at the end of a round. Nothing is written into the run's directory: what
-was answered is in the table that is handed back and, if it is used, in the response cache, so that the same question is
-not paid for twice.
+Copies of the agents are asked, as they were at the end of a round. Nothing is written into the run's directory. Answers
+are in the table that is returned and, if it is used, in the response cache, so that the same question is paid for once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,37 +19,37 @@ from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import BudgetReached, QueryFailed
 from shoal.journal import Journal, JournalKey
-from shoal.models.base import Model, ModelFailed
+from shoal.models.base import Model, ModelFailed, Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
-from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, transcript_lines
+from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, write_transcript
 from shoal.runs.resources import RunResources, language_models
 from shoal.scenario import document
 from shoal.scenario.loading import read_text
-from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.scenario.scenario import BudgetSettings
 
-#: More than this is asked only by those who say what it may cost.
+#: More questions than this need a budget.
 MAX_UNBUDGETED = 1_000
-#: Room in a reply for each thing that is to be said.
+#: Tokens of a reply for each column.
 _TOKENS_PER_COLUMN = 200
-_SCORED = ("score", "reason")
+_SCORE_COLUMNS = ("score", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who is asked, as of when, by which model, and how often."""
+    """Which agents are asked, as of which round, with which model, and how often."""
 
     whom: AgentSelection = EVERYBODY
-    #: At the end of this round; None: at the end of the run.
+    #: At the end of this round; None means the end of the run.
     round: int | None = None
-    #: In place of the one that the agent has in the run.
+    #: Replaces the agents' own model.
     model: str | None = None
     iterations: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """What one answer says, by column, or why there is none."""
+    """One answer by column, or the reason why there is none."""
 
     #: None where a whole world was scored.
     agent: int | None
@@ -72,11 +70,11 @@ class AnswerTable:
     rows: tuple[AnswerRow, ...]
     #: Calls, tokens and cost; a cost is None where a price is not known.
     spending: Mapping[str, Any]
-    #: Whether a model spoke in the name of agents who had none, or another, in the run.
+    #: Whether a model answered in the name of agents that had none, or another, in the run.
     stand_in: bool = False
 
     def records(self) -> list[dict[str, Any]]:
-        """One mapping for each row, with every column in each."""
+        """Return one mapping for each row, with every column in each."""
         return [
             {
                 "agent": row.agent,
@@ -92,7 +90,7 @@ class AnswerTable:
 
 @dataclass(frozen=True, slots=True)
 class InterviewJob:
-    """One answer to be had."""
+    """One question and how to ask it."""
 
     agent: int | None
     name: str
@@ -102,29 +100,32 @@ class InterviewJob:
 
 
 async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, outside: RunResources) -> AnswerTable:
-    """Put questions to agents of a run; one call each holds all of them."""
-    desk = _Desk.of(directory, asking, outside)
+    """Ask agents of a run. One call for each of them holds all questions of the survey."""
+    mind = _choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, survey.cue)
-    jobs = interviews(survey, copies, desk.mind, asking.iterations)
-    return replace(await desk.table(copies.round, survey.columns, jobs), stand_in=desk.is_stand_in)
+    jobs = build_interviews(survey, copies, mind, asking.iterations)
+    own = directory.scenario.mind
+    is_same = isinstance(own, LanguageSettings) and all(
+        getattr(own, name) == getattr(mind, name) for name in ("model", "by_group", "by_agent")
+    )
+    table = await _ask_models(directory, mind, outside, jobs)
+    return replace(table, round=copies.round, columns=survey.columns, stand_in=not is_same)
 
 
 async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outside: RunResources) -> AnswerTable:
-    """Score a claim on each of the agents that are meant, by what they lived through."""
-    desk = _Desk.of(directory, asking, outside)
+    """Score a claim on each of the selected agents, by their turns."""
+    mind = _choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, claim)
-    approach = _approach(desk.mind, desk.mind.model, _SCORED)
-    jobs = [
-        _scoring(
-            Proposition(claim, "agent", somebody.name, somebody.persona.partition("\n")[2]),
-            TranscriptExcerpt.of_lines(copies.records[somebody.agent]),
-            approach,
-            (copies.round, somebody.agent, iteration),
-        )
-        for somebody in copies.respondents
-        for iteration in range(asking.iterations)
-    ]
-    return await desk.table(copies.round, _SCORED, jobs)
+    approach = _build_approach(mind, mind.model, _SCORE_COLUMNS)
+    jobs = []
+    for agent in copies.respondents:
+        proposition = Proposition(claim, "agent", agent.name, agent.persona.partition("\n")[2])
+        transcript = TranscriptExcerpt.of_lines(copies.records[agent.agent])
+        for iteration in range(asking.iterations):
+            key = JournalKey("claim", copies.round, agent.agent, str(iteration))
+            jobs.append(_build_scoring(agent.agent, proposition, transcript, approach, key, iteration))
+    table = await _ask_models(directory, mind, outside, jobs)
+    return replace(table, round=copies.round, columns=_SCORE_COLUMNS)
 
 
 async def score_world(
@@ -134,37 +135,43 @@ async def score_world(
     rounds = directory.committed_rounds()
     if world not in rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
-    desk = _Desk.of(directory, asking, outside)
+    mind = _choose_mind(directory, asking)
     until = last_round(rounds, asking.round)
-    transcript = TranscriptExcerpt.of_lines(transcript_lines(directory.file(world) / "actions.jsonl", until))
+    transcript = TranscriptExcerpt.of_lines(write_transcript(directory.stream(world).read(until)))
     proposition = Proposition(claim, "world", world)
-    approach = _approach(desk.mind, desk.mind.model, _SCORED)
-    jobs = [_scoring(proposition, transcript, approach, (until, None, turn)) for turn in range(asking.iterations)]
-    return await desk.table(until, _SCORED, jobs)
-
-
-def interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iterations: int = 1) -> list[InterviewJob]:
-    """An interview with each of them, as often as it is to be repeated."""
+    approach = _build_approach(mind, mind.model, _SCORE_COLUMNS)
     jobs = []
-    for somebody in copies.respondents:
-        approach = _approach(mind, mind.model_of(somebody.name, somebody.group), survey.columns)
-        for iteration in range(iterations):
-            key = JournalKey("ask", copies.round, somebody.agent, str(iteration))
-            question = build_question(somebody, survey, approach, key, iteration)
+    for iteration in range(asking.iterations):
+        key = JournalKey("claim", until, world, str(iteration))
+        jobs.append(_build_scoring(None, proposition, transcript, approach, key, iteration))
+    table = await _ask_models(directory, mind, outside, jobs)
+    return replace(table, round=until, columns=_SCORE_COLUMNS)
 
-            async def interview(model: Model, question: Any = question) -> Mapping[str, Any]:
+
+def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iterations: int = 1) -> list[InterviewJob]:
+    """Build one interview for each agent and iteration."""
+    jobs = []
+    for agent in copies.respondents:
+        approach = _build_approach(mind, mind.model_of(agent.name, agent.group), survey.columns)
+        for iteration in range(iterations):
+            key = JournalKey("ask", copies.round, agent.agent, str(iteration))
+            question = build_question(agent, survey, approach, key, iteration)
+
+            async def interview(model: Model, question: Question = question) -> Mapping[str, Any]:
                 return await ask_survey(model, question, survey)
 
-            jobs.append(InterviewJob(somebody.agent, somebody.name, iteration, approach.model, interview))
+            jobs.append(InterviewJob(agent.agent, agent.name, iteration, approach.model, interview))
     return jobs
 
 
-def _scoring(
-    proposition: Proposition, transcript: TranscriptExcerpt, approach: Approach, place: tuple[int, int | None, int]
+def _build_scoring(
+    agent: int | None,
+    proposition: Proposition,
+    transcript: TranscriptExcerpt,
+    approach: Approach,
+    key: JournalKey,
+    iteration: int,
 ) -> InterviewJob:
-    round, agent, iteration = place
-    whose = proposition.name if agent is None else agent
-    key = JournalKey("claim", round, whose, str(iteration))
     question = proposition.build_question(transcript, approach, key, iteration)
 
     async def judge(model: Model) -> Mapping[str, Any]:
@@ -174,136 +181,102 @@ def _scoring(
     return InterviewJob(agent, proposition.name, iteration, approach.model, judge)
 
 
-def _approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
+def _build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
     return Approach(model, mind.temperature, max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1)))
 
 
-async def answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[AnswerRow, ...]:
-    """All of them side by side. One that fails is a row too, with the reason."""
-    return tuple(await asyncio.gather(*(_row(job, model) for job in jobs)))
-
-
-async def _row(job: InterviewJob, model: Model) -> AnswerRow:
-    values: Mapping[str, Any] = {}
-    error = None
-    try:
-        values = await job.answer(model)
-    except (Unanswered, ModelFailed) as why:
-        error = str(why)
-    except BudgetReached as reached:
-        error = f"not asked: the budget is reached ({reached.setting})"
-    return AnswerRow(job.agent, job.name, job.iteration, job.model, values, error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    """Where questions go out: who answers, and within which budget."""
-
-    directory: RunDirectory
-    scenario: Scenario
-    mind: LanguageSettings
-    outside: RunResources
-
-    @classmethod
-    def of(cls, directory: RunDirectory, asking: Asking, outside: RunResources) -> _Desk:
-        """QueryFailed where there is no model to ask."""
-        scenario = directory.scenario
-        own = scenario.mind if isinstance(scenario.mind, LanguageSettings) else None
-        mind = own if own is not None and asking.model in (None, own.model) else _stand_in(directory, scenario, asking)
-        everybody: dict[str, Any] = {} if asking.model is None else {"by_group": {}, "by_agent": {}}
-        # Conclusions were drawn in the run; the models that drew them are not needed to ask.
-        mind = mind.model_copy(update={"memory": MemorySettings(), **everybody})
-        return cls(directory, scenario, mind, outside)
-
-    @property
-    def is_stand_in(self) -> bool:
-        """Whether somebody may be asked by another model than the one they had in the run."""
-        own = self.scenario.mind
-        if not isinstance(own, LanguageSettings):
-            return True
-        return (own.model, own.by_group, own.by_agent) != (self.mind.model, self.mind.by_group, self.mind.by_agent)
-
-    async def table(self, round: int, columns: tuple[str, ...], jobs: Sequence[InterviewJob]) -> AnswerTable:
-        if len(jobs) > MAX_UNBUDGETED and self.outside.budget is None:
-            raise QueryFailed(
-                f"this would put {len(jobs):,} questions to a model, without a limit.\n"
-                "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
-            )
-        async with self._models() as stack:
-            rows = await answers(jobs, stack)
-            spending = stack.spending.as_dict()
-        return AnswerTable(str(self.directory.path), round, columns, rows, spending)
-
-    @asynccontextmanager
-    async def _models(self) -> AsyncIterator[Any]:
-        """The budget of the run is not touched: only that of the question counts. Its journal goes with it."""
-        update = {"mind": self.mind, "budget": self.outside.budget or BudgetSettings()}
-        with TemporaryDirectory(prefix="shoal-ask-") as folder:
-            async with (
-                Journal.open(Path(folder) / "journal.jsonl") as journal,
-                language_models(self.scenario.model_copy(update=update), journal, self.outside) as language,
-            ):
-                yield language.model
-
-
-def _stand_in(directory: RunDirectory, scenario: Scenario, asking: Asking) -> LanguageSettings:
-    if asking.model is None:
+def _choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
+    """Return the settings of the models to ask; QueryFailed where there is none."""
+    own = directory.scenario.mind
+    if isinstance(own, LanguageSettings) and asking.model in (None, own.model):
+        mind = own
+    elif asking.model is not None:
+        mind = LanguageSettings(model=asking.model)
+    else:
         raise QueryFailed(
-            f"the agents of {directory.path} have no language model: their mind is {scenario.mind.kind}, and has no "
+            f"the agents of {directory.path} have no language model: their mind is {own.kind}, and has no "
             "words to answer with.\nName a model to answer in their name, from who they are and what they lived "
             "through: --model openai/gpt-4.1-mini"
         )
-    return LanguageSettings(model=asking.model)
+    one_for_all: dict[str, Any] = {} if asking.model is None else {"by_group": {}, "by_agent": {}}
+    # Conclusions were drawn in the run, so the models that drew them are not needed.
+    return mind.model_copy(update={"memory": MemorySettings(), **one_for_all})
+
+
+async def _ask_models(
+    directory: RunDirectory, mind: LanguageSettings, outside: RunResources, jobs: Sequence[InterviewJob]
+) -> AnswerTable:
+    """Ask all questions, with a journal and a budget of their own: those of the run are not touched."""
+    if len(jobs) > MAX_UNBUDGETED and outside.budget is None:
+        raise QueryFailed(
+            f"this would put {len(jobs):,} questions to a model, without a limit.\n"
+            "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
+        )
+    scenario = directory.scenario.model_copy(update={"mind": mind, "budget": outside.budget or BudgetSettings()})
+    with TemporaryDirectory(prefix="shoal-ask-") as folder:
+        async with (
+            Journal.open(Path(folder) / "journal.jsonl") as journal,
+            language_models(scenario, journal, outside) as language,
+        ):
+            rows = await collect_answers(jobs, language.model)
+            spending = language.model.spending.as_dict()
+    return AnswerTable(str(directory.path), 0, (), rows, spending)
+
+
+async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[AnswerRow, ...]:
+    """Ask all questions side by side. One that fails is a row too, with the reason."""
+
+    async def collect(job: InterviewJob) -> AnswerRow:
+        values: Mapping[str, Any] = {}
+        error = None
+        try:
+            values = await job.answer(model)
+        except (Unanswered, ModelFailed) as failure:
+            error = str(failure)
+        except BudgetReached as reached:
+            error = f"not asked: the budget is reached ({reached.setting})"
+        return AnswerRow(job.agent, job.name, job.iteration, job.model, values, error)
+
+    return tuple(await asyncio.gather(*map(collect, jobs)))
 
 
 # Surveys in files
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where in a survey something is wrong."""
-
-    path: Path
-    number: int
-
-    def wrong(self, why: str) -> QueryFailed:
-        return QueryFailed(f"{self.path}: question {self.number}: {why}")
-
-
 def read_survey(path: Path) -> Survey:
-    """The survey in a YAML or JSON file: a list of questions, each with or without fields."""
+    """Read a survey from a YAML or JSON file: a list of questions, each with or without fields."""
     found = document.read_document(read_text(path), str(path))
     if found.problems:
         (line, column), problem = found.problems[0]
         raise QueryFailed(f"{path}:{line}:{column}: {problem.text}")
     if not isinstance(found.value, list) or not found.value:
         raise QueryFailed(f"{path}: expected a list of questions, such as - {{question: ..., fields: {{why: text}}}}")
-    return Survey.of(_item(entry, _Place(path, number)) for number, entry in enumerate(found.value, 1))
+    items = []
+    for number, entry in enumerate(found.value, 1):
+        try:
+            items.append(_parse_item(entry))
+        except QueryFailed as error:
+            raise QueryFailed(f"{path}: question {number}: {error}") from None
+    return Survey.of(items)
 
 
-def _item(entry: object, place: _Place) -> Item:
+def _parse_item(entry: object) -> Item:
     if isinstance(entry, str):
         return Item(entry)
     if not isinstance(entry, dict) or not isinstance(entry.get("question"), str):
-        raise place.wrong("expected a text, or {question: ..., fields: ...}")
+        raise QueryFailed("expected a text, or {question: ..., fields: ...}")
     unknown = set(entry) - {"question", "fields"}
     if unknown:
-        raise place.wrong(f"there is no {min(unknown)!r}; there are question and fields")
-    return Item(entry["question"], _fields(entry.get("fields"), place))
-
-
-def _fields(declared: object, place: _Place) -> tuple[Field, ...]:
-    """`{vote: yes/no}`, `vote:yes/no,why:text`, or a list of such."""
-    try:
-        match declared:
-            case None:
-                return ()
-            case str():
-                return parse_fields([declared])
-            case dict():
-                return tuple(Field.parse(str(name), str(kind)) for name, kind in declared.items())
-            case list() if all(isinstance(one, str) for one in declared):
-                return parse_fields(declared)
-    except QueryFailed as error:
-        raise place.wrong(str(error)) from None
-    raise place.wrong("fields are a mapping, such as {vote: yes/no, why: text}")
+        raise QueryFailed(f"there is no {min(unknown)!r}; there are question and fields")
+    match entry.get("fields"):
+        case None:
+            fields: tuple[Field, ...] = ()
+        case str() as declared:
+            fields = parse_fields([declared])
+        case dict() as declared:
+            fields = tuple(Field.parse(str(name), str(kind)) for name, kind in declared.items())
+        case list() as declared if all(isinstance(one, str) for one in declared):
+            fields = parse_fields(declared)
+        case _:
+            raise QueryFailed("fields are a mapping, such as {vote: yes/no, why: text}")
+    return Item(entry["question"], fields)

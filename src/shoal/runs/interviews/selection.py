@@ -1,7 +1,7 @@
-"""Which agents are meant: by name or number, by what they are like, or by lot.
+"""Selects agents: by name or number, by a condition, or at random.
 
-What they are like is said in a small language with the looks of Python: `age > 40 and group == 'residents'`. It is read
-into functions; nothing is ever handed to Python's own `eval`.
+Conditions look like Python: `age > 40 and group == 'residents'`. They are compiled to functions; nothing is passed to
+Python's own `eval`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, Unreadab
 from shoal.scenario.sampling.people import People
 from shoal.seeds import derive
 from shoal.text import hint, one_of
-from shoal.types import Persona
 from shoal.worlds.names import NameIndex
 
 _Facts = Mapping[str, Any]
@@ -24,20 +23,23 @@ _Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AgentSelection:
-    """All of these at once; nothing said: everybody."""
+    """Which agents are asked: those that fulfil all of these, or everybody."""
 
     #: Names and numbers, with commas between them.
     who: str | None = None
-    #: What has to hold of them.
+    #: A condition on traits.
     where: str | None = None
-    #: How many of those, drawn by lot.
+    #: The number of agents drawn from these at random.
     sample: int | None = None
 
     def numbers(self, people: People, seed: int) -> list[int]:
-        """Their numbers, in order; QueryFailed where nobody is meant."""
-        chosen: Iterable[int] = range(len(people)) if self.who is None else _named(self.who, people)
+        """Return the numbers of the selected agents, in order; QueryFailed where there are none."""
+        chosen: Iterable[int] = range(len(people))
+        if self.who is not None:
+            index = NameIndex(people.names)
+            chosen = [index.resolve(part.strip()) for part in self.who.split(",") if part.strip()]
         if self.where is not None:
-            chosen = _select_like(self.where, people, chosen)
+            chosen = _filter_agents(self.where, people, chosen)
         found = sorted(set(chosen))
         if self.sample is not None and self.sample < len(found):
             found = sorted(sorted(found, key=lambda agent: derive(seed, "ask", agent))[: self.sample])
@@ -49,12 +51,7 @@ class AgentSelection:
 EVERYBODY = AgentSelection()
 
 
-def _named(who: str, people: People) -> list[int]:
-    index = NameIndex(people.names)
-    return [index.resolve(part.strip()) for part in who.split(",") if part.strip()]
-
-
-def _select_like(where: str, people: People, among: Iterable[int]) -> list[int]:
+def _filter_agents(where: str, people: People, agents: Iterable[int]) -> list[int]:
     text = where.strip()
     try:
         expression = parse_expression(text)
@@ -65,8 +62,10 @@ def _select_like(where: str, people: People, among: Iterable[int]) -> list[int]:
     found = []
     try:
         holds = compiler.compile(expression)
-        for agent in among:
-            facts = _collect_facts(agent, people[agent])
+        for agent in agents:
+            who = people[agent]
+            own = {"number": agent, "name": who.name, "stance": who.stance, "activity": who.activity}
+            facts = {**who.traits, **own, "interests": who.interests}
             known.update(facts)
             if holds(facts):
                 found.append(agent)
@@ -75,12 +74,6 @@ def _select_like(where: str, people: People, among: Iterable[int]) -> list[int]:
     for name in sorted(compiler.names - known):
         raise QueryFailed(f"--where: nobody has a trait {name!r}{hint(name, known) or '; there is ' + one_of(known)}")
     return found
-
-
-def _collect_facts(agent: int, person: Persona) -> _Facts:
-    """Collect what an expression can ask about a person."""
-    own = {"number": agent, "name": person.name, "stance": person.stance, "activity": person.activity}
-    return {**person.traits, **own, "interests": person.interests}
 
 
 class _SelectionCompiler(ExpressionCompiler[_Facts]):
