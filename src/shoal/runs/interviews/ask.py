@@ -186,7 +186,7 @@ def _build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) 
 
 
 def _choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
-    """Return the settings of the models to ask; QueryFailed where there is none."""
+    """Return the settings of the models to ask; QueryFailed without a model."""
     own = directory.scenario.mind
     if isinstance(own, LanguageSettings) and asking.model in (None, own.model):
         mind = own

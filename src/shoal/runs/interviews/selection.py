@@ -23,7 +23,7 @@ _Facts = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AgentSelection:
-    """Which agents are asked: those that fulfil all of these, or everybody."""
+    """Which agents are asked: those that fulfil all of these. Without any of these, all agents."""
 
     #: Names and numbers, with commas between them.
     who: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from sqlite3 import Connection
 from typing import Any
@@ -152,13 +152,16 @@ def _to_row(event: Event) -> Row:
 def read_graphs(
     database: Connection, directory: RunDirectory, world: str, people: ExportedPeople
 ) -> Iterator[tuple[str, DirectedGraph]]:
-    """Read who follows whom at the end, where the world has that, and how often who did what towards whom."""
+    """Read the follow graph at the end, where the world has one, and the counts of actions between agents."""
     tables = {name for (name,) in database.execute(_TABLES)}
     if "follow" in tables:
         found = database.execute("SELECT follower_id, followee_id FROM follow ORDER BY 1, 2")
         yield "follows", DirectedGraph(people.nodes, (Edge(one, other, {}) for one, other in _fetch(found)), {})
-    find_target = _target_finder(database, people, is_social={"post", "comment"} <= tables)
-    between = _count_between(read_actions(database, directory, world), find_target)
+    between: dict[tuple[int, int], Counter[str]] = {}
+    for event in read_actions(database, directory, world):
+        target = _find_target(event, database if {"post", "comment"} <= tables else None, people)
+        if target is not None and target != event.agent_id:
+            between.setdefault((event.agent_id, target), Counter())[event.action_type.lower()] += 1
     kinds = sorted({kind for counts in between.values() for kind in counts})
     edges = (
         Edge(one, other, {"weight": counts.total(), **{kind: counts[kind] for kind in kinds}})
@@ -167,29 +170,15 @@ def read_graphs(
     yield "talk", DirectedGraph(people.nodes, edges, {"weight": int, **dict.fromkeys(kinds, int)})
 
 
-def _target_finder(database: Connection, people: ExportedPeople, is_social: bool) -> Callable[[Event], int | None]:
-    def find_target(event: Event) -> int | None:
-        argument = _TOWARDS.get(event.action_type, "")
-        value = event.action_args.get(argument)
-        if value is None or not event.success:
-            return None
-        if argument in _AUTHORS:
-            found = database.execute(_AUTHORS[argument], (value,)).fetchone() if is_social else None
-            return int(found[0]) if found else None
-        if argument == "to_agent_id":
-            return int(value)
-        return people.index.find(value) if isinstance(value, str) else None
-
-    return find_target
-
-
-def _count_between(
-    events: Iterable[Event], find_target: Callable[[Event], int | None]
-) -> dict[tuple[int, int], Counter[str]]:
-    """Count actions by their kind for each pair of actor and target."""
-    found: dict[tuple[int, int], Counter[str]] = {}
-    for event in events:
-        target = find_target(event)
-        if target is not None and target != event.agent_id:
-            found.setdefault((event.agent_id, target), Counter())[event.action_type.lower()] += 1
-    return found
+def _find_target(event: Event, posts: Connection | None, people: ExportedPeople) -> int | None:
+    """Find the agent that an action was directed at. `posts` is the database, if it has posts and comments."""
+    argument = _TOWARDS.get(event.action_type, "")
+    value = event.action_args.get(argument)
+    if value is None or not event.success:
+        return None
+    if argument in _AUTHORS:
+        found = None if posts is None else posts.execute(_AUTHORS[argument], (value,)).fetchone()
+        return int(found[0]) if found else None
+    if argument == "to_agent_id":
+        return int(value)
+    return people.index.find(value) if isinstance(value, str) else None

@@ -281,7 +281,12 @@ class _Comparison:
         for agent in one.own.keys() | other.own.keys():
             self._spread.add_reactions(_list_unshared(one.own.get(agent, []), other.own.get(agent, [])))
         if self._first is None and (turns or made):
-            found = [*_compare_happenings(one, other), *self._compare_turns(one, other, turns)]
+            found = []
+            for line in made:
+                whose = (line.agent_id, line.agent_name) if isinstance(line, Event) else (None, None)
+                sides = (line, None) if line in one.made else (None, line)
+                found.append(Difference("happening", *whose, *sides))
+            found += self._compare_turns(one, other, turns)
             seen = (saw.time for side in (one, other) for saw, _ in side.turns.values())
             time = next((time for times in (seen, one.times(), other.times()) for time in times), "")
             self._first = Divergence(round, time, tuple(found[:_MAX_LISTED]), len(found))
@@ -342,12 +347,6 @@ def _find_deviations(one: _ObservedRound, other: _ObservedRound) -> Iterator[Dev
         turn = Deviation(agent, (left[0], right[0]), acted, one.in_turn or other.in_turn)
         if acted or turn.changed:
             yield turn
-
-
-def _compare_happenings(one: _ObservedRound, other: _ObservedRound) -> Iterator[Difference]:
-    for line in _list_unshared(one.made, other.made):
-        agent, name = (line.agent_id, line.agent_name) if isinstance(line, Event) else (None, None)
-        yield Difference("happening", agent, name, *((line, None) if line in one.made else (None, line)))
 
 
 def _list_unshared(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:

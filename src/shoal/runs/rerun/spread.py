@@ -103,8 +103,13 @@ class Spread:
                 if contact is not None:
                     self._contacts.setdefault(turn.agent, contact)
                 if turn.acted:
-                    cause = contact or self._contacts.get(turn.agent) or self._blame(round, turn)
-                    self._reach(round, turn.agent, cause)
+                    contact = contact or self._contacts.get(turn.agent)
+                    if contact is None:
+                        # No single agent led to it.
+                        has_begun = any(who.round < round for who in self.reached.values())
+                        is_reaction = has_begun and (turn.changed or not self._redeclared)
+                        contact = _Contact("totals" if is_reaction else "scenario", None, 0)
+                    self._reach(round, turn.agent, contact)
         self._last_turn.update(dict.fromkeys(acting, round))
         for line in made:
             if isinstance(line, Event) and line.agent_id not in self.reached:
@@ -130,11 +135,6 @@ class Spread:
 
     def _reach(self, round: int, agent: int, contact: _Contact) -> None:
         self.reached[agent] = Reached(agent, self._names[agent], round, *contact)
-
-    def _blame(self, round: int, turn: Deviation) -> _Contact:
-        """Return the cause where no single agent led to it."""
-        has_begun = any(who.round < round for who in self.reached.values())
-        return _Contact("totals" if has_begun and (turn.changed or not self._redeclared) else "scenario", None, 0)
 
     def _find_contact(self, round: int, turn: Deviation) -> _Contact | None:
         """Find what differed for the agent, nearest to the start: a notice, or something in its observation."""
