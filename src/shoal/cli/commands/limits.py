@@ -1,4 +1,4 @@
-"""The command that shows how many at once, and who waits for what: limits."""
+"""The command limits: shows and changes the limits that runs share."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
 from shoal.slots.admin import fetch_snapshot, resize_pool
-from shoal.slots.leases import AGENTS, BackoffView, HolderView, PoolView, Snapshot
+from shoal.slots.leases import AGENTS, HolderView, PoolView, Snapshot
 from shoal.slots.location import BrokerLocation
 from shoal.text import format_count, nearest
 
 EVERYTHING = "all"
-EVERY_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 BACKOFFS_SHOWN = 8
-#: More than so many questions that wait to be asked again, for each one that is being asked, are a storm; where hardly
-#: any is being asked, a few are none yet.
-STORM, FEW = 3, 8
-#: Narrower terminals are shown less.
-NARROW = 72
+#: More waiting retries than this for each call in flight are a retry storm.
+STORM = 3
+#: Fewer calls in flight are counted as this many, so that a few retries are no storm.
+FEW = 8
+#: Terminals with fewer columns show less.
+NARROW_COLUMNS = 72
 _MODES = {
     "rising": "looking for the limit",
     "holding": "at the limit",
@@ -74,11 +75,14 @@ def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -
     elif parallel is not None:
         _resize(place, parallel)
     elif as_json:
-        seen = {"now": fetch_snapshot(place), "remembered": LimitStore(place.memory, time.time()).entries}
-        echo_json(seen)
+        echo_json({"now": fetch_snapshot(place), "remembered": LimitStore(place.memory, time.time()).entries})
     else:
-        # Not what the console thinks: with FORCE_COLOR it takes a pipe for a terminal.
-        _show(place, live=not once and sys.stdout.isatty())
+        output = Output()
+        # With FORCE_COLOR the console takes a pipe for a terminal, so standard output is asked itself.
+        ended = run_async(_follow(place, output)) if not once and sys.stdout.isatty() else None
+        output.print(_render(place, output.width))
+        if ended == signal.SIGTERM:
+            raise click.exceptions.Exit(128 + ended)
 
 
 def _forget(place: BrokerLocation, pool: str) -> None:
@@ -89,20 +93,16 @@ def _forget(place: BrokerLocation, pool: str) -> None:
         )
     gone = forget_limits(place.memory, None if pool == EVERYTHING else pool)
     if not gone and pool != EVERYTHING:
-        raise click.BadParameter(_unknown(place, pool), param_hint="--forget")
+        known = list(LimitStore(place.memory, time.time()).entries)
+        near = next((name for name in known if pool in name), None) or nearest(pool, known)
+        more = f". Did you mean {near!r}?" if near else f"; known: {', '.join(map(repr, known)) or 'nothing'}"
+        raise click.BadParameter(f"nothing was learned about {pool!r}{more}", param_hint="--forget")
     click.echo("\n".join(f"forgot {name}" for name in gone) or "nothing was learned yet")
 
 
-def _unknown(place: BrokerLocation, pool: str) -> str:
-    known = list(LimitStore(place.memory, time.time()).entries)
-    if near := next((name for name in known if pool in name), None) or nearest(pool, known):
-        return f"nothing was learned about {pool!r}. Did you mean {near!r}?"
-    return f"nothing was learned about {pool!r}; known: {', '.join(map(repr, known)) or 'nothing'}"
-
-
 def _resize(place: BrokerLocation, size: int) -> None:
-    seen = fetch_snapshot(place)
-    if seen is None or not any(pool.name == AGENTS for pool in seen.pools):
+    snapshot = fetch_snapshot(place)
+    if snapshot is None or not any(pool.name == AGENTS for pool in snapshot.pools):
         raise click.UsageError(
             "no run that was started with --parallel is going on: start one with `shoal run --parallel N`"
         )
@@ -110,60 +110,51 @@ def _resize(place: BrokerLocation, size: int) -> None:
     click.echo(f"from now on at most {format_count(size, 'agent acts', 'agents act')} at once")
 
 
-def _show(place: BrokerLocation, *, live: bool) -> None:
-    output = Output()
-    ended = run_async(_follow(place, output)) if live else None
-    output.print(_view(place, output.width))
-    if ended == signal.SIGTERM:
-        raise click.exceptions.Exit(128 + ended)
-
-
 async def _follow(place: BrokerLocation, output: Output) -> int:
-    """Draw again and again until a signal ends it, between two pictures, so that none is left half drawn; which one."""
-    ended: list[int] = []
+    """Draw every second until a signal comes, and return it. It ends between two pictures, so none is half drawn."""
+    received: list[int] = []
     wake = asyncio.Event()
 
     def receive(number: int) -> None:
-        ended.append(number)
+        received.append(number)
         wake.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, receive, number)
     with Live(console=output, auto_refresh=False, transient=True) as screen:
-        while not ended:
-            screen.update(_view(place, output.width), refresh=True)
+        while not received:
+            screen.update(_render(place, output.width), refresh=True)
             with suppress(TimeoutError):
-                async with asyncio.timeout(EVERY_SECONDS):
+                async with asyncio.timeout(REFRESH_SECONDS):
                     await wake.wait()
-    return ended[0]
+    return received[0]
 
 
-# in words
+# the picture
 
 
-def _view(place: BrokerLocation, width: int) -> RenderableType:
-    seen, remembered = fetch_snapshot(place), LimitStore(place.memory, time.time())
-    now = [Text("No run is asking models now.")] if seen is None or not seen.pools else list(_now(seen, width))
-    return Group(*now, *_earlier(remembered, seen))
+def _render(place: BrokerLocation, width: int) -> RenderableType:
+    snapshot, stored = fetch_snapshot(place), LimitStore(place.memory, time.time())
+    if snapshot is None or not snapshot.pools:
+        now: list[RenderableType] = [Text("No run is asking models now.")]
+    else:
+        now = [*_render_pools(snapshot, width), *_render_backoffs(snapshot, width)]
+    return Group(*now, *_render_stored(stored, snapshot))
 
 
-def _now(seen: Snapshot, width: int) -> Iterator[RenderableType]:
-    for pool in sorted(seen.pools, key=lambda pool: not pool.holders):
-        yield Text.assemble((pool.name, "bold"), "  ", (_mode(pool), "dim"))
-        yield Text(_in_lines(list(_figures(pool)), width))
+def _render_pools(snapshot: Snapshot, width: int) -> Iterator[RenderableType]:
+    for pool in sorted(snapshot.pools, key=lambda pool: not pool.holders):
+        if pool.control["kind"] == "fixed":
+            mode = "of runs with --parallel" if pool.name == AGENTS else "a fixed number"
+        else:
+            mode = _MODES.get(pool.control["mode"], "")
+        yield Text.assemble((pool.name, "bold"), "  ", (mode, "dim"))
+        yield Text(_join_in_lines(list(_describe_pool(pool)), width))
         if pool.holders:
-            yield _rows((_holder(holder, wide=width >= NARROW) for holder in pool.holders), names=1)
-    if seen.backoffs_total:
-        yield from _backoffs(seen, width)
+            yield _align((_describe_holder(holder, wide=width >= NARROW_COLUMNS) for holder in pool.holders), names=1)
 
 
-def _mode(pool: PoolView) -> str:
-    if pool.control["kind"] == "fixed":
-        return "of runs with --parallel" if pool.name == AGENTS else "a fixed number"
-    return _MODES.get(pool.control["mode"], "")
-
-
-def _figures(pool: PoolView) -> Iterator[str]:
+def _describe_pool(pool: PoolView) -> Iterator[str]:
     control = pool.control
     yield f"{pool.held:,} of {control['size']:,} in flight"
     yield f"{pool.waiting:,} waiting"
@@ -173,19 +164,15 @@ def _figures(pool: PoolView) -> Iterator[str]:
     if seconds := control.get("answer_seconds"):
         yield f"answers take {seconds:.2g} s"
     if ends := control.get("ends"):
-        yield from _ends(ends)
+        yield f"{ends.get('ok', 0):,} answered"
+        yield f"{sum(ends.get(kind, 0) for kind in ('concurrency', 'requests', 'tokens', 'limited')):,} refused"
+        yield f"{ends.get('failed', 0) + ends.get('overload', 0):,} failed"
     if paused := control.get("paused_seconds"):
         yield f"paused for {paused:.1f} s"
 
 
-def _ends(ends: dict[str, int]) -> Iterator[str]:
-    yield f"{ends.get('ok', 0):,} answered"
-    yield f"{sum(ends.get(kind, 0) for kind in ('concurrency', 'requests', 'tokens', 'limited')):,} refused"
-    yield f"{ends.get('failed', 0) + ends.get('overload', 0):,} failed"
-
-
-def _in_lines(parts: Sequence[str], width: int) -> str:
-    """As many of them in a line as it holds."""
+def _join_in_lines(parts: Sequence[str], width: int) -> str:
+    """Put as many parts in a line as it holds."""
     lines = [f"  {parts[0]}"]
     for part in parts[1:]:
         longer = f"{lines[-1]} · {part}"
@@ -196,8 +183,8 @@ def _in_lines(parts: Sequence[str], width: int) -> str:
     return "\n".join(lines)
 
 
-def _rows(rows: Iterable[tuple[str, ...]], names: int) -> Table:
-    """Aligned, and never in two lines: where there is no room, the ends of names, which come first, are left out."""
+def _align(rows: Iterable[tuple[str, ...]], names: int) -> Table:
+    """Align rows without ever breaking one; without room, the ends of names are cut, which are the first columns."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=3)
     for row in rows:
@@ -207,53 +194,53 @@ def _rows(rows: Iterable[tuple[str, ...]], names: int) -> Table:
     return table
 
 
-def _holder(holder: HolderView, *, wide: bool) -> tuple[str, ...]:
+def _describe_holder(holder: HolderView, *, wide: bool) -> tuple[str, ...]:
     waits = f"{holder.waiting:,} waiting" if holder.waiting else ""
-    share = f"weight {holder.weight:g}" if holder.weight != 1 else ""
     if not wide:
         return holder.name, f"{holder.held:,} in flight", waits
     if waits:
         waits += f", up to {holder.oldest_wait_seconds:.1f} s"
-    return holder.name, f"{holder.held:,} in flight", waits, f"pid {holder.pid}", share
+    weight = f"weight {holder.weight:g}" if holder.weight != 1 else ""
+    return holder.name, f"{holder.held:,} in flight", waits, f"pid {holder.pid}", weight
 
 
-def _backoffs(seen: Snapshot, width: int) -> Iterator[RenderableType]:
-    total, held = seen.backoffs_total, sum(pool.held for pool in seen.pools if pool.name != AGENTS)
+def _render_backoffs(snapshot: Snapshot, width: int) -> Iterator[RenderableType]:
+    total, held = snapshot.backoffs_total, sum(pool.held for pool in snapshot.pools if pool.name != AGENTS)
+    if not total:
+        return
     is_storm = total > STORM * max(held, FEW)
     words = f"{format_count(total, 'call')} failed and {'waits' if total == 1 else 'wait'} to be asked again"
     yield Text(f"\n{words}{': a retry storm' if is_storm else ''}", "bold red" if is_storm else "bold")
-    yield _rows((_backoff(each, wide=width >= NARROW) for each in seen.backoffs[:BACKOFFS_SHOWN]), names=2)
+    rows = []
+    for each in snapshot.backoffs[:BACKOFFS_SHOWN]:
+        why = [f"attempt {each.attempt}: {each.kind.replace('_', ' ')}"] if width >= NARROW_COLUMNS else []
+        rows.append((each.holder, each.label, *why, f"again in {each.seconds_left:.1f} s"))
+    yield _align(rows, names=2)
     if total > BACKOFFS_SHOWN:
         yield Text(f"     and {total - BACKOFFS_SHOWN:,} more")
 
 
-def _backoff(each: BackoffView, *, wide: bool) -> tuple[str, ...]:
-    again = f"again in {each.seconds_left:.1f} s"
-    why = f"attempt {each.attempt}: {each.kind.replace('_', ' ')}"
-    return (each.holder, each.label, why, again) if wide else (each.holder, each.label, again)
-
-
-def _earlier(remembered: LimitStore, seen: Snapshot | None) -> Iterator[RenderableType]:
-    """What is known about those that nobody asks now."""
-    busy = set() if seen is None else {pool.name for pool in seen.pools}
-    entries = {name: entry for name, entry in sorted(remembered.entries.items()) if name not in busy}
+def _render_stored(stored: LimitStore, snapshot: Snapshot | None) -> Iterator[RenderableType]:
+    """Show what is known about pools that no run uses now."""
+    busy = set() if snapshot is None else {pool.name for pool in snapshot.pools}
+    entries = {name: entry for name, entry in sorted(stored.entries.items()) if name not in busy}
     if not entries:
         return
     yield Text("\nRemembered from earlier runs", "bold")
     for name, entry in entries.items():
-        learned = remembered.of(name, Learned)
-        words = "cannot be read" if learned is None else _learned(learned)
-        yield Text.assemble("  ", name, "\n    ", words, "  ", (_age(time.time() - entry.at), "dim"))
+        learned = stored.of(name, Learned)
+        words = "cannot be read" if learned is None else _describe_learned(learned)
+        yield Text.assemble("  ", name, "\n    ", words, "  ", (_describe_age(time.time() - entry.at), "dim"))
 
 
-def _learned(learned: Learned) -> str:
+def _describe_learned(learned: Learned) -> str:
     parts = [f"{'at most' if learned.is_wall else 'at least'} {learned.in_flight:,} in flight"]
     rates = {"requests": learned.requests, "tokens": learned.tokens}
     parts += [f"{rate.per_minute:,.0f} {what} a minute" for what, rate in rates.items() if rate is not None]
     return ", ".join(parts)
 
 
-def _age(seconds: float) -> str:
+def _describe_age(seconds: float) -> str:
     for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= length:
             return f"{format_count(int(seconds // length), unit)} ago"
