@@ -13,9 +13,10 @@ from shoal.models.costs import Price
 from shoal.models.openai.endpoints import Endpoint
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.tuning.calls import BUDGET_USED, TIME_USED, Gauge, TuneBounds, TuneTarget, measure_calls, most_calls
-from shoal.runs.tuning.knee import MeasuredLevel, knee
-from shoal.runs.tuning.probes import synthetic
+from shoal.runs.tuning.calls import TuneBounds, TuneTarget, count_most_calls, measure_calls
+from shoal.runs.tuning.knee import MeasuredLevel, find_knee
+from shoal.runs.tuning.levels import BUDGET_USED, TIME_USED, Gauge
+from shoal.runs.tuning.probes import make_synthetic_probes
 
 MODEL = "some/model"
 #: Long enough that a busy machine is not taken for a busy server.
@@ -24,10 +25,10 @@ QUICK = 0.1
 
 def target(server: Rehearsal, **more: Any) -> TuneTarget:
     endpoint = Endpoint(model="model", base_url=server.base_url, **more)
-    return TuneTarget(MODEL, endpoint, synthetic(MODEL, seed=1, prompt_tokens=50))
+    return TuneTarget(MODEL, endpoint, make_synthetic_probes(MODEL, seed=1, prompt_tokens=50))
 
 
-async def tuned(
+async def tune(
     settings: RehearsalSettings, endpoint: dict[str, Any] | None = None, **bounds: Any
 ) -> tuple[Gauge, str, Rehearsal]:
     gauge = Gauge()
@@ -37,14 +38,14 @@ async def tuned(
 
 
 def at_once(gauge: Gauge) -> int:
-    found = knee(gauge.levels)
+    found = find_knee(gauge.levels)
     assert found is not None
     return found.at_once
 
 
 async def test_the_cap_of_a_server_that_refuses_is_found() -> None:
     settings = RehearsalSettings(latency_seconds=QUICK, cap=6, retry_after_seconds=QUICK)
-    gauge, ended, _ = await tuned(settings)
+    gauge, ended, _ = await tune(settings)
     assert ended == ""
     assert 4 <= at_once(gauge) <= 6
     refused = next(level for level in gauge.levels if level.at_once == 8)
@@ -53,19 +54,19 @@ async def test_the_cap_of_a_server_that_refuses_is_found() -> None:
 
 
 async def test_the_cap_of_a_server_that_queues_is_found() -> None:
-    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=QUICK, latency_sigma=0.2, cap=4, queue=True))
+    gauge, _, _ = await tune(RehearsalSettings(latency_seconds=QUICK, latency_sigma=0.2, cap=4, queue=True))
     assert 2 <= at_once(gauge) <= 8
     assert not any(level.failed for level in gauge.levels)
 
 
 async def test_a_level_is_measured_with_that_many_calls_in_flight_and_no_more() -> None:
-    gauge, _, server = await tuned(RehearsalSettings(latency_seconds=QUICK), up_to=8)
+    gauge, _, server = await tune(RehearsalSettings(latency_seconds=QUICK), up_to=8)
     assert [level.at_once for level in gauge.levels][:2] == [1, 2]
     assert server.stats.in_flight_peak == max(level.at_once for level in gauge.levels)
 
 
 async def test_throughput_and_latency_are_those_of_the_server() -> None:
-    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=0.2), up_to=4)
+    gauge, _, _ = await tune(RehearsalSettings(latency_seconds=0.2), up_to=4)
     last = next(level for level in gauge.levels if level.at_once == 4)
     # No answer is faster than the server makes it; a busy machine makes it slower.
     assert 0.2 <= last.p50 < 0.5
@@ -75,13 +76,13 @@ async def test_throughput_and_latency_are_those_of_the_server() -> None:
 
 
 async def test_no_two_questions_are_alike_and_none_is_asked_twice() -> None:
-    _, _, server = await tuned(RehearsalSettings(latency_seconds=QUICK, errors=0.2), up_to=8)
+    _, _, server = await tune(RehearsalSettings(latency_seconds=QUICK, errors=0.2), up_to=8)
     assert server.stats.repeated == 0
     assert server.stats.requests == server.stats.by_status[200] + server.stats.by_status[500]
 
 
 async def test_failures_that_come_anyway_are_counted_and_do_not_stop_it() -> None:
-    gauge, _, server = await tuned(RehearsalSettings(latency_seconds=QUICK, errors=0.06), up_to=8)
+    gauge, _, server = await tune(RehearsalSettings(latency_seconds=QUICK, errors=0.06), up_to=8)
     assert len(gauge.levels) >= 3
     counted = sum(level.failures.get("500 transient", 0) for level in gauge.levels)
     assert counted == server.stats.by_status[500] > 0
@@ -100,7 +101,7 @@ async def test_a_server_that_refuses_is_left_alone_for_as_long_as_it_asked() -> 
 
 
 async def test_what_the_calls_cost_is_counted() -> None:
-    gauge, _, server = await tuned(
+    gauge, _, server = await tune(
         RehearsalSettings(latency_seconds=QUICK), {"price": Price(1.0, 2.0)}, up_to=2, max_cost=1.0
     )
     assert gauge.spending is not None
@@ -114,7 +115,7 @@ async def test_what_the_calls_cost_is_counted() -> None:
 
 @pytest.mark.parametrize("max_calls", [30, 60])
 async def test_no_more_calls_are_made_than_allowed(max_calls: int) -> None:
-    gauge, ended, server = await tuned(RehearsalSettings(latency_seconds=QUICK), max_calls=max_calls)
+    gauge, ended, server = await tune(RehearsalSettings(latency_seconds=QUICK), max_calls=max_calls)
     assert ended == BUDGET_USED
     assert len(gauge.levels) >= 2
     assert server.stats.requests <= max_calls
@@ -122,11 +123,11 @@ async def test_no_more_calls_are_made_than_allowed(max_calls: int) -> None:
 
 async def test_no_more_is_spent_than_allowed() -> None:
     price = {"price": Price(10.0, 10.0)}
-    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=QUICK), price, max_cost=0.1)
+    gauge, ended, _ = await tune(RehearsalSettings(latency_seconds=QUICK), price, max_cost=0.1)
     assert ended == BUDGET_USED
     assert gauge.spending is not None
     assert 0.03 < (gauge.spending.cost or 0.0) <= 0.1
-    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=QUICK), max_tokens=10_000)
+    gauge, ended, _ = await tune(RehearsalSettings(latency_seconds=QUICK), max_tokens=10_000)
     assert ended == BUDGET_USED
     assert gauge.spending is not None
     assert gauge.spending.total.tokens <= 10_000
@@ -134,7 +135,7 @@ async def test_no_more_is_spent_than_allowed() -> None:
 
 async def test_it_ends_when_its_time_is_over() -> None:
     # The first level alone takes nine calls of 0.2 s.
-    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=0.2), seconds=1.2)
+    gauge, ended, _ = await tune(RehearsalSettings(latency_seconds=0.2), seconds=1.2)
     assert ended == TIME_USED
     assert gauge.levels
 
@@ -152,8 +153,8 @@ async def test_who_cancels_it_finds_what_was_measured() -> None:
 
 
 def test_what_it_takes_at_most_is_known_before() -> None:
-    assert most_calls(1) == 1 + 4 * 9
-    assert most_calls(64) > most_calls(32) > 3 * 32
+    assert count_most_calls(1) == 1 + 4 * 9
+    assert count_most_calls(64) > count_most_calls(32) > 3 * 32
 
 
 # What cannot be measured
@@ -175,22 +176,22 @@ async def test_where_nothing_can_be_measured_it_says_why(
     settings: RehearsalSettings, bounds: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(RunRefused, match=said):
-        await tuned(settings, {"key": "wrong"}, **bounds)
+        await tune(settings, {"key": "wrong"}, **bounds)
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:
     endpoint = Endpoint(model="model", base_url="http://127.0.0.1:9/v1")
     with pytest.raises(RunRefused, match=r"no answer from http://127\.0\.0\.1:9/v1"):
-        await measure_calls(TuneTarget(MODEL, endpoint, synthetic(MODEL, 1)), TuneBounds(), Gauge())
+        await measure_calls(TuneTarget(MODEL, endpoint, make_synthetic_probes(MODEL, 1)), TuneBounds(), Gauge())
 
 
 async def test_a_credit_that_runs_out_ends_it_with_what_was_measured() -> None:
-    gauge, ended, _ = await tuned(RehearsalSettings(latency_seconds=QUICK, quota=25))
+    gauge, ended, _ = await tune(RehearsalSettings(latency_seconds=QUICK, quota=25))
     assert "quota" in ended
     assert [level.at_once for level in gauge.levels] == [1, 2]
 
 
 async def test_a_server_that_knows_no_schemas_is_asked_otherwise() -> None:
     simple = frozenset({"json_schema", "json_object", "tools", "temperature"})
-    gauge, _, _ = await tuned(RehearsalSettings(latency_seconds=QUICK, unsupported=simple), up_to=2)
+    gauge, _, _ = await tune(RehearsalSettings(latency_seconds=QUICK, unsupported=simple), up_to=2)
     assert [level.failed for level in gauge.levels] == [0, 0]

@@ -8,19 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.runs.tuning.knee import Knee, MeasuredLevel, StopReason, as_dict, is_found, knee, next_level, turn, usable
-from tests.runs.levels import level, measured, queueing, refusing
+from shoal.runs.tuning.knee import (
+    Knee,
+    MeasuredLevel,
+    StopReason,
+    find_knee,
+    find_stop_reason,
+    find_usable,
+    is_end_found,
+    next_level,
+)
+from tests.runs.tuning.fake_servers import level, measure_all, queueing, refusing
 
 caps = st.integers(1, 200)
 
 
 def best(levels: list[MeasuredLevel], ended: str = "") -> Knee:
-    found = knee(levels, ended)
+    found = find_knee(levels, ended)
     assert found is not None
     return found
 
 
-def tried(levels: list[MeasuredLevel]) -> list[int]:
+def list_levels(levels: list[MeasuredLevel]) -> list[int]:
     return [each.at_once for each in levels]
 
 
@@ -28,13 +37,13 @@ def tried(levels: list[MeasuredLevel]) -> list[int]:
 
 
 def test_levels_double_and_then_close_in_on_the_knee() -> None:
-    assert tried(measured(refusing(48))) == [1, 2, 4, 8, 16, 32, 64, 48, 56]
-    assert tried(measured(queueing(12))) == [1, 2, 4, 8, 16, 32, 12, 10]
+    assert list_levels(measure_all(refusing(48))) == [1, 2, 4, 8, 16, 32, 64, 48, 56]
+    assert list_levels(measure_all(queueing(12))) == [1, 2, 4, 8, 16, 32, 12, 10]
 
 
 def test_no_level_is_above_what_was_asked_for() -> None:
-    assert tried(measured(queueing(500), up_to=50)) == [1, 2, 4, 8, 16, 32, 50]
-    assert tried(measured(queueing(500), up_to=1)) == [1]
+    assert list_levels(measure_all(queueing(500), up_to=50)) == [1, 2, 4, 8, 16, 32, 50]
+    assert list_levels(measure_all(queueing(500), up_to=1)) == [1]
 
 
 def test_where_a_rate_is_the_limit_no_level_in_between_is_tried() -> None:
@@ -45,7 +54,7 @@ def test_where_a_rate_is_the_limit_no_level_in_between_is_tried() -> None:
 
 @given(caps, st.sampled_from([refusing, queueing]))
 def test_measuring_comes_to_an_end_and_measures_nothing_twice(cap: int, server: type) -> None:
-    levels = tried(measured(server(cap)))
+    levels = list_levels(measure_all(server(cap)))
     assert len(set(levels)) == len(levels) <= 12
 
 
@@ -53,35 +62,35 @@ def test_measuring_comes_to_an_end_and_measures_nothing_twice(cap: int, server: 
 
 
 def test_it_turns_where_more_bring_hardly_more() -> None:
-    assert turn([level(8, 8.0), level(16, 9.0)]) is StopReason.FLAT
-    assert turn([level(8, 8.0), level(16, 9.5)]) is None
+    assert find_stop_reason([level(8, 8.0), level(16, 9.0)]) is StopReason.FLAT
+    assert find_stop_reason([level(8, 8.0), level(16, 9.5)]) is None
 
 
 def test_a_smaller_step_need_not_bring_as_much() -> None:
-    assert turn([level(8, 8.0), level(10, 8.5)]) is None
+    assert find_stop_reason([level(8, 8.0), level(10, 8.5)]) is None
 
 
 def test_it_turns_where_answers_take_many_times_as_long() -> None:
-    assert turn([level(8, 8.0), level(16, 16.0, p50=9.0)]) is StopReason.SLOW
+    assert find_stop_reason([level(8, 8.0), level(16, 16.0, p50=9.0)]) is StopReason.SLOW
 
 
 def test_it_turns_where_more_fails_and_not_where_one_call_does() -> None:
-    assert turn([level(8, 8.0), level(16, 16.0, failures={"503 overload": 6})]) is StopReason.FAILING
-    assert turn([level(8, 8.0), level(16, 16.0, failures={"503 overload": 1})]) is None
-    assert turn([level(1, 1.0), level(2, 2.0, failures={"500 transient": 1}, tried=10)]) is None
+    assert find_stop_reason([level(8, 8.0), level(16, 16.0, failures={"503 overload": 6})]) is StopReason.FAILING
+    assert find_stop_reason([level(8, 8.0), level(16, 16.0, failures={"503 overload": 1})]) is None
+    assert find_stop_reason([level(1, 1.0), level(2, 2.0, failures={"500 transient": 1}, tried=10)]) is None
 
 
 def test_what_fails_with_one_at_a_time_does_not_fail_for_being_too_many() -> None:
-    levels = measured(refusing(48, usual_failures=0.1))
+    levels = measure_all(refusing(48, usual_failures=0.1))
     assert best(levels).at_once == 48
 
 
 def test_nothing_is_recommended_where_not_even_one_at_a_time_works() -> None:
     levels = [level(1, 1.0, tried=9, failures={"500 transient": 4})]
-    assert turn(levels) is StopReason.HOPELESS
+    assert find_stop_reason(levels) is StopReason.HOPELESS
     assert next_level(levels, 64) is None
-    assert knee(levels) is None
-    assert knee([]) is None
+    assert find_knee(levels) is None
+    assert find_knee([]) is None
 
 
 # The knee
@@ -89,14 +98,14 @@ def test_nothing_is_recommended_where_not_even_one_at_a_time_works() -> None:
 
 @given(caps)
 def test_of_a_server_that_refuses_the_knee_is_within_a_fifth_of_its_cap_and_never_above(cap: int) -> None:
-    found = best(measured(refusing(cap))).at_once
+    found = best(measure_all(refusing(cap))).at_once
     assert 0.75 * cap <= found
-    assert next(each for each in measured(refusing(cap)) if each.at_once == found).failed_share < 0.03
+    assert next(each for each in measure_all(refusing(cap)) if each.at_once == found).failed_share < 0.03
 
 
 @given(caps)
 def test_of_a_server_that_queues_the_knee_does_nearly_all_with_little_waiting(cap: int) -> None:
-    found = best(measured(queueing(cap))).at_once
+    found = best(measure_all(queueing(cap))).at_once
     assert min(found, cap) >= 0.9 * cap
     assert found <= ceil(1.3 * cap) + 1
 
@@ -105,13 +114,15 @@ def test_of_a_server_that_queues_the_knee_does_nearly_all_with_little_waiting(ca
 def test_noise_costs_little(cap: int, noise: list[float]) -> None:
     drawn = iter(noise)
     exact = queueing(cap)
-    levels = measured(lambda at_once: level(at_once, exact(at_once).per_second * next(drawn), p50=exact(at_once).p50))
+    levels = measure_all(
+        lambda at_once: level(at_once, exact(at_once).per_second * next(drawn), p50=exact(at_once).p50)
+    )
     assert exact(best(levels).at_once).per_second >= 0.8 * cap
 
 
 def test_a_level_that_failed_by_bad_luck_does_not_hide_a_higher_one_that_did_not() -> None:
     levels = [level(1, 1.0), level(2, 2.0, failures={"500 transient": 3}), level(4, 4.0)]
-    assert [each.at_once for each in usable(levels)] == [1, 4]
+    assert [each.at_once for each in find_usable(levels)] == [1, 4]
     assert best(levels).at_once == 4
 
 
@@ -119,8 +130,10 @@ def test_a_level_that_failed_by_bad_luck_does_not_hide_a_higher_one_that_did_not
 
 
 def test_the_reason_says_what_happens_beyond() -> None:
-    assert best(measured(refusing(48))).reason == "beyond 48 the server refuses: 14% of calls at 56 (429 concurrency)"
-    flat = best(measured(queueing(12))).reason
+    assert (
+        best(measure_all(refusing(48))).reason == "beyond 48 the server refuses: 14% of calls at 56 (429 concurrency)"
+    )
+    flat = best(measure_all(queueing(12))).reason
     assert flat.startswith("beyond 12 nothing is gained: 32 at once do 100% as much")
     assert "2.7 times as long" in flat
 
@@ -131,15 +144,15 @@ def test_failures_that_are_no_refusals_are_not_called_so() -> None:
 
 
 def test_where_more_might_have_been_better_that_is_said() -> None:
-    levels = measured(queueing(100), up_to=16)
-    assert not is_found(levels)
+    levels = measure_all(queueing(100), up_to=16)
+    assert not is_end_found(levels)
     assert best(levels, "--up-to is 16").reason == (
         "16 is the most that was measured (--up-to is 16), and it still brought more: there may be room"
     )
 
 
 def test_figures_are_rounded_and_what_was_not_measured_is_left_out() -> None:
-    plain = as_dict(level(3, 1.23456789, failures={"timeout": 1}, tried=4))
+    plain = level(3, 1.23456789, failures={"timeout": 1}, tried=4).as_dict()
     assert (plain["per_second"], plain["failed"], plain["failed_share"]) == (1.235, 1, 0.25)
     assert "cpu" not in plain
 

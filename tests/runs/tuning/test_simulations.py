@@ -8,7 +8,7 @@ import pytest
 
 from shoal.errors import RunRefused
 from shoal.runs.tuning import simulations
-from shoal.runs.tuning.calls import TIME_USED, Gauge
+from shoal.runs.tuning.levels import TIME_USED, Gauge
 from shoal.scenario.loading import validate
 
 SMALL = {"name": "small", "rounds": 3, "population": {"count": 10}, "worlds": ["twitter"], "play": [3]}
@@ -43,4 +43,4 @@ async def test_without_time_nothing_is_begun(tmp_path: Path) -> None:
 
 
 def test_there_is_at_least_part_of_a_core() -> None:
-    assert simulations.cores() > 0
+    assert simulations.count_cores() > 0

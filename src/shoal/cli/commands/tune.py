@@ -1,4 +1,4 @@
-"""The command that finds out how many at once: tune."""
+"""The command tune: measures how many calls or simulations at once are best."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -25,7 +25,7 @@ from shoal.cli.commands.plan import THRESHOLD_CALLS, THRESHOLD_DOLLARS
 from shoal.cli.options import PATH, Changes, load_scenario, set_option, speech_options
 from shoal.cli.runner import OutputMode
 from shoal.cli.views.output import Output, echo_json
-from shoal.cli.views.tuning import TuningView, ending, line, result_of
+from shoal.cli.views.tuning import TuningView, describe_failure, describe_level, render_result
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.models.base import Usage
@@ -35,10 +35,17 @@ from shoal.models.tokens import estimate
 from shoal.runs.directory import claim_directory
 from shoal.runs.files import storage_errors
 from shoal.runs.model_session import endpoints
-from shoal.runs.tuning import simulations
-from shoal.runs.tuning.calls import STOPPED, Gauge, TuneBounds, TuneTarget, measure_calls, most_calls
-from shoal.runs.tuning.probes import FEWEST_PROMPT_TOKENS, PROMPT_TOKENS, REPLY_TOKENS, of_scenario, synthetic
+from shoal.runs.tuning.calls import TuneBounds, TuneTarget, count_most_calls, measure_calls
+from shoal.runs.tuning.levels import STOPPED, Gauge
+from shoal.runs.tuning.probes import (
+    FEWEST_PROMPT_TOKENS,
+    PROMPT_TOKENS,
+    REPLY_TOKENS,
+    make_scenario_probes,
+    make_synthetic_probes,
+)
 from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
+from shoal.runs.tuning.simulations import count_cores, measure_simulations
 from shoal.scenario.document import set_number_in_file
 from shoal.scenario.scenario import Scenario
 from shoal.slots.location import BrokerLocation
@@ -46,7 +53,7 @@ from shoal.text import quote_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: What may be spent where nobody said anything about it.
+#: What may be spent unless an option says otherwise.
 USUAL_CALLS = 500
 USUAL_DOLLARS = 0.50
 
@@ -55,10 +62,11 @@ _UNNAMED = re.compile(r"[^A-Za-z0-9.]+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Wishes:
-    """How to measure, as it was asked for."""
+class _TuneOptions:
+    """How to measure."""
 
     bounds: TuneBounds
+    #: Whether no option says what may be spent.
     is_usual: bool
     prompt_tokens: int
     reply_tokens: int
@@ -66,8 +74,8 @@ class _Wishes:
     yes: bool
 
 
-def _wishes(command: F) -> F:
-    """Everything that can be said about how to measure, as one value."""
+def _tune_options(command: F) -> F:
+    """Pass all options about how to measure as one value."""
 
     @click.option(
         "--up-to", type=click.IntRange(min=1), default=256, show_default=True, metavar="N", help="At most N at once."
@@ -102,15 +110,15 @@ def _wishes(command: F) -> F:
     @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the prompts; default: others each time.")
     @click.option("--yes", is_flag=True, help="Do not ask whether what it may cost is wanted.")
     @wraps(command)
-    def wishing(*args: Any, seed: int | None, **rest: Any) -> Any:
-        given = {name: rest.pop(name) for name in ("up_to", "seconds", "max_cost", "max_tokens", "max_calls")}
-        usual = not any(given[name] for name in ("max_cost", "max_tokens", "max_calls"))
-        given["max_calls"] = given["max_calls"] or (USUAL_CALLS if usual else sys.maxsize)
+    def decorated(*args: Any, seed: int | None, **rest: Any) -> Any:
+        bounds = {name: rest.pop(name) for name in ("up_to", "seconds", "max_cost", "max_tokens", "max_calls")}
+        is_usual = not any(bounds[name] for name in ("max_cost", "max_tokens", "max_calls"))
+        bounds["max_calls"] = bounds["max_calls"] or (USUAL_CALLS if is_usual else sys.maxsize)
         more = {name: rest.pop(name) for name in ("prompt_tokens", "reply_tokens", "yes")}
-        drawn = time.time_ns() if seed is None else seed
-        return command(*args, wishes=_Wishes(TuneBounds(**given), usual, seed=drawn, **more), **rest)
+        seed = time.time_ns() if seed is None else seed
+        return command(*args, options=_TuneOptions(TuneBounds(**bounds), is_usual, seed=seed, **more), **rest)
 
-    return cast(F, wishing)
+    return cast(F, decorated)
 
 
 @click.command("tune")
@@ -119,7 +127,7 @@ def _wishes(command: F) -> F:
 @set_option
 @click.option("--out", type=PATH, metavar="DIR", help="Where the results go; must be new or empty.")
 @click.option("--write", is_flag=True, help="Put the setting into the scenario file, and leave the rest as it is.")
-@_wishes
+@_tune_options
 @speech_options
 def tune_(  # noqa: PLR0913  # a command has as many options as it has
     scenario: Path | None,
@@ -127,7 +135,7 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
     sets: tuple[str, ...],
     out: Path | None,
     write: bool,
-    wishes: _Wishes,
+    options: _TuneOptions,
     speech: OutputMode,
 ) -> None:
     """Measure how many calls at once a model's server takes, or how many simulations this machine takes.
@@ -147,140 +155,45 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
       shoal tune examples/rumour.yaml               how many simulations at once
     """
     wanted = None if scenario is None else load_scenario(scenario, model, Changes(list(sets), None))
-    _check(wanted, model, sets, write)
+    asks = wanted is None or isinstance(wanted.mind, LanguageSettings)
+    if wanted is None and model is None:
+        raise click.UsageError("Give a SCENARIO, or the --model to measure, such as --model openai/gpt-4.1-mini.")
+    if wanted is None and (sets or write):
+        raise click.UsageError(f"{'--write' if write else '--set'} is about a SCENARIO, and none is given.")
+    if write and not asks:
+        raise click.UsageError("--write is about calls of a language model, and this scenario asks none.")
     name = wanted.name if wanted is not None else _UNNAMED.sub("-", str(model)).strip("-.")
     with claim_directory(out, Path(), f"tune-{name}") as folder:
-        _make(folder)
-        if wanted is None or isinstance(wanted.mind, LanguageSettings):
-            found, interrupted = _tune_calls(wanted, str(model), folder, wishes, speech)
+        # Refuse a folder in use before anything is spent.
+        with storage_errors(folder):
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise RunRefused(f"{folder} is there already, and not empty; choose another --out")
+            folder.mkdir(parents=True, exist_ok=True)
+        if wanted is None or asks:
+            found, interrupted = _tune_calls(wanted, str(model), options, speech)
         else:
-            found, interrupted = _tune_simulations(wanted, folder, wishes, speech)
+            found, interrupted = _tune_simulations(wanted, folder, options, speech)
         if not found.levels:
             errors.complain(f"nothing was measured: {found.ended}")
             raise click.exceptions.Exit(errors.INTERRUPTED if interrupted else errors.Refused.exit_code)
         written = found.write(folder)
-    _speak(found, written, speech, _placed(scenario, found, write and not interrupted))
+    where = _place_setting(scenario, found, write and not interrupted)
+    if speech.json:
+        echo_json({**found.as_dict(), "written": [str(path) for path in written]})
+    elif speech.quiet:
+        click.echo(written[0].parent)
+    else:
+        console = Output()
+        for part in render_result(found, written, where):
+            console.print(part, soft_wrap=isinstance(part, Text))
+    if found.knee is None:
+        raise RunRefused(describe_failure(found))
     if interrupted:
         raise click.exceptions.Exit(errors.INTERRUPTED)
 
 
-def _check(scenario: Scenario | None, model: str | None, sets: tuple[str, ...], write: bool) -> None:
-    if scenario is None and model is None:
-        raise click.UsageError("Give a SCENARIO, or the --model to measure, such as --model openai/gpt-4.1-mini.")
-    if scenario is None and (sets or write):
-        raise click.UsageError(f"{'--write' if write else '--set'} is about a SCENARIO, and none is given.")
-    if write and scenario is not None and not isinstance(scenario.mind, LanguageSettings):
-        raise click.UsageError("--write is about calls of a language model, and this scenario asks none.")
-
-
-def _make(folder: Path) -> None:
-    """Before anything is spent."""
-    with storage_errors(folder):
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise RunRefused(f"{folder} is there already, and not empty; choose another --out")
-        folder.mkdir(parents=True, exist_ok=True)
-
-
-# Measuring
-
-
-def _tune_calls(
-    scenario: Scenario | None, model: str, folder: Path, wishes: _Wishes, speech: OutputMode
-) -> tuple[TuneResult, bool]:
-    target = _target(scenario, model, wishes)
-    bounds = _bounds(target, wishes)
-    if not wishes.yes:
-        _confirm(target, bounds)
-    gauge = Gauge()
-    ended, interrupted = _measured(partial(measure_calls, target, bounds, gauge), gauge, CALLS, speech)
-    found = TuneResult(
-        kind=CALLS,
-        name=target.model,
-        where=target.endpoint.base_url,
-        levels=tuple(gauge.levels),
-        ended=ended,
-        spent=msgspec.to_builtins(gauge.spending.total) if gauge.spending is not None else {},
-        seed=wishes.seed,
-    )
-    if found.knee is not None and not interrupted:
-        save_result(target.endpoint, found, BrokerLocation.of_user(os.environ).memory)
-    return found, interrupted
-
-
-def _target(scenario: Scenario | None, model: str, wishes: _Wishes) -> TuneTarget:
-    proxies = Proxies.of(os.environ)
-    if scenario is None:
-        probes = synthetic(model, wishes.seed, wishes.prompt_tokens, wishes.reply_tokens)
-        return TuneTarget(
-            model, resolve_endpoint(model, base_url=None, key_variable=None, environ=os.environ), probes, proxies
-        )
-    assert isinstance(scenario.mind, LanguageSettings)
-    model = scenario.mind.model
-    # Who has no key is told before anything is played through.
-    at = endpoints(scenario.mind, os.environ)[model]
-    return TuneTarget(model, at, run_async(of_scenario(scenario, wishes.seed)), proxies)
-
-
-def _bounds(target: TuneTarget, wishes: _Wishes) -> TuneBounds:
-    priced = target.spending().price(target.model) is not None
-    return replace(wishes.bounds, max_cost=USUAL_DOLLARS) if wishes.is_usual and priced else wishes.bounds
-
-
-def _confirm(target: TuneTarget, bounds: TuneBounds) -> None:
-    """Ask whoever sits at the terminal before much is spent."""
-    calls, question = min(bounds.max_calls, most_calls(bounds.up_to)), target.probes(0)
-    tokens = sum(estimate(message.content) for message in question.messages)
-    price = target.spending().price(target.model)
-    cost = None if price is None else price.of(Usage(tokens, question.max_tokens or 0)) * calls
-    if cost is not None and bounds.max_cost is not None:
-        cost = min(cost, bounds.max_cost)
-    is_small = calls <= THRESHOLD_CALLS and (cost or 0.0) <= THRESHOLD_DOLLARS
-    if is_small or not (sys.stdin.isatty() and sys.stderr.isatty()):
-        return
-    told = "at a price that is not known" if cost is None else f"for up to ${cost:,.2f}"
-    if not click.confirm(f"This may take up to {calls:,} calls {told}.\nGo on?", err=True):
-        raise RunRefused("not confirmed, so nothing was measured and nothing was spent")
-
-
-def _tune_simulations(scenario: Scenario, folder: Path, wishes: _Wishes, speech: OutputMode) -> tuple[TuneResult, bool]:
-    gauge, bounds = Gauge(), wishes.bounds
-    measuring = partial(simulations.measure_simulations, scenario, folder, gauge, bounds.up_to, bounds.seconds)
-    ended, interrupted = _measured(measuring, gauge, SIMULATIONS, speech)
-    where = f"{simulations.cores():g} cores"
-    found = TuneResult(kind=SIMULATIONS, name=scenario.name, where=where, levels=tuple(gauge.levels), ended=ended)
-    return found, interrupted
-
-
-def _measured(
-    measuring: Callable[[], Coroutine[Any, Any, str]], gauge: Gauge, kind: str, speech: OutputMode
-) -> tuple[str, bool]:
-    """Why measuring ended, and whether it was ended by Ctrl-C; what was measured until then is in the gauge."""
-    with _shown(gauge, kind, speech):
-        try:
-            return run_async(measuring()), False
-        except KeyboardInterrupt:
-            return STOPPED, True
-
-
-@contextmanager
-def _shown(gauge: Gauge, kind: str, speech: OutputMode) -> Iterator[None]:
-    """While it is measured: a table that grows, for a person who watches, or a line for each level."""
-    console = Console(stderr=True, highlight=False)
-    if speech.quiet:
-        yield
-    elif console.file.isatty() and not console.is_dumb_terminal:
-        with Live(TuningView(gauge, kind), console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True):
-            yield
-    else:
-        gauge.tell = lambda level: errors.complain(line(level, kind))
-        yield
-
-
-# Saying what was found
-
-
-def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
-    """Put the setting where it belongs, if that is wanted; what became of it, in words."""
+def _place_setting(scenario: Path | None, found: TuneResult, write: bool) -> str:
+    """Write the setting into the scenario's file if that is wanted, and say what was done."""
     if scenario is None:
         return "for a scenario"
     if not write or found.knee is None:
@@ -290,14 +203,85 @@ def _placed(scenario: Path | None, found: TuneResult, write: bool) -> str:
     return f"could not be put safely into {quote_path(scenario)}; please write it there"
 
 
-def _speak(found: TuneResult, written: list[Path], speech: OutputMode, placed: str) -> None:
-    if speech.json:
-        echo_json({**found.as_dict(), "written": [str(path) for path in written]})
-    elif speech.quiet:
-        click.echo(written[0].parent)
-    else:
-        console = Output()
-        for part in result_of(found, written, placed):
-            console.print(part, soft_wrap=isinstance(part, Text))
-    if found.knee is None:
-        raise RunRefused(ending(found))
+# Measuring
+
+
+def _tune_calls(
+    scenario: Scenario | None, model: str, options: _TuneOptions, speech: OutputMode
+) -> tuple[TuneResult, bool]:
+    target, bounds = _build_target(scenario, model, options), options.bounds
+    if options.is_usual and target.spending().price(target.model) is not None:
+        bounds = replace(bounds, max_cost=USUAL_DOLLARS)
+    if not options.yes:
+        _confirm(target, bounds)
+    gauge = Gauge()
+    ended, interrupted = _measure(measure_calls(target, bounds, gauge), gauge, CALLS, speech)
+    found = TuneResult(
+        kind=CALLS,
+        name=target.model,
+        where=target.endpoint.base_url,
+        levels=tuple(gauge.levels),
+        ended=ended,
+        spent=msgspec.to_builtins(gauge.spending.total) if gauge.spending is not None else {},
+        seed=options.seed,
+    )
+    if found.knee is not None and not interrupted:
+        save_result(target.endpoint, found, BrokerLocation.of_user(os.environ).memory)
+    return found, interrupted
+
+
+def _build_target(scenario: Scenario | None, model: str, options: _TuneOptions) -> TuneTarget:
+    proxies = Proxies.of(os.environ)
+    if scenario is None:
+        probes = make_synthetic_probes(model, options.seed, options.prompt_tokens, options.reply_tokens)
+        return TuneTarget(
+            model, resolve_endpoint(model, base_url=None, key_variable=None, environ=os.environ), probes, proxies
+        )
+    assert isinstance(scenario.mind, LanguageSettings)
+    model = scenario.mind.model
+    # A missing key is reported before the scenario is played through.
+    at = endpoints(scenario.mind, os.environ)[model]
+    return TuneTarget(model, at, run_async(make_scenario_probes(scenario, options.seed)), proxies)
+
+
+def _confirm(target: TuneTarget, bounds: TuneBounds) -> None:
+    """Ask at the terminal before much is spent."""
+    calls, question = min(bounds.max_calls, count_most_calls(bounds.up_to)), target.probes(0)
+    tokens = sum(estimate(message.content) for message in question.messages)
+    price = target.spending().price(target.model)
+    cost = None if price is None else price.of(Usage(tokens, question.max_tokens or 0)) * calls
+    if cost is not None and bounds.max_cost is not None:
+        cost = min(cost, bounds.max_cost)
+    is_small = calls <= THRESHOLD_CALLS and (cost or 0.0) <= THRESHOLD_DOLLARS
+    if is_small or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    at_price = "at a price that is not known" if cost is None else f"for up to ${cost:,.2f}"
+    if not click.confirm(f"This may take up to {calls:,} calls {at_price}.\nGo on?", err=True):
+        raise RunRefused("not confirmed, so nothing was measured and nothing was spent")
+
+
+def _tune_simulations(
+    scenario: Scenario, folder: Path, options: _TuneOptions, speech: OutputMode
+) -> tuple[TuneResult, bool]:
+    gauge, bounds = Gauge(), options.bounds
+    measurement = measure_simulations(scenario, folder, gauge, bounds.up_to, bounds.seconds)
+    ended, interrupted = _measure(measurement, gauge, SIMULATIONS, speech)
+    where = f"{count_cores():g} cores"
+    found = TuneResult(kind=SIMULATIONS, name=scenario.name, where=where, levels=tuple(gauge.levels), ended=ended)
+    return found, interrupted
+
+
+def _measure(measurement: Coroutine[Any, Any, str], gauge: Gauge, kind: str, speech: OutputMode) -> tuple[str, bool]:
+    """Measure and show it; return why it ended, and whether by Ctrl-C. What was measured is in the gauge."""
+    console = Console(stderr=True, highlight=False)
+    shown: AbstractContextManager[object] = nullcontext()
+    if not speech.quiet and console.file.isatty() and not console.is_dumb_terminal:
+        # A table that grows, for a person who watches; otherwise a line for each level.
+        shown = Live(TuningView(gauge, kind), console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True)
+    elif not speech.quiet:
+        gauge.tell = lambda level: errors.complain(describe_level(level, kind))
+    with shown:
+        try:
+            return run_async(measurement), False
+        except KeyboardInterrupt:
+            return STOPPED, True

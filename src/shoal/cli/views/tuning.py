@@ -1,8 +1,8 @@
-"""How many at once on the terminal: while it is measured, and what came of it."""
+"""Shows a measurement of how many at once: while it is made, and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,160 +10,138 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from shoal.runs.tuning.calls import Gauge
+from shoal.cli.views.output import label_line, titled_table
 from shoal.runs.tuning.knee import Knee, MeasuredLevel
+from shoal.runs.tuning.levels import Gauge
 from shoal.runs.tuning.result import CALLS, TuneResult
-from shoal.runs.tuning.simulations import cores
+from shoal.runs.tuning.simulations import count_cores
 from shoal.text import format_count, format_milliseconds, quote_path
 
+#: Below this, figures are shown with a decimal.
 _FEW = 10
-_FAILING = 0.01
+#: Levels with a larger share of failures are coloured.
+_FAILING_SHARE = 0.01
+#: A single simulation that gets less than this share of a core is disturbed by other programs.
 _WHOLE_CORE = 0.8
+_LABEL_WIDTH = 9
 
 
 @dataclass(frozen=True, slots=True)
 class TuningView:
-    """What is measured so far, as it is when it is drawn."""
+    """What is measured so far, at the moment when it is drawn."""
 
     gauge: Gauge
     kind: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        parts: list[RenderableType] = [table(self.gauge.levels, self.kind)] if self.gauge.levels else []
-        yield Group(*parts, Text(self._now(), "dim", no_wrap=True, overflow="ellipsis"))
+        parts: list[RenderableType] = [tabulate_levels(self.gauge.levels, self.kind)] if self.gauge.levels else []
+        yield Group(*parts, Text(self._describe_now(), "dim", no_wrap=True, overflow="ellipsis"))
 
-    def _now(self) -> str:
+    def _describe_now(self) -> str:
         gauge = self.gauge
         if gauge.waiting:
             return f"the server asked to wait for {gauge.waiting:.1f} s"
-        if gauge.wanted <= 1 and self.kind == CALLS:
-            return "asking once, to see whether there is an answer"
         if self.kind != CALLS:
             return f"measuring {format_count(max(gauge.at_once, 1), 'simulation')} at once"
+        if gauge.wanted <= 1:
+            return "asking once, to see whether there is an answer"
+        total, spent = gauge.spending.total if gauge.spending is not None else None, ""
+        if total is not None and total.calls:
+            spent = f"  ({total.tokens:,} tokens{'' if total.cost is None else f', ${total.cost:.3f}'} so far)"
         failed = f", {gauge.failed:,} failed" if gauge.failed else ""
-        return f"measuring {gauge.at_once:,} at once: {gauge.done:,} of {gauge.wanted:,} calls{failed}{_spent(gauge)}"
+        return f"measuring {gauge.at_once:,} at once: {gauge.done:,} of {gauge.wanted:,} calls{failed}{spent}"
 
 
-def _spent(gauge: Gauge) -> str:
-    total = gauge.spending.total if gauge.spending is not None else None
-    if total is None or not total.calls:
-        return ""
-    return f"  ({total.tokens:,} tokens{'' if total.cost is None else f', ${total.cost:.3f}'} so far)"
-
-
-def line(level: MeasuredLevel, kind: str) -> str:
-    """A level in one line, for logs and pipes."""
+def describe_level(level: MeasuredLevel, kind: str) -> str:
+    """Describe a level in one line, for logs and pipes."""
     what = "answers/s" if kind == CALLS else "agent-steps/s"
-    told = [f"{level.at_once:,} at once: {_figure(level.per_second)} {what}", f"p95 {_seconds(level.p95)}"]
+    parts = [f"{level.at_once:,} at once: {_format_rate(level.per_second)} {what}", f"p95 {_format_time(level.p95)}"]
     if level.failed:
-        told.append(f"{level.failed_share:.0%} failed ({_kinds(level)})")
-    return "  ".join(told)
+        parts.append(f"{level.failed_share:.0%} failed ({_list_failures(level)})")
+    return "  ".join(parts)
 
 
-def result_of(found: TuneResult, written: Iterable[Path], placed: str) -> Iterator[RenderableType]:
-    """Everything that was found; `placed` says what became of the setting."""
-    yield Text.assemble((found.name, "bold"), f"  {found.kind} at once, {_where(found)}")
+def render_result(found: TuneResult, written: Iterable[Path], where: str) -> Iterator[RenderableType]:
+    """Show the whole result; `where` says where the setting goes or went."""
+    place = f"at {found.where}" if found.kind == CALLS else f"on {found.where}"
+    yield Text.assemble((found.name, "bold"), f"  {found.kind} at once, {place}")
     yield Text("")
-    yield table(found.levels, found.kind, found.knee)
+    yield tabulate_levels(found.levels, found.kind, found.knee)
     yield Text("")
     if found.knee is not None:
-        told = f"{format_count(found.knee.at_once, found.kind.removesuffix('s'))} at once"
-        yield Text.assemble((f"{'best':<9}", "dim"), (told, "bold green"), f": {found.knee.reason}")
+        best = f"{format_count(found.knee.at_once, found.kind.removesuffix('s'))} at once"
+        yield _label("best", Text.assemble((best, "bold green"), f": {found.knee.reason}"))
     if found.ended:
-        yield _remark("ended", f"{found.ended}")
-    if _is_disturbed(found):
-        yield _remark("note", "something else keeps this machine busy: measure again when it does not")
+        yield _label("ended", found.ended)
+    share = min(found.levels, key=lambda level: level.at_once).cpu
+    if share is not None and share * count_cores() < _WHOLE_CORE:
+        yield _label("note", "something else keeps this machine busy: measure again when it does not")
     if found.spent:
-        yield _remark("spent", _bill(found))
-    yield _remark("files", "  ".join(quote_path(path) for path in written))
+        cost, tokens = found.spent.get("cost"), found.spent["input"] + found.spent["output"]
+        price = "at a price that is not known" if cost is None else f"${cost:.3f}"
+        yield _label("spent", f"{format_count(found.spent['calls'], 'answer')}, {tokens:,} tokens, {price}")
+    yield _label("files", "  ".join(quote_path(path) for path in written))
     if found.setting is not None:
-        yield _remark("setting", f"{found.setting}   {placed}")
+        yield _label("setting", f"{found.setting}   {where}")
 
 
-def ending(found: TuneResult) -> str:
-    """Why there is nothing to recommend."""
+def _label(label: str, words: str | Text) -> Text:
+    return label_line(label, words, width=_LABEL_WIDTH)
+
+
+def describe_failure(found: TuneResult) -> str:
+    """Say why there is nothing to recommend."""
     first = found.levels[0]
-    return f"{first.failed_share:.0%} of the {found.kind} fail even one at a time ({_kinds(first)}): mend that first"
+    share = f"{first.failed_share:.0%} of the {found.kind}"
+    return f"{share} fail even one at a time ({_list_failures(first)}): mend that first"
 
 
-def table(levels: Iterable[MeasuredLevel], kind: str, knee: Knee | None = None) -> Table:
-    """Level by level, the knee marked."""
-    columns = _CALLS if kind == CALLS else _SIMULATIONS
-    made = Table(box=None, pad_edge=False, header_style="dim")
-    made.add_column("")
-    for name in columns:
-        made.add_column(name, justify="left" if name == "failed" else "right", overflow="fold")
+def tabulate_levels(levels: Iterable[MeasuredLevel], kind: str, knee: Knee | None = None) -> Table:
+    """Make a table with a row for each level, the knee marked."""
+    columns = _CALL_COLUMNS if kind == CALLS else _SIMULATION_COLUMNS
+    table = titled_table("", *columns, right=columns.keys() - {"failed"})
     for level in sorted(levels, key=lambda level: level.at_once):
         is_knee = knee is not None and knee.at_once == level.at_once
+        style = "yellow" if level.failed_share > _FAILING_SHARE else ""
         figures = [figure(level) for figure in columns.values()]
-        made.add_row("▶" if is_knee else "", *figures, style="bold green" if is_knee else _style(level))
-    return made
+        table.add_row("▶" if is_knee else "", *figures, style="bold green" if is_knee else style)
+    return table
 
 
-def _style(level: MeasuredLevel) -> str:
-    return "yellow" if level.failed_share > _FAILING else ""
-
-
-def _is_disturbed(found: TuneResult) -> bool:
-    """Whether one simulation alone did not get a core to itself."""
-    share = min(found.levels, key=lambda level: level.at_once).cpu
-    return share is not None and share * cores() < _WHOLE_CORE
-
-
-def _where(found: TuneResult) -> str:
-    return f"at {found.where}" if found.kind == CALLS else f"on {found.where}"
-
-
-def _bill(found: TuneResult) -> str:
-    cost = found.spent.get("cost")
-    told = "at a price that is not known" if cost is None else f"${cost:.3f}"
-    tokens = found.spent["input"] + found.spent["output"]
-    return f"{format_count(found.spent['calls'], 'answer')}, {tokens:,} tokens, {told}"
-
-
-def _remark(label: str, words: str) -> Text:
-    return Text.assemble((f"{label:<9}", "dim"), words)
-
-
-def _failed(level: MeasuredLevel) -> str:
+def _describe_failed(level: MeasuredLevel) -> str:
     if len(level.failures) == 1:
-        return f"{level.failed_share:.0%} {_said(*level.failures)}"
-    return f"{level.failed_share:.0%} {_kinds(level)}" if level.failed else "-"
+        return f"{level.failed_share:.0%} {next(iter(level.failures)).replace('_', ' ')}"
+    return f"{level.failed_share:.0%} {_list_failures(level)}" if level.failed else "-"
 
 
-def _kinds(level: MeasuredLevel) -> str:
-    return ", ".join(f"{count:,} x {_said(name)}" for name, count in level.failures.items())
+def _list_failures(level: MeasuredLevel) -> str:
+    return ", ".join(f"{count:,} x {name.replace('_', ' ')}" for name, count in level.failures.items())
 
 
-def _said(name: str) -> str:
-    """`429 request_rate` as people say it."""
-    return name.replace("_", " ")
-
-
-def _figure(value: float) -> str:
+def _format_rate(value: float) -> str:
     return f"{value:.1f}" if value < _FEW else f"{value:,.0f}"
 
 
-def _seconds(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return format_milliseconds(1000 * seconds)
 
 
-_CALLS = {
+_CALL_COLUMNS: dict[str, Callable[[MeasuredLevel], str]] = {
     "at once": lambda level: f"{level.at_once:,}",
     "calls": lambda level: f"{level.tried:,}",
-    "answers/s": lambda level: _figure(level.per_second),
+    "answers/s": lambda level: _format_rate(level.per_second),
     "tokens/s": lambda level: f"{level.tokens_per_second or 0:,.0f}",
-    "p50": lambda level: _seconds(level.p50),
-    "p95": lambda level: _seconds(level.p95),
-    "failed": _failed,
+    "p50": lambda level: _format_time(level.p50),
+    "p95": lambda level: _format_time(level.p95),
+    "failed": _describe_failed,
 }
-_SIMULATIONS = {
+_SIMULATION_COLUMNS: dict[str, Callable[[MeasuredLevel], str]] = {
     "at once": lambda level: f"{level.at_once:,}",
     "runs": lambda level: f"{level.tried:,}",
-    "agent-steps/s": lambda level: _figure(level.per_second),
-    "round p50": lambda level: _seconds(level.p50),
-    "p95": lambda level: _seconds(level.p95),
+    "agent-steps/s": lambda level: _format_rate(level.per_second),
+    "round p50": lambda level: _format_time(level.p50),
+    "p95": lambda level: _format_time(level.p95),
     "CPU": lambda level: f"{level.cpu or 0:.0%}",
     "memory": lambda level: f"{level.memory_mb or 0:,.0f} MB",
-    "failed": _failed,
+    "failed": _describe_failed,
 }

@@ -1,4 +1,4 @@
-"""Measurements of how many at once as a picture: SVG that suits light and dark pages, and needs nothing else."""
+"""Draws measurements of how many at once as SVG, for light and dark pages, without other files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ WIDTH, HEIGHT = 720, 520
 LEFT, RIGHT = 76, 690
 #: Top and bottom of the two panels.
 UPPER, LOWER = (116, 290), (338, 460)
-#: Failures are shaded: the more fail, the darker, from this to that.
+#: The opacity of the shade behind levels with few and with many failures.
 FAINT, DARK = 0.10, 0.45
 TICKS = 4
-_NARROW = 26
+#: Texts whose centres are closer than this would touch.
+_TEXT_WIDTH = 26
 
 STYLE = """
   :root { color-scheme: light dark; }
@@ -49,7 +50,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """Where a level, and what was measured with it, is drawn."""
+    """The horizontal axis of both panels."""
 
     levels: Sequence[MeasuredLevel]
     knee: Knee | None
@@ -60,16 +61,16 @@ class _Scales:
         return LEFT + inset + (log2(at_once) - low) / max(high - low, 1e-9) * (RIGHT - LEFT - 2 * inset)
 
     def ticks(self) -> list[int]:
-        """Powers of two, and the knee; what would touch the knee's is left out."""
+        """Return powers of two and the knee, without those whose text would touch the knee's."""
         powers = [level.at_once for level in self.levels if level.at_once.bit_count() == 1]
         if self.knee is None or self.knee.at_once in powers:
             return powers
         at = self.knee.at_once
-        return [*(power for power in powers if abs(self.x(power) - self.x(at)) > _NARROW), at]
+        return [*(power for power in powers if abs(self.x(power) - self.x(at)) > _TEXT_WIDTH), at]
 
 
 def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple[str, str, str]) -> str:
-    """The picture; empty where nothing was measured. Titles: of all of it, and of each of its panels."""
+    """Draw the picture; empty if nothing was measured. Titles: of the whole, and of each of its panels."""
     ordered = sorted(levels, key=lambda level: level.at_once)
     if not ordered:
         return ""
@@ -79,15 +80,16 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
     slow = _Panel(scales, LOWER, max(level.p95 for level in ordered))
     parts = [
         f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="10"/>',
-        _text(LEFT - 50, 36, title, "title"),
-        *_failures(scales),
-        *_mark(scales),
-        *much.frame(what),
-        *slow.frame(f"{took}, for 95% of them and (dotted) for half"),
-        *much.line(lambda level: level.per_second, "much", area=True),
-        *slow.line(lambda level: level.p50, "half"),
-        *slow.line(lambda level: level.p95, "slow"),
-        *_axis(scales),
+        _draw_text(LEFT - 50, 36, title, "title"),
+        *_draw_failures(scales),
+        *_draw_knee(scales),
+        *much.draw_frame(what),
+        *slow.draw_frame(f"{took}, for 95% of them and (dotted) for half"),
+        *much.draw_line(lambda level: level.per_second, "much", area=True),
+        *slow.draw_line(lambda level: level.p50, "half"),
+        *slow.draw_line(lambda level: level.p95, "slow"),
+        *(_draw_text(scales.x(tick), LOWER[1] + 20, f"{tick:,}", anchor="middle") for tick in scales.ticks()),
+        _draw_text((LEFT + RIGHT) / 2, LOWER[1] + 42, "at once", anchor="middle"),
     ]
     body = "\n".join(parts)
     label = escape(title, quote=True)
@@ -99,7 +101,7 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """One of the two, with an axis of its own from 0 to a round number."""
+    """One of the two panels, with a vertical axis from 0 to a round number."""
 
     scales: _Scales
     span: tuple[int, int]
@@ -107,26 +109,28 @@ class _Panel:
 
     def y(self, value: float) -> float:
         top, bottom = self.span
-        return bottom - value / self._top() * (bottom - top)
+        return bottom - value / self._top * (bottom - top)
 
+    @property
     def _step(self) -> float:
-        """1, 2 or 5 times a power of ten, so that a few lines do."""
+        """Return 1, 2 or 5 times a power of ten, for about four lines."""
         rough = max(self.most, 1e-9) / TICKS
         power = 10.0 ** floor(log10(rough))
         return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
 
+    @property
     def _top(self) -> float:
-        return self._step() * ceil(max(self.most, 1e-9) / self._step() - 1e-9)
+        return self._step * ceil(max(self.most, 1e-9) / self._step - 1e-9)
 
-    def frame(self, title: str) -> Iterator[str]:
-        yield _text(LEFT - 50, self.span[0] - 14, title, "head")
-        for number in range(round(self._top() / self._step()) + 1):
-            value = number * self._step()
+    def draw_frame(self, title: str) -> Iterator[str]:
+        yield _draw_text(LEFT - 50, self.span[0] - 14, title, "head")
+        for number in range(round(self._top / self._step) + 1):
+            value = number * self._step
             y = self.y(value)
             yield f'<line class="{"grid" if number else "axis"}" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield _text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")
+            yield _draw_text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")
 
-    def line(self, of: Callable[[MeasuredLevel], float], style: str, *, area: bool = False) -> Iterator[str]:
+    def draw_line(self, of: Callable[[MeasuredLevel], float], style: str, *, area: bool = False) -> Iterator[str]:
         points = [(self.scales.x(level.at_once), self.y(of(level))) for level in self.scales.levels]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         if area:
@@ -137,8 +141,8 @@ class _Panel:
             yield from (f'<circle class="dot-{style}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>' for x, y in points)
 
 
-def _failures(scales: _Scales) -> Iterator[str]:
-    """A band for each level at which something failed, half way to its neighbours."""
+def _draw_failures(scales: _Scales) -> Iterator[str]:
+    """Draw a band for each level with failures, half way to its neighbours."""
     places = [scales.x(level.at_once) for level in scales.levels]
     middles = [(one + other) / 2 for one, other in pairwise(places)]
     for level, left, right in zip(scales.levels, [LEFT, *middles], [*middles, RIGHT], strict=True):
@@ -149,19 +153,13 @@ def _failures(scales: _Scales) -> Iterator[str]:
                     f'<rect class="fails" opacity="{shade:.2f}" x="{left:.1f}" y="{top}" '
                     f'width="{right - left:.1f}" height="{bottom - top}"/>'
                 )
-            if right - left > 2 * _NARROW or level is scales.levels[-1]:
-                middle = min((left + right) / 2, RIGHT - _NARROW)
-                yield _text(middle, UPPER[1] - 8, f"{level.failed_share:.0%} fail", "failing", "middle")
+            if right - left > 2 * _TEXT_WIDTH or level is scales.levels[-1]:
+                middle = min((left + right) / 2, RIGHT - _TEXT_WIDTH)
+                yield _draw_text(middle, UPPER[1] - 8, f"{level.failed_share:.0%} fail", "failing", "middle")
 
 
-def _axis(scales: _Scales) -> Iterator[str]:
-    for at_once in scales.ticks():
-        yield _text(scales.x(at_once), LOWER[1] + 20, f"{at_once:,}", anchor="middle")
-    yield _text((LEFT + RIGHT) / 2, LOWER[1] + 42, "at once", anchor="middle")
-
-
-def _mark(scales: _Scales) -> Iterator[str]:
-    """The knee, over both panels."""
+def _draw_knee(scales: _Scales) -> Iterator[str]:
+    """Draw the knee over both panels."""
     if scales.knee is None:
         return
     x, words = scales.x(scales.knee.at_once), f"{scales.knee.at_once:,} at once"
@@ -169,9 +167,9 @@ def _mark(scales: _Scales) -> Iterator[str]:
     middle = min(max(x, LEFT + half), RIGHT - half)
     yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{UPPER[0] - 48}" y2="{LOWER[1]}"/>'
     yield f'<rect class="pill" x="{middle - half:.1f}" y="{UPPER[0] - 64}" width="{2 * half:.1f}" height="23" rx="11"/>'
-    yield _text(middle, UPPER[0] - 48, words, "pill-text", "middle")
+    yield _draw_text(middle, UPPER[0] - 48, words, "pill-text", "middle")
 
 
-def _text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
-    named = f' class="{style}"' if style else ""
-    return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+def _draw_text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
+    of_class = f' class="{style}"' if style else ""
+    return f'<text{of_class} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'

@@ -1,7 +1,7 @@
-"""How many at once is best, judged from measurements alone.
+"""Finds how many at once is best, from measurements alone.
 
-Levels double until more brings nothing more. What is recommended is the knee: the smallest level that does nearly as
-much as the best one, among those at which no more fails than does with fewer at once.
+Levels double until more brings nothing more. Recommended is the knee: the smallest level that does nearly as much as
+the best one, among those at which no more fails than with fewer at once.
 """
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ from typing import Any
 
 import msgspec
 
-#: A level that does this much of what the best one does is as good.
+#: A level with this share of the best throughput is as good as the best.
 NEAR_SHARE = 0.9
-#: Twice as many at once must do this many times as much, or there is no point in going on.
+#: Twice as many at once must do this many times as much, or going higher has no point.
 GROWTH = 1.15
-#: Less than this, and the knee may lie before the last level although that was worth it.
+#: With less growth than this the knee may lie before the last level, although that one was worth it.
 BENT_GROWTH = 1.6
-#: Failures on top of those with fewer at once that are let pass.
+#: The share of failures, on top of those with fewer at once, that is accepted.
 STRAINED_SHARE = 0.01
-#: Where half of it takes this many times as long as at best, nobody wants more.
+#: A level whose median duration is this many times the shortest is too slow.
 EXPLODED = 8.0
-#: Where one at a time fails this often, it is not for being too many.
+#: If this share fails with one at a time, the number at once is not the cause.
 HOPELESS_SHARE = 0.25
 HOPELESS_FAILURES = 3
-#: Levels between those that doubled, at most, and how near two levels are that none is worth measuring between.
+#: The most levels that are measured between those that doubled.
 REFINEMENTS = 3
+#: The smallest relative gap between two levels that is worth refining.
 NEXT_SHARE = 0.25
 
 
 class MeasuredLevel(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured with so many at once. Durations are in seconds, of a call or of a round."""
+    """What was measured with this many at once. Durations are in seconds, of a call or of a round."""
 
     at_once: int
     tried: int
-    #: What went wrong, such as `429 concurrency`: how often.
+    #: How often each failure occurred, by a name such as `429 concurrency`.
     failures: dict[str, int] = {}
     #: Answers, or steps of agents.
     per_second: float
@@ -46,7 +47,7 @@ class MeasuredLevel(msgspec.Struct, frozen=True, kw_only=True):
     p95: float
     seconds: float = 0.0
     tokens_per_second: float | None = None
-    #: Of simulations: the share of all cores, and the memory of all of them.
+    #: Of simulations: the share of all cores, and the memory of all processes.
     cpu: float | None = None
     memory_mb: float | None = None
 
@@ -57,6 +58,21 @@ class MeasuredLevel(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed_share(self) -> float:
         return self.failed / self.tried if self.tried else 0.0
+
+    @property
+    def is_rate_limited(self) -> bool:
+        """Whether most failures are refusals for too many per minute, which fewer at once do not help."""
+        rates = sum(count for name, count in self.failures.items() if name.endswith("_rate"))
+        return 2 * rates > self.failed
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures to four digits, with the totals of the failures."""
+        plain = {
+            name: float(f"{value:.4g}") if isinstance(value, float) else value
+            for name, value in msgspec.to_builtins(self).items()
+            if value is not None
+        }
+        return {**plain, "failed": self.failed, "failed_share": round(self.failed_share, 4)}
 
 
 class StopReason(StrEnum):
@@ -69,52 +85,83 @@ class StopReason(StrEnum):
 
 
 class Knee(msgspec.Struct, frozen=True):
-    """What is recommended, and why, in words."""
+    """The recommended level, and a sentence that says why."""
 
     at_once: int
     reason: str
 
 
-def usable(levels: Iterable[MeasuredLevel]) -> list[MeasuredLevel]:
-    """Levels at which no more fails than with fewer at once, from the smallest on.
-
-    One percent more is let pass, and so is what may well be chance: two standard deviations above that, and one call
-    in any case. What fails with one at a time does not fail for being too many.
-    """
-    found: list[MeasuredLevel] = []
-    for level in sorted(levels, key=lambda level: level.at_once):
-        if not found or level.failed <= _tolerable(level, found):
-            found.append(level)
-    return found
+# What to measure
 
 
-def _tolerable(level: MeasuredLevel, below: Sequence[MeasuredLevel]) -> float:
-    tried, passing = sum(each.tried for each in below), level.tried * STRAINED_SHARE
-    usual = level.tried * failed_share(below)
-    # The usual share is itself known only as well as so many calls can tell.
-    return max(passing + usual + 2 * sqrt(passing + usual * (1 + level.tried / max(tried, 1))), 1.0)
+def next_level(levels: Sequence[MeasuredLevel], up_to: int) -> int | None:
+    """Return what to measure after these levels, which are in the order of measuring; None if enough is known."""
+    if not levels:
+        return 1
+    rising = _select_rising(levels)
+    if find_stop_reason(rising) is None:
+        top = rising[-1].at_once
+        if top < up_to:
+            return min(2 * top, up_to)
+        if not _falls_short(rising, BENT_GROWTH):
+            return None
+    if len(levels) - len(rising) >= REFINEMENTS:
+        return None
+    # Refine on the side of the knee where a better level may lie.
+    best, above = _select_knee(levels), _find_neighbour(levels, _select_knee(levels), 1)
+    if above is not None and above not in find_usable(levels):
+        if above.is_rate_limited:
+            return None
+        low, high = best.at_once, above.at_once
+    else:
+        below = _find_neighbour(levels, best, -1)
+        if below is None:
+            return None
+        low, high = below.at_once, best.at_once
+    return (low + high) // 2 if high - low > max(NEXT_SHARE * low, 1) else None
 
 
-def failed_share(levels: Sequence[MeasuredLevel]) -> float:
-    """Of all that was tried at these levels."""
-    return sum(level.failed for level in levels) / max(sum(level.tried for level in levels), 1)
-
-
-def turn(levels: Sequence[MeasuredLevel]) -> StopReason | None:
-    """Why the last of these levels, each higher than the one before, is the last; None: higher ones may be better."""
+def find_stop_reason(levels: Sequence[MeasuredLevel]) -> StopReason | None:
+    """Return why no higher level is worth measuring than the last of these rising ones; None if one may be."""
     *below, last = levels
     if not below:
         is_hopeless = last.failed >= HOPELESS_FAILURES and last.failed_share > HOPELESS_SHARE
         return StopReason.HOPELESS if is_hopeless else None
-    if last not in usable(levels):
+    if last not in find_usable(levels):
         return StopReason.FAILING
     if last.p50 > EXPLODED * min(level.p50 for level in below):
         return StopReason.SLOW
     return StopReason.FLAT if _falls_short(levels, GROWTH) else None
 
 
+def is_end_found(levels: Sequence[MeasuredLevel]) -> bool:
+    """Return whether the end of what more brings was seen."""
+    return bool(levels) and find_stop_reason(_select_rising(levels)) is not None
+
+
+def find_usable(levels: Iterable[MeasuredLevel]) -> list[MeasuredLevel]:
+    """Return the levels at which no more fails than with fewer at once, from the smallest on.
+
+    One percent more is accepted, and so is what may well be chance: two standard deviations above that, and one call
+    in any case. What fails with one at a time does not fail because of the number at once.
+    """
+    found: list[MeasuredLevel] = []
+    for level in sorted(levels, key=lambda level: level.at_once):
+        accepted, usual = level.tried * STRAINED_SHARE, level.tried * compute_failed_share(found)
+        # The usual share is known only as well as the calls below can tell.
+        variance = accepted + usual * (1 + level.tried / max(sum(each.tried for each in found), 1))
+        if not found or level.failed <= max(accepted + usual + 2 * sqrt(variance), 1.0):
+            found.append(level)
+    return found
+
+
+def compute_failed_share(levels: Sequence[MeasuredLevel]) -> float:
+    """Return the share of failures in everything that was tried at these levels."""
+    return sum(level.failed for level in levels) / max(sum(level.tried for level in levels), 1)
+
+
 def _falls_short(levels: Sequence[MeasuredLevel], growth: float) -> bool:
-    """Whether the last level does less than twice as many at once should, or what that makes for a smaller step."""
+    """Return whether the last level does less than `growth` demands for twice as many, scaled to the step."""
     *below, last = levels
     if not below:
         return False
@@ -123,105 +170,49 @@ def _falls_short(levels: Sequence[MeasuredLevel], growth: float) -> bool:
     return last.per_second < wanted
 
 
-def next_level(levels: Sequence[MeasuredLevel], up_to: int) -> int | None:
-    """What to measure next, after these, in the order in which they were measured; None: enough is known."""
-    if not levels:
-        return 1
-    climbed = _climbed(levels)
-    if turn(climbed) is None:
-        top = climbed[-1].at_once
-        if top < up_to:
-            return min(2 * top, up_to)
-        if not _falls_short(climbed, BENT_GROWTH):
-            return None
-    return _between(levels) if len(levels) - len(climbed) < REFINEMENTS else None
-
-
-def knee(levels: Sequence[MeasuredLevel], ended: str = "", noun: str = "calls") -> Knee | None:
-    """The level to use; `ended` says why no more was measured. None: nothing works."""
-    if not levels or turn(_climbed(levels)[:1]) is StopReason.HOPELESS:
-        return None
-    chosen = _knee(levels)
-    return Knee(chosen.at_once, _reason(chosen, levels, ended, noun))
-
-
-def is_found(levels: Sequence[MeasuredLevel]) -> bool:
-    """Whether the end of what more brings was seen."""
-    return bool(levels) and turn(_climbed(levels)) is not None
-
-
-def _climbed(levels: Sequence[MeasuredLevel]) -> list[MeasuredLevel]:
-    """The levels on the way up; those after them lie between."""
+def _select_rising(levels: Sequence[MeasuredLevel]) -> list[MeasuredLevel]:
+    """Return the levels on the way up; those after them lie between."""
     count = next((place for place, (one, other) in enumerate(pairwise(levels), 1) if other.at_once < one.at_once), None)
     return list(levels[:count])
 
 
-def _knee(levels: Sequence[MeasuredLevel]) -> MeasuredLevel:
-    fine = usable(levels)
-    best = max(level.per_second for level in fine)
-    return next(level for level in fine if level.per_second >= NEAR_SHARE * best)
+def _select_knee(levels: Sequence[MeasuredLevel]) -> MeasuredLevel:
+    usable = find_usable(levels)
+    best = max(level.per_second for level in usable)
+    return next(level for level in usable if level.per_second >= NEAR_SHARE * best)
 
 
-def _between(levels: Sequence[MeasuredLevel]) -> int | None:
-    """A level on the side of the knee where it may still lie, if there is room for one."""
-    chosen, fine = _knee(levels), usable(levels)
-    above = _neighbour(levels, chosen, 1)
-    if above is not None and above not in fine:
-        if is_rate(above):
-            return None
-        low, high = chosen.at_once, above.at_once
-    else:
-        below = _neighbour(levels, chosen, -1)
-        if below is None:
-            return None
-        low, high = below.at_once, chosen.at_once
-    return (low + high) // 2 if high - low > max(NEXT_SHARE * low, 1) else None
-
-
-def is_rate(level: MeasuredLevel) -> bool:
-    """Whether most of what fails does so for being too many per minute, which fewer at once do not help."""
-    rates = sum(count for name, count in level.failures.items() if name.endswith("_rate"))
-    return 2 * rates > level.failed
-
-
-def _neighbour(levels: Iterable[MeasuredLevel], level: MeasuredLevel, side: int) -> MeasuredLevel | None:
+def _find_neighbour(levels: Iterable[MeasuredLevel], level: MeasuredLevel, side: int) -> MeasuredLevel | None:
     beyond = [other for other in levels if (other.at_once - level.at_once) * side > 0]
     return min(beyond, key=lambda other: abs(other.at_once - level.at_once), default=None)
 
 
-# In words
+# What to recommend
 
 
-def _reason(chosen: MeasuredLevel, levels: Sequence[MeasuredLevel], ended: str, noun: str) -> str:
-    above, most = _neighbour(levels, chosen, 1), usable(levels)[-1]
-    if above is not None and above not in usable(levels):
-        return f"beyond {chosen.at_once} {_failing(above, noun)}"
-    if above is not None:
-        return f"beyond {chosen.at_once} nothing is gained: {_idle(chosen, most, noun)}"
-    if is_found(levels):
-        return f"{chosen.at_once} at once do the most that was measured, though little more than fewer do"
-    told = f" ({ended})" if ended else ""
-    return f"{chosen.at_once} is the most that was measured{told}, and it still brought more: there may be room"
+def find_knee(levels: Sequence[MeasuredLevel], ended: str = "", noun: str = "calls") -> Knee | None:
+    """Return the level to use; `ended` says why no more was measured. None if nothing works."""
+    if not levels or find_stop_reason(_select_rising(levels)[:1]) is StopReason.HOPELESS:
+        return None
+    best, usable = _select_knee(levels), find_usable(levels)
+    above, most = _find_neighbour(levels, best, 1), usable[-1]
+    if above is not None and above not in usable:
+        reason = f"beyond {best.at_once} {_describe_failures(above, noun)}"
+    elif above is not None:
+        share = most.per_second / best.per_second if best.per_second else 1.0
+        slower = f"{most.p50 / best.p50:.1f} times" if best.p50 else "many times"
+        idle = f"{most.at_once} at once do {share:.0%} as much, and half of the {noun} take {slower} as long"
+        reason = f"beyond {best.at_once} nothing is gained: {idle}"
+    elif is_end_found(levels):
+        reason = f"{best.at_once} at once do the most that was measured, though little more than fewer do"
+    else:
+        why = f" ({ended})" if ended else ""
+        reason = f"{best.at_once} is the most that was measured{why}, and it still brought more: there may be room"
+    return Knee(best.at_once, reason)
 
 
-def _idle(chosen: MeasuredLevel, most: MeasuredLevel, noun: str) -> str:
-    share = most.per_second / chosen.per_second if chosen.per_second else 1.0
-    slower = f"{most.p50 / chosen.p50:.1f} times" if chosen.p50 else "many times"
-    return f"{most.at_once} at once do {share:.0%} as much, and half of the {noun} take {slower} as long"
-
-
-def _failing(level: MeasuredLevel, noun: str) -> str:
+def _describe_failures(level: MeasuredLevel, noun: str) -> str:
     [(worst, _)] = Counter(level.failures).most_common(1)
     verb = "the server refuses" if worst.startswith("429") else "more fails"
-    told = f"{verb}: {level.failed_share:.0%} of {noun} at {level.at_once} ({worst})"
-    return f"{told}. What it limits is a rate, which a run keeps to by itself" if is_rate(level) else told
-
-
-def as_dict(level: MeasuredLevel) -> dict[str, Any]:
-    """With what follows from it; figures rounded to what they are worth."""
-    plain = {name: _rounded(value) for name, value in msgspec.to_builtins(level).items() if value is not None}
-    return {**plain, "failed": level.failed, "failed_share": round(level.failed_share, 4)}
-
-
-def _rounded(value: Any) -> Any:
-    return float(f"{value:.4g}") if isinstance(value, float) else value
+    text = f"{verb}: {level.failed_share:.0%} of {noun} at {level.at_once} ({worst})"
+    return f"{text}. What it limits is a rate, which a run keeps to by itself" if level.is_rate_limited else text

@@ -1,11 +1,11 @@
 """Questions to measure a server with: of a chosen size, or those that the agents of a scenario would ask.
 
-No two are alike, and those of two measurements are not either, so that no cache between here and there answers them.
+No two are alike, also between two measurements, so that no cache on the way answers them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,16 +19,16 @@ from shoal.runs.planning.plan import collect_questions
 from shoal.scenario.scenario import Scenario
 from shoal.seeds import Draws, derive
 
-#: Makes the question of a number.
+#: Makes the question with a number.
 Probes = Callable[[int], Question]
 
-#: Like a usual turn of an agent.
+#: The size of a usual turn of an agent.
 PROMPT_TOKENS = 1500
 REPLY_TOKENS = 64
 FEWEST_PROMPT_TOKENS = 50
-#: What all agents share of a prompt, which servers may keep.
+#: The share of a prompt that all agents have in common, which servers may cache.
 SHARED_SHARE = 0.4
-#: Of a scenario, so much is played through to hear what its agents ask.
+#: The part of a scenario that is played through to collect questions: rounds, and agents.
 PLAYED_ROUNDS = 16
 FOLLOWED = 60
 
@@ -49,55 +49,56 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def synthetic(model: str, seed: int, prompt_tokens: int = PROMPT_TOKENS, reply_tokens: int = REPLY_TOKENS) -> Probes:
-    """Questions of this size about nothing, answered in the form of an agent's turn."""
+def make_synthetic_probes(
+    model: str, seed: int, prompt_tokens: int = PROMPT_TOKENS, reply_tokens: int = REPLY_TOKENS
+) -> Probes:
+    """Make questions of this size without a meaning, answered in the form of an agent's turn."""
     shared = round(prompt_tokens * SHARED_SHARE)
-    rules = f"You take part in a conversation. Reply in JSON.\n{_prose(shared, derive(seed, 'rules'))}"
+    rules = f"You take part in a conversation. Reply in JSON.\n{_write_words(shared, derive(seed, 'rules'))}"
 
-    def probe(number: int) -> Question:
-        told = f"Note {derive(seed, number):016x}. {_prose(prompt_tokens - shared, derive(seed, 'told', number))}"
+    def make_probe(number: int) -> Question:
+        words = _write_words(prompt_tokens - shared, derive(seed, "told", number))
+        text = f"Note {derive(seed, number):016x}. {words}\n\nWhat do you do? Reply in JSON."
         return Question(
             key=JournalKey("tune", number, None, "call"),
             model=model,
-            messages=(Message("system", rules), Message("user", f"{told}\n\nWhat do you do? Reply in JSON.")),
+            messages=(Message("system", rules), Message("user", text)),
             schema=SCHEMA,
             temperature=0.7,
             max_tokens=reply_tokens,
         )
 
-    return probe
+    return make_probe
 
 
-async def of_scenario(scenario: Scenario, seed: int) -> Probes:
-    """What the agents of a scenario would ask its model, in no particular order; after the last one from the start."""
+async def make_scenario_probes(scenario: Scenario, seed: int) -> Probes:
+    """Make the questions that a scenario's agents would ask its model, in random order and again from the start.
+
+    A mark at the very end makes each unique, so that a server can cache as much of a prompt as it could in a run.
+    """
     assert isinstance(scenario.mind, LanguageSettings)
     model = scenario.mind.model
     short = scenario.model_copy(update={"rounds": min(scenario.rounds, PLAYED_ROUNDS)})
-    asked = [question for question in await collect_questions(short, FOLLOWED) if question.model == model]
-    if not asked:
+    found = [question for question in await collect_questions(short, FOLLOWED) if question.model == model]
+    if not found:
         raise RunRefused(
             f"{scenario.name}: nobody would ask {model} anything in the first {short.rounds} rounds.\n"
             "Measure with --model alone, which asks questions of its own."
         )
-    return _marked(sorted(asked, key=lambda question: derive(seed, question.key)), seed)
+    questions = sorted(found, key=lambda question: derive(seed, question.key))
 
-
-def _marked(asked: Sequence[Question], seed: int) -> Probes:
-    """With a mark at the very end of each, so that what a server keeps of a prompt is what it would keep in a run."""
-
-    def probe(number: int) -> Question:
-        question = asked[number % len(asked)]
+    def make_probe(number: int) -> Question:
+        question = questions[number % len(questions)]
         *before, last = question.messages
         marked = Message(last.role, f"{last.content}\n(Note {derive(seed, number):016x}.)")
-        return msgspec.structs.replace(
-            question, key=JournalKey("tune", number, None, "call"), messages=(*before, marked)
-        )
+        key = JournalKey("tune", number, None, "call")
+        return msgspec.structs.replace(question, key=key, messages=(*before, marked))
 
-    return probe
+    return make_probe
 
 
-def _prose(tokens: int, key: int) -> str:
-    """Words without a meaning, about so many tokens of them."""
+def _write_words(tokens: int, key: int) -> str:
+    """Draw words for about this many tokens."""
     draws, length, words = Draws(key), tokens * CHARACTERS_PER_TOKEN, []
     while length > 0:
         words.append(draws.choice(WORDS))

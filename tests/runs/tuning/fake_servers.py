@@ -1,4 +1,4 @@
-"""Servers as formulas: what would be measured with so many calls at once."""
+"""Servers as formulas: what would be measured at each level."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def queueing(cap: int) -> Server:
     return lambda at_once: level(at_once, min(at_once, cap), p50=max(1.0, at_once / cap), p95=max(2.0, at_once / cap))
 
 
-def measured(server: Server, up_to: int = 256) -> list[MeasuredLevel]:
+def measure_all(server: Server, up_to: int = 256) -> list[MeasuredLevel]:
     levels: list[MeasuredLevel] = []
     while (at_once := next_level(levels, up_to)) is not None:
         levels.append(server(at_once))
