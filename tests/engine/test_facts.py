@@ -18,9 +18,9 @@ def event(name: str, kind: str = "CREATE_POST", success: bool = True, **args: ob
 def after(*rounds: Sequence[Event], words: Sequence[str] = ()) -> Facts:
     """The facts after these rounds, the first of which is round 0."""
     facts = Facts()
-    facts.listen_for(words)
+    facts.track_words(words)
     for round, events in enumerate(rounds):
-        facts.take_in(round, round / 2, events)
+        facts.add_round(round, round / 2, events)
     return facts
 
 
@@ -52,9 +52,9 @@ def test_what_was_refused_is_not_done() -> None:
 def test_a_turn_without_a_decision_is_an_error_or_a_timeout_and_not_a_refusal() -> None:
     facts = Facts()
     lost = [event(name, "DO_NOTHING", success=False) for name in ("Ada", "Ben", "Cid")]
-    facts.take_in(1, 1.0, [*lost, event("Dan", success=False)], Counter(timeout=1, error=1, unusable=1))
+    facts.add_round(1, 1.0, [*lost, event("Dan", success=False)], Counter(timeout=1, error=1, unusable=1))
     assert (facts.errors, facts.timeouts, facts.rejected) == (2, 1, 1)
-    facts.take_in(2, 2.0, [])
+    facts.add_round(2, 2.0, [])
     assert (facts.errors, facts.timeouts, facts.rejected) == (0, 0, 0)
     assert (facts.total_errors, facts.total_timeouts, facts.total_rejected) == (2, 1, 1)
 
@@ -96,6 +96,6 @@ def test_words_that_nobody_listens_for_were_not_counted() -> None:
 )
 def test_opinions_are_read_when_they_are_asked_for(opinions: Sequence[float], mean: float, spread: float) -> None:
     facts = Facts()
-    facts.read_opinions(lambda: opinions)
+    facts.set_opinions(lambda: opinions)
     assert facts.mean_opinion == pytest.approx(mean)
     assert facts.opinion_spread == pytest.approx(spread, abs=1e-6)

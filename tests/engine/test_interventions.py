@@ -21,26 +21,26 @@ def rule(condition: Callable[[Facts], bool] = always, key: str = "rule", **more:
     return Rule(key, f"the {key}", condition, (NEWS,), **more)
 
 
-def fired(agenda: Schedule, rounds: int) -> list[int]:
+def fired(schedule: Schedule, rounds: int) -> list[int]:
     """The rounds in which a rule acts, each of which then passes without anything being done."""
     found = []
     for round in range(rounds + 1):
-        if any(happening.kind == "intervention" for happening in agenda.due(round)):
+        if any(happening.kind == "intervention" for happening in schedule.due(round)):
             found.append(round)
-        agenda.take_in(round, float(round), [], Counter())
+        schedule.add_round(round, float(round), [], Counter())
     return found
 
 
 def test_what_is_scheduled_is_due_once_in_its_round_and_in_the_order_of_the_list() -> None:
-    agenda = Schedule([(3, NEWS), (1, POST), (3, POST)])
-    assert [agenda.due(round) for round in range(5)] == [[], [POST], [], [NEWS, POST], []]
-    assert agenda.due(3) == []
+    schedule = Schedule([(3, NEWS), (1, POST), (3, POST)])
+    assert [schedule.due(round) for round in range(5)] == [[], [POST], [], [NEWS, POST], []]
+    assert schedule.due(3) == []
 
 
 def test_an_intervention_is_announced_before_what_it_does_and_after_what_is_scheduled() -> None:
-    agenda = Schedule([(1, POST)], [rule()])
-    assert agenda.due(0) == []
-    assert agenda.due(1) == [POST, Happening("intervention", "the rule"), NEWS]
+    schedule = Schedule([(1, POST)], [rule()])
+    assert schedule.due(0) == []
+    assert schedule.due(1) == [POST, Happening("intervention", "the rule"), NEWS]
 
 
 def test_nothing_is_watched_where_there_are_no_interventions() -> None:
@@ -70,11 +70,11 @@ def test_an_intervention_is_in_force_from_one_round_until_before_another() -> No
 def test_an_intervention_that_stays_when_a_fork_changes_others_does_not_start_counting_again() -> None:
     rules = [rule(times=2, pause=1, until=2), rule(times=2, pause=1, since=2), rule(key="new", since=2)]
     assert fired(Schedule([], rules), 8) == [1, 2, 3]
-    agenda = Schedule([], rules)
-    said = [[happening.content for happening in agenda.due(round)] for round in range(5)]
+    schedule = Schedule([], rules)
+    said = [[happening.content for happening in schedule.due(round)] for round in range(5)]
     assert said == [[], ["the rule", "news"], ["the new", "news"], ["the rule", "news"], []]
 
 
 def test_interventions_happen_in_the_order_in_which_they_are_declared() -> None:
-    agenda = Schedule([], [rule(key="b"), rule(key="a")])
-    assert [happening.content for happening in agenda.due(1)] == ["the b", "news", "the a", "news"]
+    schedule = Schedule([], [rule(key="b"), rule(key="a")])
+    assert [happening.content for happening in schedule.due(1)] == ["the b", "news", "the a", "news"]

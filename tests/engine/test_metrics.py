@@ -42,7 +42,7 @@ def measured(ledger: Ledger) -> Metrics:
     metrics = Metrics()
     for record in ledger.records:
         assert record.step is not None
-        metrics.take_in(record.step, record.tally.errors, record.tally.timeouts)
+        metrics.add_step(record.step, record.tally.errors, record.tally.timeouts)
     return metrics
 
 
@@ -102,7 +102,7 @@ def test_merging_leaves_the_other_as_it_was() -> None:
 
 def test_what_was_measured_can_be_written_down_and_read_again() -> None:
     metrics = Metrics()
-    metrics.take_in(Step("parallel", 1.0, 2.0, latencies(0.5, 1.5)), errors=1, timeouts=2)
+    metrics.add_step(Step("parallel", 1.0, 2.0, latencies(0.5, 1.5)), errors=1, timeouts=2)
     assert msgspec.json.decode(msgspec.json.encode(metrics), type=Metrics) == metrics
 
 
@@ -111,11 +111,11 @@ def test_what_was_measured_can_be_written_down_and_read_again() -> None:
 
 def test_steps_are_added_up_by_mode_and_rounds_without_turns_are_in_neither() -> None:
     metrics = Metrics()
-    metrics.take_in(Step("idle", 5.0), 0, 0)
-    metrics.take_in(Step("parallel", 1.0, 4.0, latencies(2.0, 2.0)), 1, 0)
-    metrics.take_in(Step("parallel", 1.0, 2.0, latencies(2.0)), 0, 1)
-    metrics.take_in(Step("sequential", 2.0, 1.0, latencies(1.0)), 0, 0)
-    shown = metrics.shown()
+    metrics.add_step(Step("idle", 5.0), 0, 0)
+    metrics.add_step(Step("parallel", 1.0, 4.0, latencies(2.0, 2.0)), 1, 0)
+    metrics.add_step(Step("parallel", 1.0, 2.0, latencies(2.0)), 0, 1)
+    metrics.add_step(Step("sequential", 2.0, 1.0, latencies(1.0)), 0, 0)
+    shown = metrics.as_dict()
     assert (shown["parallel_steps"], shown["sequential_steps"]) == (2, 1)
     assert (shown["speedup"], shown["sequential_speedup"]) == (3.0, 0.5)
     assert (shown["decisions"], shown["errors"], shown["timeouts"]) == (4, 1, 1)

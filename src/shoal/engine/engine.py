@@ -1,8 +1,8 @@
 """Advances one world round by round: observe, decide, apply, commit.
 
-With visibility k the picture of round r is that after round r - k, so up to k rounds are in flight. Rounds are begun
-and finished in order; what overlaps is the waiting. An agent's own decisions stay in order too: each waits for the
-agent's decision before it, and sees those of its own actions that nobody else can see yet.
+With visibility k, agents in round r see the world as of round r - k, so up to k rounds are in flight. Rounds begin and
+finish in order; only the waiting overlaps. An agent's own decisions stay in order too: each waits for the agent's
+decision before it, and sees those of its own actions that other agents cannot see yet.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import numpy as np
 from shoal.engine.decisions import Decider
 from shoal.engine.interventions import STOP, Schedule
 from shoal.engine.metrics import Step
-from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain
+from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain_digest
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
 from shoal.types import Decision, Event, Happening, Notice, Observation, WorldProtocol
 
-#: Decisions under way when a run is stopped have this long to come in and be journaled.
+#: How long a stopped run waits for decisions under way, so that they are journaled.
 STOP_GRACE_SECONDS = 5.0
 
-#: Agents handled together, so that what they see and do is still in the processor's cache when it is used.
-_CHUNK = 1024
+#: Agents handled together, so that their observations and actions are still in the CPU's cache when they are used.
+_CHUNK_AGENTS = 1024
 
-#: Happenings that the engine itself has a part in.
+#: Kinds of happenings that the engine handles itself.
 POST, CHANGE, INTERVENTION = "post", "change", "intervention"
 
 Pending = asyncio.Task[Decision]
@@ -45,32 +45,33 @@ class _OpenRound:
 
     round: int
     groups: Sequence[Sequence[int]]
-    #: Decisions of the first group; later groups see what the first one did, so they are asked when it is done.
+    #: Decisions of the first group. Later groups see what the first one did, so they are asked when it is done.
     decisions: Sequence[Decision | Pending]
-    #: What happened before anybody looked, and what is still to happen.
-    told: Sequence[Event | Notice] = ()
+    #: What happened before the agents observed, and posts that are still to be made.
+    happened: Sequence[Event | Notice] = ()
     posts: Sequence[Happening] = ()
 
 
 class Engine:
-    """One world, its mind, and the place where its rounds are committed."""
+    """Advances one world with its mind, and commits its rounds to a ledger."""
 
     def __init__(
-        self, world: WorldProtocol, deliberation: Decider, ledger: Ledger, seed: int, agenda: Schedule | None = None
+        self, world: WorldProtocol, decider: Decider, ledger: Ledger, seed: int, schedule: Schedule | None = None
     ) -> None:
         self._world = world
-        self._deliberation = deliberation
+        self._decider = decider
         self._ledger = ledger
         self._seed = seed
-        self._agenda = agenda or Schedule()
-        self._agenda.facts.read_opinions(deliberation.opinions)
-        #: The round that is the last one because an intervention says so, and whether it has come.
+        self._schedule = schedule or Schedule()
+        self._schedule.facts.set_opinions(decider.opinions)
+        #: The round in which an intervention ends the world, and whether it was committed.
         self._ending: int | None = None
         self._ended = False
         self._digest = ""
+        #: Agent -> its decisions in rounds that it does not see yet.
         self._unseen: dict[int, deque[tuple[int, Decision | Pending]]] = {}
         self._tasks: set[Pending] = set()
-        #: Those that may take as long as they like; nobody waits for them when the run is stopped.
+        #: Decisions without a deadline. A stopped run does not wait for them.
         self._patient: set[Pending] = set()
         self._calls = 0
         #: The first round that was not opened yet.
@@ -85,7 +86,7 @@ class Engine:
         return self._digest
 
     async def steps(self, rounds: int, stop: asyncio.Event) -> AsyncGenerator[int, None]:
-        """The same one round at a time, for those who keep pace with another engine: each round once it is begun."""
+        """Advance one round at a time, to keep pace with another engine; yields each round once it has begun."""
         stopping = asyncio.create_task(stop.wait())
         self._since = time.perf_counter()
         try:
@@ -102,39 +103,38 @@ class Engine:
             while in_flight and not self._over:
                 await self._finish(in_flight.popleft(), stopping)
         finally:
-            await self._abandon(stopping)
+            # Cancel what is still being asked. Whatever has come in is in the journal.
+            tasks = [stopping, *self._tasks]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     @property
     def _over(self) -> bool:
         return self._ended or self._world.over
 
-    async def _abandon(self, stopping: asyncio.Task[bool]) -> None:
-        """Cancel what is still being asked; what has come in is in the journal."""
-        tasks = [stopping, *self._tasks]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
     def _open(self, round: int) -> _OpenRound:
-        happenings = self._agenda.due(round)
-        told = [event for happening in happenings if happening.kind != POST for event in self._let(round, happening)]
+        happenings = self._schedule.due(round)
+        happened = [
+            event for happening in happenings if happening.kind != POST for event in self._make_happen(round, happening)
+        ]
         posts = [happening for happening in happenings if happening.kind == POST]
-        nobody = round == 0 or self._ending == round
-        groups = [] if nobody else [self._in_seeded_order(round, group) for group in self._world.turns(round)]
-        return _OpenRound(round, groups, self._decide(round, groups[0]) if groups else (), told, posts)
+        is_without_turns = round == 0 or self._ending == round
+        groups = [] if is_without_turns else [self._draw_order(round, group) for group in self._world.turns(round)]
+        return _OpenRound(round, groups, self._decide(round, groups[0]) if groups else (), happened, posts)
 
-    def _let(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
-        """Let something happen that no agent decided on, before anybody looks."""
+    def _make_happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
+        """Carry out a happening that no agent decided on, before the agents observe."""
         if happening.kind in (INTERVENTION, STOP):
             if happening.kind == STOP:
                 self._ending = round
             return [happening.notice(round, self._world.timestamp(round))]
         if happening.kind == CHANGE:
-            self._deliberation.change(round, happening.to, happening.args)
+            self._decider.change(round, happening.to, happening.args)
         return self._world.happen(round, happening)
 
-    def _in_seeded_order(self, round: int, agents: Sequence[int]) -> Sequence[int]:
-        """The order in which turns are applied: drawn, so it does not depend on who was first to decide."""
+    def _draw_order(self, round: int, agents: Sequence[int]) -> Sequence[int]:
+        """Draw the order in which turns are applied, so that it does not depend on which decision came first."""
         key = derive(self._seed, self._world.name, round, "order")
         everyone = np.asarray(agents, np.int64)
         ordered: list[int] = everyone[np.argsort(hashes(key, everyone), kind="stable")].tolist()
@@ -143,60 +143,60 @@ class Engine:
     async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
         round, decisions = opened.round, opened.decisions
-        tape = RoundBuffer(self._agenda.watches)
-        tape.add(opened.told)
-        settled = await self._settle(decisions, stopping)
+        buffer = RoundBuffer(self._schedule.watches)
+        buffer.add(opened.happened)
+        settled = await self._gather(decisions, stopping)
         self._world.begin(round)
         for post in opened.posts:
-            tape.add(self._world.happen(round, post))
+            buffer.add(self._world.happen(round, post))
         for n, group in enumerate(opened.groups):
             if n:
-                settled = await self._settle(self._decide(round, group), stopping)
-            self._apply(round, group, settled, tape)
+                settled = await self._gather(self._decide(round, group), stopping)
+            self._apply(round, group, settled, buffer)
         if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")
-        self._commit(opened, tape)
+        self._commit(opened, buffer)
 
     def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
-        make = self._make if self._deliberation.outside else self._decide_at_once
+        decide = self._decide_or_ask if self._decider.outside else self._decide_now
         return [
-            make(observation)
-            for first in range(0, len(agents), _CHUNK)
-            for observation in self._world.observe(round, agents[first : first + _CHUNK])
+            decide(observation)
+            for first in range(0, len(agents), _CHUNK_AGENTS)
+            for observation in self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
         ]
 
-    def _make(self, observation: Observation) -> Decision | Pending:
-        asks = self._deliberation.asks(observation.agent)
-        return self._ask(observation) if asks else self._decide_at_once(observation)
+    def _decide_or_ask(self, observation: Observation) -> Decision | Pending:
+        asks = self._decider.asks(observation.agent)
+        return self._ask(observation) if asks else self._decide_now(observation)
 
-    def _decide_at_once(self, observation: Observation) -> Decision:
+    def _decide_now(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:
-            return self._deliberation.decide_now(observation)
+            return self._decider.decide_now(observation)
         past = [decision for decision in self._own_past(observation) if isinstance(decision, Decision)]
-        return self._remember(observation, self._deliberation.decide_now(_knowing(observation, past)))
+        return self._remember(observation, self._decider.decide_now(_add_pending(observation, past)))
 
     def _ask(self, observation: Observation) -> Pending:
         task = asyncio.create_task(self._ask_in_turn(observation, self._own_past(observation)))
         self._tasks.add(task)
-        task.add_done_callback(self._ended_asking)
-        if self._deliberation.may_wait(observation.agent):
+        task.add_done_callback(self._forget_task)
+        if self._decider.may_wait(observation.agent):
             self._patient.add(task)
             task.add_done_callback(self._patient.discard)
         return self._remember(observation, task)
 
-    def _ended_asking(self, task: Pending) -> None:
-        """Of many that fail at once, as when the budget is reached, only the first is waited for and raised."""
+    def _forget_task(self, task: Pending) -> None:
+        """Retrieve the exception too: of many that fail at once, as when a budget ends, only the first is raised."""
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
 
     async def _ask_in_turn(self, observation: Observation, past: list[Decision | Pending]) -> Decision:
-        """The agent's earlier decisions come first."""
+        """Ask after the agent's earlier decisions are made."""
         decided = [decision if isinstance(decision, Decision) else await decision for decision in past]
-        return await self._deliberation.ask(_knowing(observation, decided))
+        return await self._decider.ask(_add_pending(observation, decided))
 
     def _own_past(self, observation: Observation) -> list[Decision | Pending]:
-        """What the agent decided in rounds that its observation does not show yet."""
+        """Return the agent's decisions in rounds that its observation does not show yet."""
         unseen = self._unseen.get(observation.agent)
         if not unseen:
             return []
@@ -209,35 +209,38 @@ class Engine:
             self._unseen.setdefault(observation.agent, deque()).append((observation.round, decision))
         return decision
 
-    async def _settle(self, decisions: Sequence[Decision | Pending], stopping: asyncio.Task[bool]) -> list[Decision]:
-        """All decisions, once they are there. A run that is stopped waits a little for those under way."""
+    async def _gather(self, decisions: Sequence[Decision | Pending], stopping: asyncio.Task[bool]) -> list[Decision]:
+        """Wait for all decisions. A stopped run waits a little for those under way."""
         waiting = [decision for decision in decisions if not isinstance(decision, Decision)]
         if waiting:
             everything = asyncio.create_task(asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION))
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not everything.done():
                 everything.cancel()
-                if hurried := [decision for decision in waiting if decision not in self._patient]:
-                    await asyncio.wait(hurried, timeout=STOP_GRACE_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
+                if limited := [decision for decision in waiting if decision not in self._patient]:
+                    await asyncio.wait(limited, timeout=STOP_GRACE_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
                 raise Stopped("stopped while decisions were under way")
-            _raise_first(waiting)
+            for decision in waiting:
+                if decision.done():
+                    # Raises, if this is the one that failed.
+                    decision.result()
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
 
-    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], tape: RoundBuffer) -> None:
+    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], buffer: RoundBuffer) -> None:
         apply = self._world.apply
-        for first in range(0, len(agents), _CHUNK):
-            part = slice(first, first + _CHUNK)
+        for first in range(0, len(agents), _CHUNK_AGENTS):
+            part = slice(first, first + _CHUNK_AGENTS)
             turns = zip(agents[part], decisions[part], strict=True)
-            tape.add([event for agent, decision in turns for event in apply(round, agent, decision)])
-        tape.failed(decision.failure for decision in decisions if decision.failure is not None)
+            buffer.add([event for agent, decision in turns for event in apply(round, agent, decision)])
+        buffer.add_failures(decision.failure for decision in decisions if decision.failure is not None)
 
-    def _commit(self, opened: _OpenRound, tape: RoundBuffer) -> None:
-        round, lines = opened.round, tape.lines()
-        self._digest = chain(self._digest, lines)
+    def _commit(self, opened: _OpenRound, buffer: RoundBuffer) -> None:
+        round, lines = opened.round, buffer.lines()
+        self._digest = chain_digest(self._digest, lines)
         self._ended = self._ending == round
         hours = self._world.hours(round)
-        self._agenda.take_in(round, hours, tape.events, tape.failures)
-        calls, self._calls = self._deliberation.calls - self._calls, self._deliberation.calls
+        self._schedule.add_round(round, hours, buffer.events, buffer.failures)
+        calls, self._calls = self._decider.calls - self._calls, self._decider.calls
         self._ledger.commit(
             RoundRecord(
                 world=self._world.name,
@@ -246,25 +249,19 @@ class Engine:
                 writes=self._world.writes(),
                 digest=self._digest,
                 hours=hours,
-                tally=tape.tally(sum(map(len, opened.groups)), calls),
+                tally=buffer.tally(sum(map(len, opened.groups)), calls),
                 last=self._over,
-                step=self._timed(opened.groups) if self._deliberation.timed else None,
+                step=self._measure_step(opened.groups) if self._decider.timed else None,
             )
         )
 
-    def _timed(self, groups: Sequence[Sequence[int]]) -> Step:
-        """How long it took since the round before was committed."""
+    def _measure_step(self, groups: Sequence[Sequence[int]]) -> Step:
+        """Measure the time since the round before was committed."""
         before, self._since = self._since, time.perf_counter()
         mode = "sequential" if len(groups) > 1 else "parallel" if groups else "idle"
-        return Step(mode, self._since - before, *self._deliberation.take_timings())
+        return Step(mode, self._since - before, *self._decider.take_timings())
 
 
-def _knowing(observation: Observation, own_past: Sequence[Decision]) -> Observation:
+def _add_pending(observation: Observation, own_past: Sequence[Decision]) -> Observation:
     pending = tuple(action for decision in own_past for action in decision.actions)
     return msgspec.structs.replace(observation, pending=pending) if pending else observation
-
-
-def _raise_first(decisions: Sequence[Pending]) -> None:
-    for decision in decisions:
-        if decision.done():
-            decision.result()

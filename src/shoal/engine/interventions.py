@@ -1,26 +1,26 @@
-"""What is made to happen in one world: what is scheduled, and what becomes due when a condition comes true."""
+"""Scheduled happenings of one world, and interventions, which happen when a condition on its history holds."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean
 
 from shoal.types import Event, Happening
 
-#: Turns in which nothing was done.
+#: The action of a turn in which nothing is done.
 _NOTHING = "DO_NOTHING"
 
 
 class Facts:
-    """The history up to a round. `round` is the last one that is over."""
+    """Figures of the history, for conditions. `round` is the last round that is over."""
 
     def __init__(self) -> None:
         self.round = 0
         self.hours = 0.0
-        #: Of the last round, and of all rounds so far.
+        #: Counts of the last round, and of all rounds so far.
         self.actions = self.total_actions = 0
         self.rejected = self.total_rejected = 0
         #: Turns without a decision.
@@ -34,17 +34,23 @@ class Facts:
         self._opinions: Callable[[], Sequence[float]] = tuple
         self._said: Counter[str] = Counter()
 
-    def listen_for(self, words: Sequence[str]) -> None:
-        """Words whose mentions are counted from the start."""
+    def track_words(self, words: Sequence[str]) -> None:
+        """Count the mentions of these words from the start."""
         self._said.update(dict.fromkeys(map(str.casefold, words), 0))
 
-    def read_opinions(self, opinions: Callable[[], Sequence[float]]) -> None:
-        """Where opinions are found when a condition asks for them."""
+    def set_opinions(self, opinions: Callable[[], Sequence[float]]) -> None:
+        """Set the function that returns all opinions when a condition needs them."""
         self._opinions = opinions
 
-    def take_in(self, round: int, hours: float, events: Sequence[Event], failures: Counter[str] | None = None) -> None:
-        """A round is over. Failures are turns without a decision, by what went wrong."""
-        self._count_failures(failures or Counter())
+    def add_round(
+        self, round: int, hours: float, events: Sequence[Event], failures: Counter[str] | None = None
+    ) -> None:
+        """Add a round that is over. Failures are turns without a decision, by what went wrong."""
+        failures = failures or Counter()
+        self.timeouts = failures["timeout"]
+        self.errors = failures.total() - self.timeouts
+        self.total_timeouts += self.timeouts
+        self.total_errors += self.errors
         self.round, self.hours = round, hours
         done = [event for event in events if event.success and event.action_type != _NOTHING]
         self.actions = len(done)
@@ -55,39 +61,35 @@ class Facts:
         self._all_kinds.update(self._kinds)
         self._by.update(event.agent_name for event in done)
         self._last_act.update((event.agent_name, round) for event in done)
-        self._texts = [text.casefold() for event in done for text in _texts(event)]
+        # What was written or said, but not what it refers to.
+        written = (event.action_args.get(name) for event in done for name in ("content", "quote_content", "message"))
+        self._texts = [text.casefold() for text in written if isinstance(text, str)]
         for word in self._said:
             self._said[word] += self.said(word)
 
-    def _count_failures(self, failures: Counter[str]) -> None:
-        self.timeouts = failures["timeout"]
-        self.errors = failures.total() - self.timeouts
-        self.total_timeouts += self.timeouts
-        self.total_errors += self.errors
-
     def count(self, kind: str) -> int:
-        """How often something was done in the last round, for example `count("CREATE_POST")`."""
+        """Return how often an action was done in the last round, for example `count("CREATE_POST")`."""
         return self._kinds[kind]
 
     def total(self, kind: str) -> int:
-        """How often something was done so far."""
+        """Return how often an action was done so far."""
         return self._all_kinds[kind]
 
     def by(self, name: str) -> int:
-        """How much somebody has done so far."""
+        """Return how many actions an agent has done so far."""
         return self._by[name]
 
     def quiet(self, name: str) -> int:
-        """For how many rounds somebody has done nothing."""
+        """Return for how many rounds an agent has done nothing."""
         return self.round - self._last_act.get(name, 0)
 
     def said(self, words: str) -> int:
-        """In how many texts of the last round these words occur."""
+        """Return in how many texts of the last round these words occur."""
         needle = words.casefold()
         return sum(needle in text for text in self._texts)
 
     def total_said(self, words: str) -> int:
-        """In how many texts so far."""
+        """Return in how many texts these words have occurred so far."""
         return self._said[words.casefold()]
 
     @property
@@ -102,40 +104,37 @@ class Facts:
         return sqrt(fmean((opinion - mean) ** 2 for opinion in opinions)) if len(opinions) else 0.0
 
 
-def _texts(event: Event) -> list[str]:
-    """What was written or said in an action, but not what it refers to."""
-    args = event.action_args
-    return [args[name] for name in ("content", "quote_content", "message") if isinstance(args.get(name), str)]
-
-
-#: Happenings that end the world's history.
+#: The kind of happening that ends the world's history.
 STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """An intervention: when the condition holds after a round, this happens in the next one that is not yet decided."""
+    """An intervention: if its condition holds after a round, it happens in the next round that is not yet decided."""
 
-    #: What tells it from others, also across forks.
+    #: Identifies it, also across forks.
     key: str
     name: str
     condition: Callable[[Facts], bool]
     happenings: tuple[Happening, ...]
-    #: How often at most, and for how many rounds not again.
+    #: How often it may happen, and for how many rounds it then pauses.
     times: int = 1
     pause: int = 0
-    #: Rounds in which it is in force: from the first, before the second.
+    #: It is in force in rounds from `since`, before `until`.
     since: int = 0
     until: int | None = None
     #: Words whose mentions the condition counts.
     words: tuple[str, ...] = ()
 
-    def in_force(self, round: int) -> bool:
-        return self.since <= round and (self.until is None or round < self.until)
+    def may_happen(self, round: int, earlier: Sequence[int]) -> bool:
+        """Return whether it may happen in a round, given the rounds in which it has happened."""
+        is_in_force = self.since <= round and (self.until is None or round < self.until)
+        has_paused = not earlier or round - earlier[-1] > self.pause
+        return is_in_force and len(earlier) < self.times and has_paused
 
 
 class Schedule:
-    """Says what is due in a round. Asked once per round, in order."""
+    """Decides what is due in each round. Asked once per round, in order."""
 
     def __init__(self, scheduled: Iterable[tuple[int, Happening]] = (), rules: Sequence[Rule] = ()) -> None:
         self._scheduled: defaultdict[int, list[Happening]] = defaultdict(list)
@@ -144,11 +143,11 @@ class Schedule:
         self._rules = rules
         self._fired: dict[str, list[int]] = {}
         self.facts = Facts()
-        self.facts.listen_for([word for rule in rules for word in rule.words])
+        self.facts.track_words([word for rule in rules for word in rule.words])
 
     @property
     def watches(self) -> bool:
-        """Whether anything depends on what happens."""
+        """Whether any intervention depends on what happens."""
         return bool(self._rules)
 
     def reschedule(self, after: int, scheduled: Iterable[tuple[int, Happening]]) -> None:
@@ -160,23 +159,16 @@ class Schedule:
                 self._scheduled[round].append(happening)
 
     def due(self, round: int) -> list[Happening]:
-        """What is scheduled, then what interventions do; each of those is preceded by a notice of it."""
-        return [*self._scheduled.pop(round, ()), *self._interventions(round)]
-
-    def take_in(self, round: int, hours: float, events: Sequence[Event], failures: Counter[str]) -> None:
-        """A round is over."""
-        if self._rules:
-            self.facts.take_in(round, hours, events, failures)
-
-    def _interventions(self, round: int) -> Iterator[Happening]:
+        """Return what is scheduled, then what interventions do, each of them preceded by a notice of it."""
+        due = self._scheduled.pop(round, [])
         for rule in self._rules:
             fired = self._fired.setdefault(rule.key, [])
-            if round > 0 and self._may_fire(rule, round, fired) and rule.condition(self.facts):
+            if round > 0 and rule.may_happen(round, fired) and rule.condition(self.facts):
                 fired.append(round)
-                yield Happening("intervention", rule.name)
-                yield from rule.happenings
+                due += [Happening("intervention", rule.name), *rule.happenings]
+        return due
 
-    @staticmethod
-    def _may_fire(rule: Rule, round: int, fired: Sequence[int]) -> bool:
-        rested = not fired or round - fired[-1] > rule.pause
-        return rule.in_force(round) and len(fired) < rule.times and rested
+    def add_round(self, round: int, hours: float, events: Sequence[Event], failures: Counter[str]) -> None:
+        """Add a round that is over."""
+        if self._rules:
+            self.facts.add_round(round, hours, events, failures)

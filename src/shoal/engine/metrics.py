@@ -1,4 +1,4 @@
-"""What running cost in time, measured and never estimated. Nothing here enters the history."""
+"""Measured times of rounds and decisions. Nothing here enters the history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHORTEST_SECONDS = 1e-7
 
 
 class Latencies(msgspec.Struct):
-    """How long decisions took: counts in buckets, so that millions of them take no room and can be added up."""
+    """A histogram of how long decisions took, so that millions of them take little memory and can be merged."""
 
     buckets: dict[int, int] = {}
     longest: float = 0.0
@@ -33,7 +33,7 @@ class Latencies(msgspec.Struct):
         return sum(self.buckets.values())
 
     def percentile(self, percent: float) -> float:
-        """Seconds within which so many of a hundred decisions were made; 0 if there were none."""
+        """Return the seconds within which this percentage of decisions was made; 0 if there were none."""
         left = percent / 100 * self.count
         for bucket in sorted(self.buckets):
             left -= self.buckets[bucket]
@@ -42,28 +42,28 @@ class Latencies(msgspec.Struct):
         return self.longest
 
     def milliseconds(self) -> dict[str, float]:
-        shown = {f"p{percent}": self.percentile(percent) for percent in (50, 90, 99)} | {"max": self.longest}
-        return {name: round(seconds * 1000, 3) for name, seconds in shown.items()}
+        figures = {f"p{percent}": self.percentile(percent) for percent in (50, 90, 99)} | {"max": self.longest}
+        return {name: round(seconds * 1000, 3) for name, seconds in figures.items()}
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One round, timed."""
+    """The timing of one round."""
 
-    #: `parallel`: all acted on one picture; `sequential`: each saw what the one before did; `idle`: nobody acted.
+    #: `parallel`: all agents acted on one view; `sequential`: each saw what the one before did; `idle`: none acted.
     mode: str = "idle"
     seconds: float = 0.0
-    #: The time that decisions took, summed; waiting for a free worker is not part of it.
+    #: Total time of all decisions, without waiting for a free worker.
     deciding_seconds: float = 0.0
     latencies: Latencies = msgspec.field(default_factory=Latencies)
 
     @property
     def speedup(self) -> float | None:
-        """How much longer the decisions would have taken one after another; None where none was made."""
+        """How much longer the decisions would have taken one after another; None if none was made."""
         return self.deciding_seconds / self.seconds if self.seconds and self.deciding_seconds else None
 
 
 class Metrics(msgspec.Struct):
-    """Steps of a run so far, added up. Decisions that came from a journal took no time and are not in it."""
+    """Sums over the steps of a run so far. Decisions from the journal took no time and are not counted."""
 
     parallel_steps: int = 0
     sequential_steps: int = 0
@@ -80,7 +80,7 @@ class Metrics(msgspec.Struct):
     def steps(self) -> int:
         return self.parallel_steps + self.sequential_steps
 
-    def take_in(self, step: Step, errors: int, timeouts: int) -> None:
+    def add_step(self, step: Step, errors: int, timeouts: int) -> None:
         if step.mode == "parallel":
             self.parallel_steps += 1
             self.parallel_seconds += step.seconds
@@ -96,16 +96,16 @@ class Metrics(msgspec.Struct):
 
     @property
     def speedup(self) -> float | None:
-        """Of the parallel steps: time that decisions took, summed, over the time that the steps took."""
+        """Of the parallel steps: total time of the decisions, divided by the time of the steps."""
         return _ratio(self.parallel_deciding_seconds, self.parallel_seconds)
 
     @property
     def sequential_speedup(self) -> float | None:
-        """The same of the sequential steps; at most 1, and less by what is not deciding."""
+        """Of the sequential steps: at most 1, and less by all that is not deciding."""
         return _ratio(self.sequential_deciding_seconds, self.sequential_seconds)
 
-    def shown(self) -> dict[str, Any]:
-        """The figures that people read."""
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures for summaries."""
         return {
             "parallel_steps": self.parallel_steps,
             "sequential_steps": self.sequential_steps,

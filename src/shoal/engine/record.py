@@ -1,4 +1,4 @@
-"""A round as it is committed."""
+"""Rounds as they are committed: their lines, rows, digest and counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What happened in a round, counted."""
+    """Counts of what happened in a round."""
 
     acting: int = 0
     actions: int = 0
@@ -26,7 +26,7 @@ class Tally:
     rejected: int = 0
     errors: int = 0
     timeouts: int = 0
-    #: Decisions that were asked for outside, and were not in the journal.
+    #: Decisions that were asked for outside, as the journal did not hold them.
     calls: int = 0
 
 
@@ -43,7 +43,7 @@ class RoundRecord:
     tally: Tally
     #: Whether the world's history ends here.
     last: bool = False
-    #: How long it took, where that is measured.
+    #: How long it took, if that is measured.
     step: Step | None = None
 
 
@@ -56,10 +56,10 @@ class Ledger(Protocol):
 
 
 class RoundBuffer:
-    """Gathers what happens in a round: as lines at once, and counted; the events themselves where they are watched."""
+    """Collects what happens in a round as encoded lines and counts. Keeps the events too, if `keeps_events`."""
 
-    def __init__(self, watched: bool = False) -> None:
-        self._watched = watched
+    def __init__(self, keeps_events: bool = False) -> None:
+        self._keeps_events = keeps_events
         self.events: list[Event] = []
         self._parts: list[bytes] = []
         self._kinds: Counter[str] = Counter()
@@ -72,29 +72,29 @@ class RoundBuffer:
         acts = [event for event in events if isinstance(event, Event)]
         self._acted += len(acts)
         self._kinds.update([event.action_type for event in acts if event.success])
-        if self._watched:
+        if self._keeps_events:
             self.events += acts
 
-    def failed(self, failures: Iterable[str]) -> None:
-        """Turns that came to nothing because there was no decision."""
+    def add_failures(self, failures: Iterable[str]) -> None:
+        """Count turns without a decision."""
         self.failures.update(failures)
 
     def lines(self) -> bytes:
         return b"".join(self._parts)
 
     def tally(self, acting: int, calls: int) -> Tally:
-        done, failed = self._kinds.total(), self.failures.total()
+        done, failed, timeouts = self._kinds.total(), self.failures.total(), self.failures["timeout"]
         return Tally(
             acting=acting,
             actions=done,
             kinds=self._kinds,
             rejected=self._acted - done - failed,
-            errors=failed - self.failures["timeout"],
-            timeouts=self.failures["timeout"],
+            errors=failed - timeouts,
+            timeouts=timeouts,
             calls=calls,
         )
 
 
-def chain(before: str, lines: bytes) -> str:
-    """The digest of a history: that of the rounds before, and what was applied in this one, in order."""
+def chain_digest(before: str, lines: bytes) -> str:
+    """Compute the digest of a history from the digest before this round and the lines of this round."""
     return blake2b(before.encode() + lines, digest_size=16).hexdigest()

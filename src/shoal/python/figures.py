@@ -21,8 +21,8 @@ class Figures(Mapping[str, Any]):
     def of(cls, state: RunState | None) -> Figures:
         """Take the figures of a run; errors and timeouts are counted also where steps are not timed."""
         if state is None:
-            return cls(Metrics().shown())
-        return cls({**state.metrics.shown(), "errors": state.errors, "timeouts": state.timeouts})
+            return cls(Metrics().as_dict())
+        return cls({**state.metrics.as_dict(), "errors": state.errors, "timeouts": state.timeouts})
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]

@@ -124,7 +124,7 @@ class RunState(msgspec.Struct):
         self.timeouts += record.tally.timeouts
         if record.step is not None and record.round > world.measured_round:
             world.measured_round = record.round
-            self.metrics.take_in(record.step, record.tally.errors, record.tally.timeouts)
+            self.metrics.add_step(record.step, record.tally.errors, record.tally.timeouts)
 
     def begin_again(self, calls: int) -> None:
         """A run that is run again counts again from nothing; what was asked outside and what was measured stays."""
@@ -158,7 +158,7 @@ class RunState(msgspec.Struct):
             "simulated_hours": hours,
             "progress_percent": self.progress_percent,
             "resumable": self.runner_status.resumable,
-            "measured": self.metrics.shown() if self.metrics.steps else None,
+            "measured": self.metrics.as_dict() if self.metrics.steps else None,
         }
         return content
 

@@ -130,8 +130,8 @@ def build_engine(
     ledger: Ledger,
     mind: Mind | None = None,
 ) -> Engine:
-    deliberation = Decider(mind or simulation.minds[world], journal, simulation.limits)
-    return Engine(simulation.worlds[world], deliberation, ledger, simulation.seed, simulation.schedules[world])
+    decider = Decider(mind or simulation.minds[world], journal, simulation.limits)
+    return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world])
 
 
 async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:

@@ -15,20 +15,20 @@ from shoal.types import Event
 def make_facts() -> Facts:
     """Three rounds: Ada posts twice and is quiet then, Ben is refused, Cid speaks of the bridge in the last."""
     facts = Facts()
-    facts.listen_for(["bridge"])
-    facts.read_opinions(lambda: (0.5, -0.25, 0.5))
+    facts.track_words(["bridge"])
+    facts.set_opinions(lambda: (0.5, -0.25, 0.5))
 
     def event(round: int, name: str, kind: str, success: bool = True, **args: object) -> Event:
         return Event(round, 0, name, kind, dict(args), success, None, "", "")
 
-    facts.take_in(0, 0.0, [])
-    facts.take_in(1, 0.5, [event(1, "Ada", "CREATE_POST", content="The bridge!"), event(1, "Ada", "CREATE_POST")])
+    facts.add_round(0, 0.0, [])
+    facts.add_round(1, 0.5, [event(1, "Ada", "CREATE_POST", content="The bridge!"), event(1, "Ada", "CREATE_POST")])
     lost = [event(2, name, "DO_NOTHING", success=False) for name in ("Dan", "Eve", "Fay")]
     failures = Counter(timeout=2, unusable=1)
-    facts.take_in(2, 1.0, [event(2, "Ben", "LIKE_POST", success=False), *lost], failures)
+    facts.add_round(2, 1.0, [event(2, "Ben", "LIKE_POST", success=False), *lost], failures)
     lost = [event(3, "Dan", "DO_NOTHING", success=False)]
     refused = event(3, "Ben", "LIKE_POST", success=False)
-    facts.take_in(3, 1.5, [event(3, "Cid", "TALK", content="a bridge"), refused, *lost], Counter(timeout=1))
+    facts.add_round(3, 1.5, [event(3, "Cid", "TALK", content="a bridge"), refused, *lost], Counter(timeout=1))
     return facts
 
 
@@ -147,7 +147,7 @@ WRONG = [
     ("_said > 3", "unknown fact '_said'"),
     ("__class__ > 3", "unknown fact '__class__'"),
     ("take_in('A') > 3", "unknown question 'take_in'"),
-    ("read_opinions('A') > 3", "unknown question 'read_opinions'"),
+    ("set_opinions('A') > 3", "unknown question 'set_opinions'"),
     ("(lambda: 1)() > 3", NO_PLACE),
     ("(lambda facts: 1) > 3", NO_PLACE),
     ("[1, 2] > 3", f"'[1, 2]' {NO_PLACE}"),

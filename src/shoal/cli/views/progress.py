@@ -79,7 +79,7 @@ class WorldCount:
         self.calls += tally.calls
         self.ended = record.last
         if record.step is not None and record.round > self.known:
-            self.metrics.take_in(record.step, tally.errors, tally.timeouts)
+            self.metrics.add_step(record.step, tally.errors, tally.timeouts)
         if record.round == self.known:
             self.samples.clear()
         if not self.samples or now - self.samples[-1][0] > _SAMPLE_SECONDS:
