@@ -21,7 +21,7 @@ def activity(people: Crowd, seed: int = 1, world: str = "twitter", **settings: A
 
 
 def counts(who: ActivationSampler, rounds: range) -> list[int]:
-    return [len(who.awake(round)) for round in rounds]
+    return [len(who.draw(round)) for round in rounds]
 
 
 # Time
@@ -92,8 +92,8 @@ def test_who_is_muted_takes_no_turns_from_that_round_on_for_so_many_rounds() -> 
     muted.add(3, mute(1, 4, rounds=2))
     assert [(round, 1) in muted for round in range(2, 7)] == [True, True, True, False, False]
     assert (3, 2) not in muted
-    assert muted.without(4, np.arange(6)).tolist() == [0, 2, 3, 5]
-    assert muted.without(5, np.arange(6)).tolist() == [0, 1, 2, 3, 4, 5]
+    assert muted.exclude_from(np.arange(6), 4).tolist() == [0, 2, 3, 5]
+    assert muted.exclude_from(np.arange(6), 5).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_being_muted_again_never_ends_it_sooner() -> None:
@@ -129,14 +129,14 @@ def test_without_daily_rhythm_every_hour_is_alike() -> None:
 
 
 def test_everybody_acts_who_always_does() -> None:
-    assert activity(crowd(5), daily_rhythm=False).awake(1).tolist() == [0, 1, 2, 3, 4]
+    assert activity(crowd(5), daily_rhythm=False).draw(1).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_nobody_acts_outside_their_hours() -> None:
     people = crowd(3)
     people.active_hours[:] = [1 << 0, 1 << 1, (1 << 0) | (1 << 23)]
     who = activity(people, daily_rhythm=False)
-    assert [who.awake(round).tolist() for round in (1, 2, 3, 24, 25)] == [[0, 2], [1], [], [2], [0, 2]]
+    assert [who.draw(round).tolist() for round in (1, 2, 3, 24, 25)] == [[0, 2], [1], [], [2], [0, 2]]
 
 
 def test_people_act_as_often_as_their_activity_and_the_hour_say() -> None:
@@ -145,7 +145,7 @@ def test_people_act_as_often_as_their_activity_and_the_hour_say() -> None:
     who = activity(people, work_hours=tuple(range(12)), off_peak_hours=(), morning_hours=(), peak_hours=())
     acted = np.zeros((2, 400))
     for round in range(1, 481):
-        acted[(round - 1) % 24 // 12, who.awake(round)] += 1
+        acted[(round - 1) % 24 // 12, who.draw(round)] += 1
     working, free = acted / 240
     # 48,000 draws each: three standard deviations are below 0.007.
     assert working[:200].mean() == pytest.approx(0.2 * 0.7, abs=0.007)
@@ -158,9 +158,9 @@ def test_who_acts_depends_on_seed_world_and_round_and_on_nothing_else() -> None:
     people = crowd(200)
     people.activity[:] = 0.5
     who = activity(people)
-    first = [who.awake(round).tolist() for round in range(15, 20)]
-    assert [activity(people).awake(round).tolist() for round in range(19, 14, -1)] == first[::-1]
-    others = [activity(people, seed=2).awake(15), activity(people, world="reddit").awake(15), who.awake(16)]
+    first = [who.draw(round).tolist() for round in range(15, 20)]
+    assert [activity(people).draw(round).tolist() for round in range(19, 14, -1)] == first[::-1]
+    others = [activity(people, seed=2).draw(15), activity(people, world="reddit").draw(15), who.draw(16)]
     assert all(other.tolist() != first[0] for other in others)
 
 
@@ -168,7 +168,7 @@ def test_one_more_person_changes_nothing_for_the_others() -> None:
     fewer, more = crowd(100), crowd(101)
     fewer.activity[:], more.activity[:] = 0.5, 0.5
     for round in (1, 20):
-        assert [a for a in activity(more).awake(round).tolist() if a < 100] == activity(fewer).awake(round).tolist()
+        assert [a for a in activity(more).draw(round).tolist() if a < 100] == activity(fewer).draw(round).tolist()
 
 
 # Quotas
@@ -186,12 +186,12 @@ def test_the_minimum_wakes_nobody_outside_their_hours() -> None:
     people.activity[:] = 0.001
     people.activity[3] = 0.0
     people.active_hours[4:] = 0
-    assert activity(people, agents_per_hour_min=8).awake(1).tolist() == [0, 1, 2]
+    assert activity(people, agents_per_hour_min=8).draw(1).tolist() == [0, 1, 2]
 
 
 def test_who_is_chosen_within_the_quota_is_sorted_and_changes_from_round_to_round() -> None:
     who = activity(crowd(50), daily_rhythm=False, agents_per_hour_max=10)
-    chosen = [who.awake(round).tolist() for round in range(1, 11)]
+    chosen = [who.draw(round).tolist() for round in range(1, 11)]
     assert all(agents == sorted(set(agents)) for agents in chosen)
     assert len({tuple(agents) for agents in chosen}) == 10
 

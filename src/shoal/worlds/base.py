@@ -1,6 +1,6 @@
-"""A world in a few lines: say what agents see and what their actions do, the rest is here.
+"""The base of worlds: a subclass says what agents see and what their actions do.
 
-Rooms and dialogues are made of it, and so can be worlds of your own; see docs/writing-a-world.md.
+Rooms and dialogues are built on it, and so can be worlds of your own; see docs/writing-a-world.md.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 
 _encode = msgspec.json.Encoder().encode
 
-#: What an action needs: the names of its arguments and their types.
+#: The names and types of the arguments that an action needs.
 Needs = Mapping[str, type]
 
 
 class Rejected(Exception):
-    """An action that cannot be carried out, and why."""
+    """An action cannot be carried out; the message says why."""
 
 
 class ViewObservation(Observation, frozen=True, kw_only=True):
-    """What an agent sees in a world that says so in plain values."""
+    """What an agent sees, as plain values."""
 
     view: dict[str, Any] = msgspec.field(default_factory=dict)
     #: News since the agent's last turn.
@@ -44,11 +44,11 @@ class ViewObservation(Observation, frozen=True, kw_only=True):
 
 
 class BaseWorld:
-    """Subclass it, name the actions, and fill in `view` and `act`. Agents are numbers, `names` says who they are."""
+    """A world. Subclass it, name the actions, and fill in `view` and `act`. Agents are numbers; `names` names them."""
 
-    #: Kind of action -> what it needs. Doing nothing is always possible.
+    #: Kind of action -> the arguments it needs. DO_NOTHING is always possible.
     actions: ClassVar[Mapping[str, Needs]] = {}
-    #: SQL for tables of the world's own; `add` writes to them.
+    #: SQL that creates more tables; `add` writes to them.
     tables: ClassVar[str] = ""
     indexes: str = "CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);"
     visibility: int = 1
@@ -67,13 +67,13 @@ class BaseWorld:
     # To be filled in
 
     def view(self, round: int, agent: int) -> dict[str, Any]:
-        """What the agent sees. A pure read."""
+        """Return what the agent sees. Must not change anything."""
         return {}
 
     def act(self, round: int, agent: int, action: Action) -> dict[str, Any] | None:
         """Carry out an action whose arguments are there and of the right type; raise `Rejected` to refuse it.
 
-        Returns what the stream shall say about it, if that is more than its arguments.
+        Returns the arguments that the stream shows, where they are others than those of the action.
         """
         raise NotImplementedError
 
@@ -82,8 +82,8 @@ class BaseWorld:
         return False
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
-        """One group of everybody: they all act on the same picture."""
-        acting = self.unmuted(round, self.people)
+        """Return one group with all agents: they act on the same picture."""
+        acting = self.exclude_muted(round, self.people)
         return [acting] if acting else []
 
     def explain_absence(self, round: int, agent: int) -> str:
@@ -93,27 +93,22 @@ class BaseWorld:
 
     # What comes with it
 
-    def unmuted(self, round: int, agents: Iterable[int]) -> list[int]:
+    def exclude_muted(self, round: int, agents: Iterable[int]) -> list[int]:
         return [agent for agent in agents if (round, agent) not in self.muted]
 
     def add(self, statement: str, *row: Any) -> None:
-        """A row for the database."""
+        """Add a row for the database."""
         self._rows.setdefault(statement, []).append(row)
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
         time = self.timestamp(round)
         return [
             ViewObservation(
-                world=self.name,
-                round=round,
-                agent=agent,
-                name=self.names[agent],
-                time=time,
-                view=self.view(round, agent),
-                announcements=tuple(self._news.get(agent, ())),
+                world=self.name, round=round, agent=agent, name=self.names[agent], time=time,
+                view=self.view(round, agent), announcements=tuple(self._news.get(agent, ())),
             )
             for agent in agents
-        ]
+        ]  # fmt: skip
 
     def begin(self, round: int) -> None:
         if round == 0:
@@ -132,11 +127,19 @@ class BaseWorld:
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         self._news.pop(agent, None)
-        if decision.failure is not None:
-            why = "timeout" if decision.failure == "timeout" else f"{decision.failure}: {decision.reason}"
-            return [self._event(round, agent, 0, Action(DO_NOTHING), why)]
-        actions = decision.actions or (Action(DO_NOTHING),)
-        return [self._carry_out(round, agent, n, action) for n, action in enumerate(actions)]
+        actions = () if decision.failure is not None else decision.actions
+        time, events = self.timestamp(round), []
+        for n, action in enumerate(actions or (Action(DO_NOTHING),)):
+            refusal, args = describe_failure(decision), action.args
+            if refusal is None:
+                try:
+                    args = self._try(round, agent, n, action)
+                    self.add(_TRACE, agent, round, action.kind.lower(), _encode(args).decode())
+                except Rejected as rejected:
+                    refusal = str(rejected)
+            name, number = self.names[agent], f"{self.name}-{round}-{agent}-{n}"
+            events.append(Event(round, agent, name, action.kind, args, refusal is None, refusal, time, number))
+        return events
 
     def writes(self) -> Writes:
         rows, self._rows = self._rows, {}
@@ -148,14 +151,6 @@ class BaseWorld:
     def hours(self, round: int) -> float:
         return self.given.clock.hours_gone(round)
 
-    def _carry_out(self, round: int, agent: int, n: int, action: Action) -> Event:
-        try:
-            args = self._try(round, agent, n, action)
-        except Rejected as refusal:
-            return self._event(round, agent, n, action, str(refusal))
-        self.add(_TRACE, agent, round, action.kind.lower(), _encode(args).decode())
-        return self._event(round, agent, n, Action(action.kind, args), None)
-
     def _try(self, round: int, agent: int, n: int, action: Action) -> dict[str, Any]:
         if n >= MAX_ACTIONS_PER_TURN:
             raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} actions in one turn")
@@ -164,30 +159,23 @@ class BaseWorld:
         if action.kind not in self.actions:
             raise Rejected(f"there is no action {action.kind}")
         check_args(action, self.actions[action.kind])
-        told = self.act(round, agent, action)
-        return action.args if told is None else told
+        args = self.act(round, agent, action)
+        return action.args if args is None else args
 
-    def _event(self, round: int, agent: int, n: int, action: Action, refusal: str | None) -> Event:
-        return Event(
-            round,
-            agent,
-            self.names[agent],
-            action.kind,
-            action.args,
-            refusal is None,
-            refusal,
-            self.timestamp(round),
-            f"{self.name}-{round}-{agent}-{n}",
-        )
+
+def describe_failure(decision: Decision) -> str | None:
+    """Return why a turn failed, as the stream says it; None where it did not fail."""
+    if decision.failure in (None, "timeout"):
+        return decision.failure
+    return f"{decision.failure}: {decision.reason}"
 
 
 _IN_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 def check_args(action: Action, needs: Needs) -> None:
-    """Refuse an action that lacks something it needs. A whole number may stand where a number is needed."""
+    """Refuse an action that lacks an argument it needs. A whole number may stand where a number is needed."""
     for name, kind in needs.items():
-        given = action.args.get(name)
-        fits = type(given) in (int, float) if kind is float else type(given) is kind
-        if not fits:
+        given = type(action.args.get(name))
+        if given is not kind and (kind is not float or given is not int):
             raise Rejected(f"{action.kind} needs {name} ({_IN_WORDS.get(kind, kind.__name__)})")

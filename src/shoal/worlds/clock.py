@@ -1,4 +1,4 @@
-"""Simulated time, and who is awake when."""
+"""Simulated time, and which agents act when."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ class TimeSettings(BaseModel):
 
 
 class Clock:
-    """Turns rounds into simulated time. Round 0 (initial events) and round 1 share the start."""
+    """Turns rounds into simulated time. Round 0 (initial events) and round 1 have the same time."""
 
     def __init__(self, settings: TimeSettings, skips: Iterable[tuple[int, int]] = ()) -> None:
         self.minutes_per_round = settings.minutes_per_round
         start = settings.start
         self._start = start.replace(tzinfo=UTC) if start.tzinfo is None else start.astimezone(UTC)
-        #: Rounds before which time skips ahead, and the minutes skipped by then in all.
+        #: Rounds before which time skips ahead, and the minutes skipped in all by then.
         ordered = sorted(skips)
         self._skips = [round for round, _ in ordered]
         self._skipped = [0, *accumulate(minutes for _, minutes in ordered)]
 
     def at(self, round: int) -> datetime:
-        minutes = self.minutes_per_round * max(round - 1, 0) + self._skipped_before(round)
+        minutes = self.minutes_per_round * max(round - 1, 0) + self._sum_skips(round)
         return self._start + timedelta(minutes=minutes)
 
     def stamp(self, round: int) -> str:
@@ -79,20 +79,20 @@ class Clock:
         return format_age(int(60 * (self.hours_gone(round) - self.hours_gone(round - rounds)) + 0.5))
 
     def hours_gone(self, round: int) -> float:
-        return (round * self.minutes_per_round + self._skipped_before(round)) / 60
+        return (round * self.minutes_per_round + self._sum_skips(round)) / 60
 
-    def _skipped_before(self, round: int) -> int:
+    def _sum_skips(self, round: int) -> int:
         return self._skipped[bisect_right(self._skips, round)]
 
 
 class MutedAgents:
-    """Who takes no turns for a while."""
+    """Agents that take no turns for a while."""
 
     def __init__(self) -> None:
         self._until: dict[int, int] = {}
 
     def add(self, round: int, happening: Happening) -> None:
-        """From this round on, for as many rounds as the happening says."""
+        """Mute agents from this round on, for as many rounds as the happening says."""
         until = round + int(happening.args.get("rounds", 1))
         self._until.update((agent, max(until, self._until.get(agent, 0))) for agent in happening.to)
 
@@ -104,14 +104,14 @@ class MutedAgents:
         round, agent = moment
         return self.until(agent) > round
 
-    def without(self, round: int, agents: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the agents who may act."""
+    def exclude_from(self, agents: NDArray[np.int64], round: int) -> NDArray[np.int64]:
+        """Return the agents that may act."""
         silent = [agent for agent, until in self._until.items() if until > round]
         return agents[~np.isin(agents, silent)] if silent else agents
 
 
 class ActivationSampler:
-    """Draws who acts in a round, from the hour of the day and each agent's own activity and waking hours."""
+    """Draws which agents act in a round, from the hour of the day and each agent's activity and waking hours."""
 
     def __init__(self, settings: TimeSettings, clock: Clock, population: Population, seed: int, world: str) -> None:
         self._settings = settings
@@ -123,21 +123,30 @@ class ActivationSampler:
         self._chances = population.activity
 
     def change(self, agents: Sequence[int], chance: float) -> None:
-        """From now on these agents are as active as this."""
+        """Set how active these agents are from now on."""
         self._chances = self._chances.copy()
         self._chances[list(agents)] = chance
 
-    def awake(self, round: int) -> NDArray[np.int64]:
-        """The agents that act in this round, in order of their numbers."""
+    def draw(self, round: int) -> NDArray[np.int64]:
+        """Return the agents that act in this round, in order of their numbers."""
         hour = self._clock.hour(round)
-        key = derive(self._seed, self._world, round, "activation")
-        in_hours = (self._population.active_hours >> np.uint32(hour)) & np.uint32(1)
+        is_awake = ((self._population.active_hours >> np.uint32(hour)) & np.uint32(1)) == 1
         chance = self._chances * np.float32(self.factor(hour))
-        keen = (uniforms(key, self._agents) < chance) & (in_hours == 1)
-        return self._within_bounds(round, keen, (in_hours == 1) & (self._chances > 0))
+        draws = uniforms(derive(self._seed, self._world, round, "activation"), self._agents)
+        is_drawn: NDArray[np.bool_] = (draws < chance) & is_awake
+        drawn = self._agents[is_drawn]
+        key = derive(self._seed, self._world, round, "quota")
+        low = self._quota(round, self._settings.agents_per_hour_min)
+        high = self._quota(round, self._settings.agents_per_hour_max)
+        if high is not None and len(drawn) > high:
+            return np.sort(_choose(drawn, high, key))
+        if low is not None and len(drawn) < low:
+            others = self._agents[is_awake & (self._chances > 0) & ~is_drawn]
+            return np.sort(np.concatenate([drawn, _choose(others, low - len(drawn), key)]))
+        return drawn
 
     def factor(self, hour: int) -> float:
-        """How lively this hour is; where bands overlap the more special one counts."""
+        """Return how lively this hour is. Where bands overlap, the more special one counts."""
         settings = self._settings
         if not settings.daily_rhythm:
             return 1.0
@@ -149,26 +158,14 @@ class ActivationSampler:
         )
         return next((factor for hours, factor in bands if hour in hours), 1.0)
 
-    def _within_bounds(self, round: int, keen: NDArray[np.bool_], able: NDArray[np.bool_]) -> NDArray[np.int64]:
-        chosen = self._agents[keen]
-        key = derive(self._seed, self._world, round, "quota")
-        low = self._quota(round, self._settings.agents_per_hour_min)
-        high = self._quota(round, self._settings.agents_per_hour_max)
-        if high is not None and len(chosen) > high:
-            return np.sort(self._first(chosen, high, key))
-        if low is not None and len(chosen) < low:
-            others = self._agents[able & ~keen]
-            return np.sort(np.concatenate([chosen, self._first(others, low - len(chosen), key)]))
-        return chosen
-
     def _quota(self, round: int, per_hour: int | None) -> int | None:
-        """The round's part of an hourly number. What does not divide evenly is due in a later round of the hour."""
+        """Return the round's part of an hourly number. What does not divide evenly is due in a later round."""
         if per_hour is None:
             return None
         per_round = per_hour * self._clock.minutes_per_round
         return round * per_round // 60 - (round - 1) * per_round // 60
 
-    @staticmethod
-    def _first(agents: NDArray[np.int64], count: int, key: int) -> NDArray[np.int64]:
-        order = np.argsort(hashes(key, agents), kind="stable")
-        return agents[order[:count]]
+
+def _choose(agents: NDArray[np.int64], count: int, key: int) -> NDArray[np.int64]:
+    order = np.argsort(hashes(key, agents), kind="stable")
+    return agents[order[:count]]

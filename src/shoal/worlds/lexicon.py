@@ -1,7 +1,7 @@
-"""What a short text is about and which way it leans, read from its words alone.
+"""Reads from the words of a short text what it is about, and which way it leans.
 
 Both readings are pure functions of the text, so that the platform and the heuristic mind agree about every post.
-They know English: any other text is about nothing and leans nowhere.
+They know English: a text in another language is about nothing and leans nowhere.
 """
 
 from __future__ import annotations
@@ -70,13 +70,28 @@ class TextReader:
     """Reads texts in terms of one scenario: its topics, and the subject that opinions are about."""
 
     def __init__(self, topics: Sequence[str], subject: str | None) -> None:
-        #: What the indices of `topics` stand for: the topics, and the subject after them unless it is one of them.
-        self.vocabulary, self.subject = _vocabulary(topics, subject)
+        #: The topics that indices stand for, and the subject after them unless it is one of them.
+        self.vocabulary: tuple[str, ...] = tuple(topics)
+        self.subject: int | None = None
+        if subject is not None and _content_words(subject):
+            known = [topic.casefold() for topic in self.vocabulary]
+            if subject.casefold() not in known:
+                self.vocabulary, known = (*self.vocabulary, subject), [*known, subject.casefold()]
+            self.subject = known.index(subject.casefold())
+        #: Form of a word -> the topics it belongs to, each with the bit of the word in the topic's phrase.
         self._forms: dict[str, list[tuple[int, int]]] = {}
+        #: Topic -> how many words of its phrase a text must have.
         self._needed: list[int] = []
         for index, phrase in enumerate(self.vocabulary):
-            self._learn(index, _content_words(phrase))
-        self._neutral = tuple(sorted({_plain(p) for p in self.vocabulary if _has_marks(p)}, key=len, reverse=True))
+            words = _content_words(phrase)
+            # People shorten what everyone talks about: half of the subject's words, two at most, are enough.
+            self._needed.append(min((len(words) + 1) // 2, 2) if index == self.subject else len(words))
+            for place, word in enumerate(words):
+                for form in _derive_forms(word):
+                    self._forms.setdefault(form, []).append((index, 1 << place))
+        phrases = [_plain(phrase) for phrase in self.vocabulary]
+        leaning = {phrase.lower().strip(" .!?") for phrase in phrases if not _MARKS.keys().isdisjoint(_tokens(phrase))}
+        self._neutral = tuple(sorted(leaning, key=len, reverse=True))
         self._topics: dict[str, tuple[int, ...]] = {}
         self._slants: dict[str, float] = {}
 
@@ -85,7 +100,7 @@ class TextReader:
         return None if self.subject is None else self.vocabulary[self.subject]
 
     def topics(self, text: str) -> tuple[int, ...]:
-        """At most two indices into the vocabulary in order of appearance, and the subject's if it is spoken of."""
+        """Return at most two indices into the vocabulary in order of appearance, and the subject's if it is named."""
         found = self._topics.get(text)
         if found is None:
             found = self._find_topics(text)
@@ -97,28 +112,25 @@ class TextReader:
 
         A subject in a script without spaces between words is one token, so it is also looked for inside longer ones.
         """
-        if self.subject is None:
+        phrase = self.subject_name
+        if phrase is None:
             return False
-        phrase = self.vocabulary[self.subject]
         return self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold())
 
     def slant(self, text: str) -> float:
-        """From -1 (doubt, denial, anger) to 1 (belief, approval, trust); 0 when nothing shows."""
+        """Return -1 (doubt, denial, anger) to 1 (belief, approval, trust); 0 when nothing shows."""
         slant = self._slants.get(text)
         if slant is None:
-            slant = self._find_slant(text)
+            read = text
+            if self._neutral:
+                # A scenario about "the vaccine hoax" must not make everyone who names it a denier.
+                read = text.lower()
+                for phrase in self._neutral:
+                    read = read.replace(phrase, "it")
+            total = _weigh(_tokens(read))
+            slant = total / (abs(total) + DAMPING)
             _remember(self._slants, text, slant)
         return slant
-
-    def _learn(self, index: int, words: Sequence[str]) -> None:
-        needed = len(words)
-        if index == self.subject:
-            # People shorten what everybody talks about; half of its words, two at most, are enough.
-            needed = min((needed + 1) // 2, 2)
-        self._needed.append(needed)
-        for place, word in enumerate(words):
-            for form in _forms(word):
-                self._forms.setdefault(form, []).append((index, 1 << place))
 
     def _find_topics(self, text: str) -> tuple[int, ...]:
         forms = self._forms
@@ -135,35 +147,20 @@ class TextReader:
             topics.append(self.subject)
         return tuple(topics)
 
-    def _find_slant(self, text: str) -> float:
-        if self._neutral:
-            # A scenario about "the vaccine hoax" must not make everyone who names it a denier.
-            text = text.lower()
-            for phrase in self._neutral:
-                text = text.replace(phrase, "it")
-        total = _weigh(_tokens(text))
-        return total / (abs(total) + DAMPING)
-
 
 def is_cue(word: str) -> bool:
-    """Whether the word alone would make a text lean, or turn its leaning around."""
+    """Return whether the word alone would make a text lean, or turn its leaning around."""
     return word.lower() in _MARKS
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text that carry its meaning, as they are written, in order and each once."""
+    """Return the words of a text that carry its meaning, as they are written, in order and each once."""
     words = (token for token in _TOKENS.findall(text) if token not in _CLAUSE_ENDS)
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _FILLERS))
 
 
-def _vocabulary(topics: Sequence[str], subject: str | None) -> tuple[tuple[str, ...], int | None]:
-    vocabulary = tuple(topics)
-    if subject is None or not _content_words(subject):
-        return vocabulary, None
-    known = [topic.casefold() for topic in vocabulary]
-    if subject.casefold() in known:
-        return vocabulary, known.index(subject.casefold())
-    return (*vocabulary, subject), len(vocabulary)
+def _plain(phrase: str) -> str:
+    return phrase.replace("_", " ")
 
 
 def _tokens(text: str) -> list[str]:
@@ -171,11 +168,12 @@ def _tokens(text: str) -> list[str]:
 
 
 def _content_words(phrase: str) -> list[str]:
-    words = [token.strip("'").removesuffix("'s") for token in _tokens(phrase.replace("_", " "))]
+    words = [token.strip("'").removesuffix("'s") for token in _tokens(_plain(phrase))]
     return list(dict.fromkeys(word for word in words if word and word not in _CLAUSE_ENDS and word not in _FILLERS))
 
 
 def _weigh(tokens: Sequence[str]) -> float:
+    """Add up the weights of cues; a negation turns the cues after it around."""
     marks = _MARKS
     if marks.keys().isdisjoint(tokens):
         return 0.0
@@ -193,40 +191,27 @@ def _weigh(tokens: Sequence[str]) -> float:
     return total
 
 
-def _has_marks(phrase: str) -> bool:
-    return not _MARKS.keys().isdisjoint(_tokens(phrase.replace("_", " ")))
-
-
-def _plain(phrase: str) -> str:
-    return phrase.lower().replace("_", " ").strip(" .!?")
-
-
 def _remember(memory: dict[str, T], text: str, reading: T) -> None:
     if len(memory) >= MEMORY_TEXTS:
         memory.clear()
     memory[text] = reading
 
 
-def _forms(word: str) -> set[str]:
-    """The word and how else it is likely to appear: garden, gardens, gardening, gardener's."""
+def _derive_forms(word: str) -> set[str]:
+    """Return the word and how else it is likely to appear: garden, gardens, gardening, gardener's."""
+    roots = {word}
+    if len(word) > 3:
+        shortened = (word.removesuffix(ending) for ending in ("ing", "ers", "er", "ed", "es", "s"))
+        roots.update(root for root in shortened if len(root) >= 4)
+        if word.endswith("ies") and len(word) > 5:
+            roots.add(f"{word[:-3]}y")
     forms = {word, f"{word}'s"}
-    for root in _roots(word):
-        forms |= _inflections(root) | {f"{root}er", f"{root}ers"}
+    for root in roots:
+        forms |= _inflect(root) | {f"{root}er", f"{root}ers"}
     return forms
 
 
-def _roots(word: str) -> set[str]:
-    roots = {word}
-    for ending in ("ing", "ers", "er", "ed", "es", "s"):
-        root = word.removesuffix(ending)
-        if root != word and len(root) >= 4:
-            roots.add(root)
-    if word.endswith("ies") and len(word) > 5:
-        roots.add(f"{word[:-3]}y")
-    return roots if len(word) > 3 else {word}
-
-
-def _inflections(base: str) -> set[str]:
+def _inflect(base: str) -> set[str]:
     if base.endswith("e"):
         return {base, f"{base}s", f"{base}d", f"{base[:-1]}ing"}
     if base.endswith("y") and base[-2:-1] not in "aeiou":
@@ -235,15 +220,9 @@ def _inflections(base: str) -> set[str]:
     return {base, base + plural, f"{base}ed", f"{base}ing"}
 
 
-def _marks() -> dict[str, float]:
-    """Cue words with their weights, and negators with 0."""
-    marks: dict[str, float] = {}
-    for weight, verbs in _VERBS.items():
-        marks.update((form, weight) for verb in verbs.split() for form in _inflections(verb))
-    for weight, words in _WORDS.items():
-        marks.update((word, weight) for word in words.split())
-    marks.update(dict.fromkeys(_NEGATORS, 0.0))
-    return marks
-
-
-_MARKS = _marks()
+#: Cue words with their weights, and negators with 0.
+_MARKS: dict[str, float] = {
+    **{form: weight for weight, verbs in _VERBS.items() for verb in verbs.split() for form in _inflect(verb)},
+    **{word: weight for weight, words in _WORDS.items() for word in words.split()},
+    **dict.fromkeys(_NEGATORS, 0.0),
+}

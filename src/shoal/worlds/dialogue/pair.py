@@ -1,4 +1,4 @@
-"""One conversation: whose turn it is, what was said last, and when a scene is over."""
+"""One conversation: the next speaker, the last lines, and the end of a scene."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.worlds.dialogue.observations import LineView
 from shoal.worlds.dialogue.settings import DialogueSettings, SceneSettings, StopSettings
 from shoal.worlds.names import NameIndex
 
-#: Lines of the scene that the two have in mind, so that a turn costs the same however long they talk.
+#: Lines of a scene that the two see, so that a turn costs the same however long they talk.
 LINES_IN_MIND = 20
 
 
@@ -25,7 +25,7 @@ class Phase(Enum):
 
 
 class Pair:
-    """Two agents and how far they have come."""
+    """Two agents, and how far their conversation has come."""
 
     __slots__ = ("agents", "heard", "left", "lines", "number", "phase", "rated", "scene", "silence", "slants", "taken",
                  "turned", "words")  # fmt: skip
@@ -43,11 +43,11 @@ class Pair:
         self.taken = 0
         self.silence = 0
         self.lines: tuple[LineView, ...] = ()
-        #: Which way each of the two leaned when it last did.
+        #: Which way each of the two last leaned.
         self.slants: list[float | None] = [None, None]
         #: What has happened in the middle of the scene.
         self.turned: str | None = None
-        #: Who has been asked for a score, and who gave one.
+        #: The agents that were asked for a score, and those that gave one.
         self.rated: set[int] = set()
         self.heard: set[int] = set()
         #: What was said in the turn under way, and whether the speaker has left.
@@ -56,7 +56,7 @@ class Pair:
 
     @property
     def speaker(self) -> int:
-        """Whose turn it is: they alternate, and so does who begins a scene."""
+        """The agent whose turn it is. The two alternate, also in beginning a scene."""
         return self.agents[(self.scene - 1 + self.taken) % 2]
 
     def partner(self, agent: int) -> int:
@@ -64,34 +64,35 @@ class Pair:
         return second if agent == first else first
 
     def acting(self) -> Sequence[int]:
-        """Who is to act next."""
+        """Return the agents that act next."""
         if self.phase is Phase.TALKING:
             return (self.speaker,)
         if self.phase is Phase.RATING:
             return [agent for agent in self.agents if agent not in self.rated]
         return ()
 
-    def say(self, line: LineView, outright: bool) -> None:
+    def say(self, line: LineView, is_opinion: bool) -> None:
+        """Add a line. `is_opinion` says whether its slant is the speaker's stated opinion."""
         self.lines = (*self.lines[1 - LINES_IN_MIND :], line)
         self.words.append(line.content)
-        # Small talk does not take back what somebody thinks.
-        if outright or line.slant:
+        # Small talk does not take back an opinion.
+        if is_opinion or line.slant:
             self.slants[self.agents.index(line.speaker_id)] = line.slant
 
     def agreement(self) -> float | None:
-        """1 where both lean alike, 0 where they could not lean further apart; None until both have leaned."""
+        """Return 1 where both lean alike, 0 where they lean as far apart as possible, None until both have leaned."""
         one, other = self.slants
         return None if one is None or other is None else 1 - abs(one - other) / 2
 
     def pass_turn(self) -> None:
-        """The turn is over, whether or not there were words."""
+        """End the turn, whether or not there were words."""
         self.taken += 1
         self.silence = 0 if self.words else self.silence + 1
         self.words = []
 
 
 class EndRule:
-    """Says when a scene is over."""
+    """Decides when a scene is over."""
 
     def __init__(self, stop: StopSettings) -> None:
         words = [r"\s+".join(map(re.escape, said.split())) for said in stop.said if said.strip()]
@@ -99,48 +100,38 @@ class EndRule:
         self._silence = stop.silence
         self._distance = stop.agreement
 
-    def reached(self, pair: Pair, turns: int) -> str | None:
-        """Why the scene is over after the turn under way, or None where it goes on."""
+    def find_reason(self, pair: Pair, turns: int) -> str | None:
+        """Return why the scene is over after the turn under way, or None where it goes on."""
         if pair.left:
             return "left"
         if self._said is not None and any(map(self._said.search, pair.words)):
             return "said"
-        if pair.words and self._agree(pair):
+        one, other = (slant or 0.0 for slant in pair.slants)
+        if pair.words and self._distance is not None and one * other > 0 and abs(one - other) <= self._distance:
             return "agreement"
         if self._silence is not None and not pair.words and pair.silence + 1 >= self._silence:
             return "silence"
         return "turns" if pair.taken + 1 >= turns else None
 
-    def _agree(self, pair: Pair) -> bool:
-        one, other = pair.slants
-        if self._distance is None or one is None or other is None:
-            return False
-        return one * other > 0 and abs(one - other) <= self._distance
-
 
 def half(turns: int) -> int:
-    """Turns after which the turning point comes."""
+    """Return the turns after which the turning point comes."""
     return (turns + 1) // 2
 
 
 def scene_at(settings: DialogueSettings, scene: int) -> SceneSettings:
-    """A scene that a fork took away goes on as the last one that is left."""
+    """Return the settings of a scene. A scene that a fork took away goes on as the last one that is left."""
     return settings.scenes[min(scene, len(settings.scenes)) - 1]
 
 
-def pairs_of(settings: DialogueSettings, population: Population, seed: int, world: str) -> list[Pair]:
-    """Who talks to whom. An odd one out talks to nobody."""
-    return [
-        Pair(number, first, second) for number, (first, second) in enumerate(_pairs(settings, population, seed, world))
-    ]
-
-
-def _pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> Sequence[tuple[int, int]]:
+def make_pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> list[Pair]:
+    """Pair the people who talk to one another. With an odd number, the last person talks to nobody."""
     if isinstance(settings.pairs, tuple):
         index = NameIndex(population.names)
-        return [(index[first], index[second]) for first, second in settings.pairs]
-    order = list(range(len(population)))
-    if settings.pairs == "random":
-        lots = hashes(derive(seed, world, "pairs"), np.arange(len(order))).tolist()
-        order.sort(key=lots.__getitem__)
-    return list(zip(order[::2], order[1::2], strict=False))
+        numbers = [(index[first], index[second]) for first, second in settings.pairs]
+    else:
+        order = list(range(len(population)))
+        if settings.pairs == "random":
+            order.sort(key=hashes(derive(seed, world, "pairs"), np.arange(len(order))).tolist().__getitem__)
+        numbers = list(zip(order[::2], order[1::2], strict=False))
+    return [Pair(number, first, second) for number, (first, second) in enumerate(numbers)]

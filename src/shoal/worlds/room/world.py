@@ -1,13 +1,14 @@
-"""A room: people who talk, think, reach out, turn to things, form relationships, move, and are done.
+"""A room: people who talk, think, reach out, turn to things, form relations, and move.
 
-Turns are parallel (all act on one picture; what is said is heard in the next round, in the order in which the turns
-were carried out) or sequential (each sees what the one before did, in the same round). docs/rooms.md puts the two side
-by side.
+Turns are parallel (all act on the same state; what is said is heard in the next round, in the order in which the turns
+were carried out) or sequential (each agent sees what the one before did, in the same round). docs/rooms.md compares
+the two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -23,9 +24,9 @@ from shoal.worlds.room.hearing import Inboxes
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
 
-#: What is always possible, whatever actions the scenario allows.
+#: Actions that are always possible, whatever the scenario allows.
 ALWAYS = (DO_NOTHING, "DONE")
-#: What can be made to reach people.
+#: Kinds of events that reach people as stimuli.
 STIMULI = ("hear", "see", "think", "goal", "location")
 
 _UTTERANCE = "INSERT INTO utterance VALUES (?,?,?,?,?,?,?)"
@@ -56,37 +57,40 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         super().__init__(name, given, settings)
         self._settings = settings.first
         self._index = NameIndex(self.names)
-        self._ears = Inboxes(len(self.people), settings.first.location)
+        self._inboxes = Inboxes(len(self.people), settings.first.location)
         self._goals: dict[int, tuple[str, ...]] = {}
         self._attention: dict[int, str] = {}
-        #: What people are to one another, from both sides, and how each sees it.
+        #: The relations of each agent, from both sides, and as its observations show them.
         self._ties: dict[int, dict[int, str]] = {}
         self._relations: dict[int, tuple[Relation, ...]] = {}
-        self._neighbours: dict[int, list[int]] | None = None
         self._partners: tuple[int, dict[int, int]] = (-1, {})
         self._round = self._last_spoken = 0
-        self._done = False
+        self._is_done = False
         for version in settings.versions():
             for relation in version.relations:
-                self._between(relation)
+                self._find_pair(relation)
         for agent in self.people:
-            self._tie_known(agent, given.population[agent].traits.get("relationships"))
+            # Relationships that a person brings along, as [name, description], to people who are here.
+            known = given.population[agent].traits.get("relationships")
+            for entry in known if isinstance(known, (list, tuple)) else ():
+                match entry:
+                    case [str(other), str(what)] if (number := self._index.find(other)) not in (None, agent):
+                        self._relate(0, agent, number, what)
         for relation in settings.first.relations:
-            self._tie(0, *self._between(relation), relation.relation)
+            self._relate(0, *self._find_pair(relation), relation.relation)
 
     @property
     def over(self) -> bool:
-        """Whether the room has emptied: nobody spoke for as many rounds as the scenario says."""
+        """Whether nobody spoke for as many rounds as the scenario allows."""
         quiet = self._settings.quiet_rounds
         return quiet is not None and self._round - self._last_spoken >= quiet
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
-        self._enter(round)
-        acting = self.unmuted(round, self.people)
-        settings = self._settings
-        if settings.turns == "parallel":
+        self._take_settings(round)
+        acting = self.exclude_muted(round, self.people)
+        if self._settings.turns == "parallel":
             return [acting] if acting else []
-        if settings.order == "random":
+        if self._settings.order == "random":
             key = derive(self.given.seed, self.name, round, "turns")
             everyone = np.asarray(acting, np.int64)
             acting = everyone[np.argsort(hashes(key, everyone), kind="stable")].tolist()
@@ -96,180 +100,167 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         time = self.timestamp(round)
         return [
             RoomObservation(
-                world=self.name,
-                round=round,
-                agent=agent,
-                name=self.names[agent],
-                time=time,
-                location=self._ears.where(agent),
-                stimuli=self._ears.heard(agent),
+                world=self.name, round=round, agent=agent, name=self.names[agent], time=time,
+                location=self._inboxes.location(agent), stimuli=self._inboxes.peek(agent),
                 present=tuple(map(self.names.__getitem__, self._hearers(round, agent))),
-                goals=self._goals.get(agent, ()),
-                attention=self._attention.get(agent, ""),
+                goals=self._goals.get(agent, ()), attention=self._attention.get(agent, ""),
                 relations=self._relations.get(agent, ()),
             )
             for agent in agents
-        ]
+        ]  # fmt: skip
 
     def begin(self, round: int) -> None:
         super().begin(round)
-        self._enter(round)
+        self._take_settings(round)
         self._round = round
         if round and self._settings.turns == "parallel":
             # All have looked by now, and what they hear from here on is for the next round.
-            for agent in self.unmuted(round, self.people):
-                self._ears.perceived(agent)
-        self._ears.clear()
+            for agent in self.exclude_muted(round, self.people):
+                self._inboxes.empty(agent)
+        self._inboxes.distribute()
 
-    def _enter(self, round: int) -> None:
-        """Let the settings of the round hold; relations that a fork adds hold from here on."""
+    def _take_settings(self, round: int) -> None:
+        """Let the settings of the round apply. Relations that a fork adds exist from here on."""
         before, self._settings = self._settings, self.settings.at(round)
         for relation in self._settings.relations:
             if relation not in before.relations:
-                self._tie(round, *self._between(relation), relation.relation)
+                self._relate(round, *self._find_pair(relation), relation.relation)
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         kind = "hear" if happening.kind == "broadcast" else happening.kind
         if kind not in STIMULI:
             return super().happen(round, happening)
-        said_to_some = happening.agent is not None and bool(happening.to)
-        stimulus = self._stimulus(kind, happening.content, happening.agent, said_to_some)
+        is_addressed = happening.agent is not None and bool(happening.to)
+        stimulus = self._make_stimulus(kind, happening.content, happening.agent, is_addressed)
         for agent in happening.to or (other for other in self.people if other != happening.agent):
-            self._affect(agent, stimulus)
-            self._ears.tell(agent, stimulus)
-        for whom in happening.to or (None,):
-            self.add(_STIMULUS, round, kind, whom, happening.agent, happening.content)
+            if kind == "goal":
+                self._goals[agent] = (*self._goals.get(agent, ()), happening.content)
+            elif kind == "location":
+                self._inboxes.move(agent, happening.content)
+            self._inboxes.tell(agent, stimulus)
+        for target in happening.to or (None,):
+            self.add(_STIMULUS, round, kind, target, happening.agent, happening.content)
         return [happening.notice(round, self.timestamp(round))]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
-        self._done = False
+        self._is_done = False
         if self._settings.turns == "sequential":
-            self._ears.perceived(agent)
+            self._inboxes.empty(agent)
         return super().apply(round, agent, decision)
 
-    def act(self, round: int, agent: int, action: Action) -> dict[str, Any] | None:
-        match action.kind:
-            case "TALK":
-                return self._talk(round, agent, action.args)
-            case "THINK":
-                return {"content": _words(action, "content")}
-            case "REACH_OUT":
-                return self._reach_out(round, agent, action.args["target"])
-            case "ATTEND":
-                self._attention[agent] = _words(action, "content")
-                return {"content": self._attention[agent]}
-            case "RELATE":
-                return self._relate(round, agent, action.args["target"], _words(action, "relation"))
-            case "MOVE_TO":
-                self._ears.move(agent, _words(action, "location"))
-                return {"location": self._ears.where(agent)}
-        self._done = True
-        return {}
-
     def _try(self, round: int, agent: int, n: int, action: Action) -> dict[str, Any]:
-        if self._done:
+        if self._is_done:
             raise Rejected("the turn ended with DONE")
         allowed = self._settings.actions
         if allowed is not None and action.kind in self.actions and action.kind not in (*allowed, *ALWAYS):
             raise Rejected(f"{action.kind} is not possible here")
         return super()._try(round, agent, n, action)
 
-    # Talking
+    def act(self, round: int, agent: int, action: Action) -> dict[str, Any] | None:
+        match action.kind:
+            case "TALK":
+                return self._talk(round, agent, action)
+            case "THINK":
+                return {"content": _need_text(action, "content")}
+            case "REACH_OUT":
+                target = self._find_other(agent, action.args["target"])
+                if not self._hears(round, agent, target) and target not in self._ties.get(agent, ()):
+                    raise Rejected(f"{self.names[target]} is out of reach: neither within hearing nor related")
+                content = f"{self.names[agent]} wants a word with you."
+                self._inboxes.tell(target, self._make_stimulus("reach_out", content, agent, is_addressed=True))
+                return {"target": self.names[target]}
+            case "ATTEND":
+                self._attention[agent] = _need_text(action, "content")
+                return {"content": self._attention[agent]}
+            case "RELATE":
+                relation, target = _need_text(action, "relation"), self._find_other(agent, action.args["target"])
+                if not self._inboxes.together(agent, target) and target not in self._ties.get(agent, ()):
+                    raise Rejected(f"{self.names[target]} is out of reach: neither here nor related")
+                self._relate(round, agent, target, relation)
+                self._inboxes.tell(target, self._make_stimulus("relate", relation, agent, is_addressed=True))
+                return {"target": self.names[target], "relation": relation}
+            case "MOVE_TO":
+                self._inboxes.move(agent, _need_text(action, "location"))
+                return {"location": self._inboxes.location(agent)}
+        self._is_done = True
+        return {}
 
-    def _talk(self, round: int, agent: int, args: Mapping[str, Any]) -> dict[str, Any]:
-        told = {"content": _words(Action("TALK", dict(args)), "content")}
-        opinion = _opinion(args.get("opinion"))
-        target = self._hearing_target(round, agent, args.get("target"))
-        stimulus = self._stimulus("hear", told["content"], agent, target is not None, opinion)
-        hearers = self._deliver(round, agent, target, stimulus)
-        self._last_spoken = round
-        self.add(_UTTERANCE, round, agent, target, self._ears.where(agent), stimulus.content, opinion, hearers)
-        if target is not None:
-            told["target"] = self.names[target]
-        return told if opinion is None else {**told, "opinion": opinion}
-
-    def _hearing_target(self, round: int, agent: int, name: object) -> int | None:
-        if name is None:
-            return None
-        if type(name) is not str:
-            raise Rejected("the target of TALK is somebody's name (a text)")
-        target = self._find_other(agent, name)
-        if not self._hears(round, agent, target):
-            raise Rejected(f"{self.names[target]} cannot hear {self.names[agent]}")
-        return target
-
-    def _deliver(self, round: int, agent: int, target: int | None, stimulus: Stimulus) -> int:
-        """Returns how many hear it."""
-        if target is not None:
-            self._ears.tell(target, stimulus)
-            return 1
-        hearers = self._hearers(round, agent)
-        if self._settings.hearing == "everyone":
-            self._ears.say(agent, stimulus)
+    def _talk(self, round: int, agent: int, action: Action) -> dict[str, Any]:
+        content, opinion = _need_text(action, "content"), action.args.get("opinion")
+        if opinion is not None and (type(opinion) not in (int, float) or not -1 <= opinion <= 1):
+            raise Rejected("the opinion of TALK is a number from -1 to 1")
+        opinion = None if opinion is None else float(opinion)
+        target = None
+        if (name := action.args.get("target")) is not None:
+            if type(name) is not str:
+                raise Rejected("the target of TALK is somebody's name (a text)")
+            target = self._find_other(agent, name)
+            if not self._hears(round, agent, target):
+                raise Rejected(f"{self.names[target]} cannot hear {self.names[agent]}")
+        stimulus = self._make_stimulus("hear", content, agent, target is not None, opinion)
+        hearers = self._hearers(round, agent) if target is None else [target]
+        if target is None and self._settings.hearing == "everyone":
+            self._inboxes.say(agent, stimulus)
         else:
             for hearer in hearers:
-                self._ears.tell(hearer, stimulus)
-        return len(hearers)
+                self._inboxes.tell(hearer, stimulus)
+        self._last_spoken = round
+        where = self._inboxes.location(agent)
+        self.add(_UTTERANCE, round, agent, target, where, content, opinion, len(hearers))
+        args: dict[str, Any] = {"content": content}
+        if target is not None:
+            args["target"] = self.names[target]
+        return args if opinion is None else {**args, "opinion": opinion}
 
-    def _stimulus(
-        self, kind: str, content: str, source: int | None, addressed: bool = False, opinion: float | None = None
+    def _make_stimulus(
+        self, kind: str, content: str, source: int | None, is_addressed: bool = False, opinion: float | None = None
     ) -> Stimulus:
         reader = self.given.reader
-        return Stimulus(
-            kind,
-            content,
-            source,
-            None if source is None else self.names[source],
-            addressed,
-            tuple([reader.vocabulary[topic] for topic in reader.topics(content)]),
-            reader.slant(content) if opinion is None else opinion,
-            opinion,
-        )
+        topics = tuple([reader.vocabulary[topic] for topic in reader.topics(content)])
+        slant = reader.slant(content) if opinion is None else opinion
+        name = None if source is None else self.names[source]
+        return Stimulus(kind, content, source, name, is_addressed, topics, slant, opinion)
 
-    # Who can hear whom
+    # Hearing
 
     def _hearers(self, round: int, agent: int) -> Sequence[int]:
-        """Who hears the agent when it speaks to nobody in particular, in order of their numbers."""
+        """Return the agents that hear this one when it addresses nobody, in order of their numbers."""
         hearing = self.settings.at(round).hearing
         if hearing == "everyone":
-            return self._ears.others(agent)
-        return [other for other in self._within_earshot(round, agent, hearing) if self._ears.together(agent, other)]
+            return self._inboxes.others(agent)
+        return [other for other in self._within_earshot(round, agent, hearing) if self._inboxes.together(agent, other)]
 
     def _within_earshot(self, round: int, agent: int, hearing: str) -> Sequence[int]:
         if hearing == "neighbours":
-            return self._neighbours_of(agent)
+            return self._neighbours.get(agent, [])
         if hearing == "relations":
             return sorted(self._ties.get(agent, ()))
-        partner = self._partner(round, agent)
-        return [] if partner is None else [partner]
-
-    def _hears(self, round: int, agent: int, other: int) -> bool:
-        hearing = self.settings.at(round).hearing
-        within = hearing == "everyone" or other in self._within_earshot(round, agent, hearing)
-        return within and self._ears.together(agent, other)
-
-    def _neighbours_of(self, agent: int) -> list[int]:
-        """Who follows the agent or is followed by it."""
-        if self._neighbours is None:
-            graph = self.given.graph
-            followers = np.repeat(np.arange(len(self.people)), np.diff(graph.starts)).tolist()
-            links: dict[int, set[int]] = {}
-            for follower, followed in zip(followers, graph.targets.tolist(), strict=True):
-                links.setdefault(follower, set()).add(followed)
-                links.setdefault(followed, set()).add(follower)
-            self._neighbours = {one: sorted(others - {one}) for one, others in links.items()}
-        return self._neighbours.get(agent, [])
-
-    def _partner(self, round: int, agent: int) -> int | None:
-        """Whom the agent meets in this round: everybody is drawn into a pair; an odd one out meets nobody."""
         if self._partners[0] != round:
+            # Everyone is drawn into a pair; with an odd number, the last one meets nobody.
             key = derive(self.given.seed, self.name, round, "pairs")
             drawn = np.argsort(hashes(key, np.arange(len(self.people))), kind="stable").tolist()
             pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
             self._partners = (round, dict(chain(pairs, ((second, first) for first, second in pairs))))
-        return self._partners[1].get(agent)
+        partner = self._partners[1].get(agent)
+        return [] if partner is None else [partner]
 
-    # Relationships
+    def _hears(self, round: int, agent: int, other: int) -> bool:
+        hearing = self.settings.at(round).hearing
+        is_near = hearing == "everyone" or other in self._within_earshot(round, agent, hearing)
+        return is_near and self._inboxes.together(agent, other)
+
+    @cached_property
+    def _neighbours(self) -> dict[int, list[int]]:
+        """Agent -> the agents that follow it or that it follows."""
+        graph = self.given.graph
+        followers = np.repeat(np.arange(len(self.people)), np.diff(graph.starts)).tolist()
+        links: dict[int, set[int]] = {}
+        for follower, followed in zip(followers, graph.targets.tolist(), strict=True):
+            links.setdefault(follower, set()).add(followed)
+            links.setdefault(followed, set()).add(follower)
+        return {one: sorted(others - {one}) for one, others in links.items()}
+
+    # Relations
 
     def _find_other(self, agent: int, name: str) -> int:
         """Return the number of the person with this name, who must not be the agent itself."""
@@ -280,65 +271,25 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             raise Rejected(f"{self.names[agent]} cannot be the target of their own action")
         return found
 
-    def _reach_out(self, round: int, agent: int, name: str) -> dict[str, Any]:
-        target = self._find_other(agent, name)
-        if not self._hears(round, agent, target) and target not in self._ties.get(agent, ()):
-            raise Rejected(f"{self.names[target]} is out of reach: neither within hearing nor related")
-        content = f"{self.names[agent]} wants a word with you."
-        self._ears.tell(target, self._stimulus("reach_out", content, agent, addressed=True))
-        return {"target": self.names[target]}
+    def _find_pair(self, relation: RelationSettings) -> tuple[int, int]:
+        first, second = (self._index.find(who) for who in relation.between)
+        if first is None or second is None:
+            missing = relation.between[0 if first is None else 1]
+            raise ScenarioInvalid([f"worlds.{self.name}.relations: there is nobody called {missing!r}"])
+        if first == second:
+            raise ScenarioInvalid([f"worlds.{self.name}.relations: {relation.between[0]!r} is named twice"])
+        return first, second
 
-    def _relate(self, round: int, agent: int, name: str, relation: str) -> dict[str, Any]:
-        target = self._find_other(agent, name)
-        if not self._ears.together(agent, target) and target not in self._ties.get(agent, ()):
-            raise Rejected(f"{self.names[target]} is out of reach: neither here nor related")
-        self._tie(round, agent, target, relation)
-        self._ears.tell(target, self._stimulus("relate", relation, agent, addressed=True))
-        return {"target": self.names[target], "relation": relation}
-
-    def _tie(self, round: int, agent: int, other: int, relation: str) -> None:
+    def _relate(self, round: int, agent: int, other: int, relation: str) -> None:
         for one, another in ((agent, other), (other, agent)):
             ties = self._ties.setdefault(one, {})
             ties[another] = relation
             self._relations[one] = tuple(Relation(who, self.names[who], what) for who, what in ties.items())
         self.add(_RELATION, round, agent, other, relation)
 
-    def _tie_known(self, agent: int, relationships: object) -> None:
-        """Relationships that a person brings along as [name, description], to those who are here."""
-        for known in relationships if isinstance(relationships, (list, tuple)) else ():
-            match known:
-                case [str(name), str(what)] if (other := self._index.find(name)) not in (None, agent):
-                    self._tie(0, agent, other, what)
 
-    def _between(self, relation: RelationSettings) -> tuple[int, int]:
-        numbers = [self._index.find(who) for who in relation.between]
-        for who, number in zip(relation.between, numbers, strict=True):
-            if number is None:
-                raise ScenarioInvalid([f"worlds.{self.name}.relations: there is nobody called {who!r}"])
-        first, second = (number for number in numbers if number is not None)
-        if first == second:
-            raise ScenarioInvalid([f"worlds.{self.name}.relations: {relation.between[0]!r} is named twice"])
-        return first, second
-
-    # What is made to happen
-
-    def _affect(self, agent: int, stimulus: Stimulus) -> None:
-        if stimulus.kind == "goal":
-            self._goals[agent] = (*self._goals.get(agent, ()), stimulus.content)
-        elif stimulus.kind == "location":
-            self._ears.move(agent, stimulus.content)
-
-
-def _words(action: Action, argument: str) -> str:
+def _need_text(action: Action, argument: str) -> str:
     words: str = action.args[argument]
     if not words.strip():
         raise Rejected(f"{action.kind} needs {argument}: it is empty")
     return words
-
-
-def _opinion(stated: object) -> float | None:
-    if stated is None:
-        return None
-    if type(stated) not in (int, float) or not -1 <= stated <= 1:  # type: ignore[operator]
-        raise Rejected("the opinion of TALK is a number from -1 to 1")
-    return float(stated)  # type: ignore[arg-type]

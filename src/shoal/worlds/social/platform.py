@@ -88,7 +88,7 @@ class Platform:
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """One group of everybody who is awake."""
-        awake = self.muted.without(round, self._activity.at(round).awake(round))
+        awake = self.muted.exclude_from(self._activity.at(round).draw(round), round)
         new = awake[self._last_turn[awake] != round]
         self._previous_turn[new] = self._last_turn[new]
         self._last_turn[new] = round
