@@ -8,10 +8,10 @@ ShoalError                 the message says what happened and what to do; never 
 │   └── RunMissing         there is no run here
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
-├── Diverged               the same run, run again, did something else than it did before
+├── Diverged               a repeated run did something else than before
 ├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
-├── ProviderRefused        the model's provider turns everybody away: the key is wrong, or the credit is used up
+├── ProviderRefused        the model's provider refuses every call: the key is wrong, or the credit is used up
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     └── BudgetReached      the next call might cost more than is left; nothing paid for is lost
@@ -25,11 +25,11 @@ from shoal import __version__
 
 
 class ShoalError(Exception):
-    """Something the user can understand and act upon."""
+    """An error that the user can understand and act upon."""
 
 
 class ScenarioInvalid(ShoalError):
-    """The declared input is wrong; `problems` holds one readable line each."""
+    """The declared input is wrong. `problems` holds one readable line each."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -74,7 +74,7 @@ class JournalCorrupt(ShoalError):
 
 
 class Diverged(ShoalError):
-    """The same run, run again, did something else than it did before."""
+    """A repeated run did something else than before."""
 
     def __init__(self, what: str, *, written_by: str) -> None:
         super().__init__(
@@ -92,14 +92,14 @@ class JournalIncomplete(ShoalError):
 
 
 class ProviderRefused(ShoalError):
-    """The model's provider turns everybody away, so that going on would only make a history of failures."""
+    """The model's provider refuses every call, so that going on would only record failures."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}\nEverything that was paid for is kept. When this is mended, `shoal resume` the run.")
 
 
 class SlotsRefused(ShoalError):
-    """The slots that all runs share cannot be used: their directory is not safe, or another version hands them out."""
+    """The slots that all runs share cannot be used: their directory is unsafe, or their broker has another version."""
 
 
 class Stopped(ShoalError):

@@ -1,8 +1,8 @@
 """Derived randomness: every draw is a pure function of (seed, path).
 
 A path names what is being drawn, for example `("twitter", 12, 345, "decide")`. Draws are hashes of their path and
-not a shared stream, so a draw for one agent never depends on how many draws another agent made: this is what keeps
-a fork's differences causal. `derive` and `hashes` compute the same function, one for a path, one for whole arrays.
+not a shared stream, so a draw for one agent never depends on how many draws another agent made. This keeps a fork's
+differences causal. `derive` and `hashes` compute the same function, one for a path, one for whole arrays.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ def _mix(value: int) -> int:
 
 
 def derive(seed: int, *path: int | str) -> int:
-    """The 64-bit number that belongs to this path under this seed."""
+    """Return the 64-bit number of this path under this seed."""
     return extend(_mix(seed & _MASK), *path)
 
 
 def extend(key: int, *path: int | str) -> int:
-    """The number further down the path: `extend(derive(seed, a), b) == derive(seed, a, b)`."""
+    """Return the number of a longer path: `extend(derive(seed, a), b) == derive(seed, a, b)`."""
     for part in path:
         key = _mix(key ^ (_word(part) if isinstance(part, str) else part & _MASK))
     return key
 
 
 def hashes(key: int, *columns: NDArray[np.integer] | int) -> NDArray[np.uint64]:
-    """`derive` over arrays: with key = derive(seed, *path), element i is derive(seed, *path, column[i], ...)."""
+    """Derive over arrays: with key = derive(seed, *path), element i is derive(seed, *path, column[i], ...)."""
     value = np.asarray(key, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for column in columns:
@@ -62,12 +62,12 @@ def hashes(key: int, *columns: NDArray[np.integer] | int) -> NDArray[np.uint64]:
 
 
 def uniforms(key: int, *columns: NDArray[np.integer] | int) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1), one per element of the columns."""
+    """Draw uniform numbers in [0, 1), one per element of the columns."""
     return (hashes(key, *columns) >> np.uint64(11)).astype(np.float64) * _UNIT
 
 
 class Draws:
-    """A sequence of draws for one path, for code that decides one thing after another."""
+    """A sequence of draws for one path, for code that draws one number after another."""
 
     __slots__ = ("_state",)
 
@@ -75,14 +75,14 @@ class Draws:
         self._state = key
 
     def random(self) -> float:
-        """The next uniform number in [0, 1)."""
+        """Draw the next uniform number in [0, 1)."""
         self._state = state = (self._state + _GAMMA) & _MASK
         state = ((state ^ (state >> 30)) * _MIX_1) & _MASK
         state = ((state ^ (state >> 27)) * _MIX_2) & _MASK
         return ((state ^ (state >> 31)) >> 11) * _UNIT
 
     def below(self, bound: int) -> int:
-        """A whole number in [0, bound)."""
+        """Draw a whole number in [0, bound)."""
         return int(self.random() * bound)
 
     def chance(self, probability: float) -> bool:

@@ -1,4 +1,4 @@
-"""The shared nouns: what the rooms say to one another."""
+"""The shared nouns: actions, decisions, observations, events, worlds, minds, people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 S = TypeVar("S")
 
-#: What one agent may do in one turn; together with what events do in its name it bounds the numbers of new things.
+#: The most actions of one agent in one turn. With the events in its name, it bounds the numbers of new posts.
 MAX_ACTIONS_PER_TURN = 32
 
 
@@ -30,7 +30,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One agent's whole turn, or why there is none."""
 
     actions: tuple[Action, ...] = ()
-    #: None, or what went wrong: `timeout`, `error` or `unusable`.
+    #: What went wrong: `timeout`, `error` or `unusable`; None for a decision.
     failure: str | None = None
     reason: str | None = None
 
@@ -48,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one agent sees when its turn comes. Worlds extend it with what there is to see in them."""
+    """What one agent sees in its turn. Each kind of world extends it."""
 
     world: str
     round: int
@@ -56,16 +56,16 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     #: Simulated time, ISO 8601.
     time: str
-    #: The agent's own actions that nobody can see yet (only with visibility above 1).
+    #: The agent's own actions that are not visible yet (only with visibility above 1).
     pending: tuple[Action, ...] = ()
 
     def sources(self) -> Iterable[tuple[int, object]]:
-        """Whom the agent sees something of, and what: so that a change in the picture can be traced to people."""
+        """Return the agents it shows something of, and what, so that a difference can be traced to agents."""
         return ()
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """What became of one action; a line of actions.jsonl."""
+    """The result of one action: a line of actions.jsonl."""
 
     round: int
     agent_id: int
@@ -79,27 +79,27 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):
-    """Something that happened which no agent did; a line of actions.jsonl."""
+    """Something that happened without an agent: a line of actions.jsonl."""
 
     event_type: str
     round: int
     content: str
-    #: Who was told; empty means everybody.
+    #: The agents it was shown to; empty means all.
     to: tuple[int, ...]
     timestamp: str
 
 
 class Happening(msgspec.Struct, frozen=True, gc=False):
-    """Something that is made to happen: by the scenario, by a person from outside, or by an intervention.
+    """Something caused by the scenario, by a user from outside, or by an intervention.
 
-    Every world knows `broadcast`, `mute` and `change`; what else there is depends on the world. `stop` ends it.
+    Every world knows `broadcast`, `mute` and `change`. Other kinds depend on the world. `stop` ends it.
     """
 
     kind: str
     content: str = ""
-    #: In whose name.
+    #: The agent in whose name it happens.
     agent: int | None = None
-    #: Whom it concerns; empty means everybody.
+    #: The agents it concerns; empty means all.
     to: tuple[int, ...] = ()
     args: dict[str, Any] = {}
 
@@ -109,7 +109,7 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Versioned(Generic[T]):
-    """A setting that may change at the start of some rounds, as it does where a run was forked."""
+    """A value that may change at the start of some rounds, as in a fork."""
 
     first: T
     changes: tuple[tuple[int, T], ...] = ()
@@ -137,20 +137,20 @@ Writes = Mapping[str, Iterable[tuple[Any, ...]]]
 
 
 class WorldProtocol(Protocol):
-    """What an agent sees and what an action does. One history, one writer, no I/O and no clock of its own.
+    """Decides what an agent sees and what an action does. It has one history and one writer, no I/O and no clock.
 
     The engine calls, for each round in order: `turns`, then per group `observe` for all of the group, then `apply` for
     every turn of the group in seeded order, and `writes` once at the end of the round. `begin` comes before the
-    first `apply` of a round; round 0 has only `begin`. `happen` comes before `turns`, so that people act on what they
-    are told; a post is made right after `begin`, and is seen as late as any other.
+    first `apply` of a round; round 0 has only `begin`. `happen` comes before `turns`, so that agents act on it. A post
+    is made right after `begin`, and becomes visible as late as any other.
     """
 
     name: str
-    #: Rounds until others see an action; the engine keeps that many rounds in flight.
+    #: Rounds until other agents see an action. The engine keeps that many rounds in flight.
     visibility: int
     #: SQL that creates the world's tables.
     schema: str
-    #: SQL for what makes looking things up fast, and is only made when the history is complete.
+    #: SQL that creates the indexes, run when the history is complete.
     indexes: str
 
     @property
@@ -159,35 +159,35 @@ class WorldProtocol(Protocol):
         ...
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
-        """Groups of agents; a group acts on the same picture of the world."""
+        """Return the agents that act, in groups. The agents of a group see the same state of the world."""
         ...
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
-        """What each of them sees. A pure read."""
+        """Return what each of the agents sees. A pure read."""
         ...
 
     def begin(self, round: int) -> None:
-        """Enter the round: from here on it is changed."""
+        """Begin a round. From here on the world changes."""
         ...
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
-        """Let something happen that no agent decided on."""
+        """Carry out a happening, and return its events."""
         ...
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
-        """Carry out one agent's turn. A rejected action, and a turn that failed, is an event too."""
+        """Carry out one agent's turn. A rejected action and a failed turn are events too."""
         ...
 
     def writes(self) -> Writes:
-        """The database rows since the last call."""
+        """Return the database rows since the last call."""
         ...
 
     def timestamp(self, round: int) -> str:
-        """Simulated time of the round, ISO 8601 with offset."""
+        """Return the simulated time of the round, ISO 8601 with offset."""
         ...
 
     def hours(self, round: int) -> float:
-        """Simulated hours gone by at the end of the round."""
+        """Return the simulated hours that have passed at the end of the round."""
         ...
 
 
@@ -203,7 +203,7 @@ class MindMode(Enum):
 
 
 class Mind:
-    """Makes the decisions of the agents of one world. Subclass and fill in `decide`; see docs for an example.
+    """Makes the decisions of the agents of one world. Subclass it and define `decide`; the docs have an example.
 
     A mind that is a pure function of seed and past observations returns its decision at once. A mind that asks
     something outside (a model, a person) sets `outside`, and its `decide` is a coroutine. Each of its decisions is
@@ -230,32 +230,33 @@ class Mind:
         return observation
 
     def decide(self, observation: Observation) -> Decision | Awaitable[Decision]:
+        """Return the agent's decision, or a coroutine if `outside` is set."""
         raise NotImplementedError
 
     async def prepare(self, observation: Observation) -> None:
         """Wait for what the agent should know by now. Called once before each decision of a self-journaling mind."""
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        """Remember the turn. Called once per turn in order, also when the decision came from the journal."""
+        """Remember the turn. Called once per turn in order, also if the decision came from the journal."""
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
-        """An intervention changed something about an agent: `{"stance": 0.5}`. Called before its next decision."""
+        """Take over a change by an intervention, as `{"stance": 0.5}`. Called before the agent's next decision."""
 
     def opinions(self) -> Sequence[float]:
-        """What everybody thinks of the scenario's topic at the moment, -1 to 1; empty where that is not known."""
+        """Return every agent's current opinion on the scenario's topic, -1 to 1; empty if they are unknown."""
         return ()
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
-        """What a decision about this observation rests on besides it: memory, chances, prompt. Decides nothing."""
+        """Return what a decision depends on besides the observation: memory, chances, prompt. Decides nothing."""
         return {}
 
     async def close(self) -> None:
-        """The run is over, or stops here: end what is still under way."""
+        """End what is still under way, as the run is over or stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Persona:
-    """One person, as others and language models get to know them."""
+    """One person, as other agents and language models see them."""
 
     name: str
     username: str
@@ -269,20 +270,20 @@ class Persona:
 
 @dataclass(slots=True)
 class Habits:
-    """How people differ in what most leave to their mind, column by column; None where nobody does."""
+    """Optional behaviour of people, column by column; None if no person sets it."""
 
-    #: How much somebody's words count with others; 1 is usual.
+    #: How much a person's words count with others; 1 is usual.
     influence: NDArray[np.float32] | None = None
-    #: Colours what somebody writes, -1 (gloomy) to 1 (bright); 0 is usual.
+    #: The mood of what a person writes, -1 (gloomy) to 1 (bright); 0 is usual.
     sentiment: NDArray[np.float32] | None = None
-    #: Posts and comments per simulated hour in which somebody acts; not a number: as the mind has it.
+    #: Posts and comments per simulated hour of activity; NaN leaves it to the mind.
     posts_per_hour: NDArray[np.float32] | None = None
     comments_per_hour: NDArray[np.float32] | None = None
-    #: [people, 2]: shortest and longest time in minutes until somebody comes across a post; 0 is usual.
+    #: [people, 2]: shortest and longest time in minutes until a person sees a post; 0 is usual.
     response_delay: NDArray[np.int32] | None = None
 
 
-#: Habits that a number says, and what those have who do not say.
+#: Habits with one number, and their default.
 USUAL_HABITS: Mapping[str, float] = {
     "influence": 1.0,
     "sentiment": 0.0,
@@ -292,16 +293,16 @@ USUAL_HABITS: Mapping[str, float] = {
 
 
 class Population(Protocol):
-    """Everybody, column by column, so that a million people fit. Agent i is row i everywhere."""
+    """All people, column by column, so that a million fit into memory. Agent i is row i everywhere."""
 
     names: Sequence[str]
-    #: The vocabulary that `interests` points into.
+    #: The vocabulary that `interests` indexes.
     topics: Sequence[str]
-    #: [people, k] indices into topics, -1 where there are fewer.
+    #: [people, k] indices into topics, padded with -1.
     interests: NDArray[np.int16]
     #: Opinion on the scenario's topic, -1 (against) to 1 (for).
     stances: NDArray[np.float32]
-    #: Chance to act in a round, before the hour of the day is taken into account.
+    #: Chance to act in a round, before the hour of the day is considered.
     activity: NDArray[np.float32]
     #: Bit h set: awake in hour h.
     active_hours: NDArray[np.uint32]
@@ -314,7 +315,7 @@ class Population(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FollowGraph:
-    """Who follows whom, as compressed rows: agent i follows `targets[starts[i]:starts[i + 1]]`, sorted."""
+    """The follow relations as compressed rows: agent i follows `targets[starts[i]:starts[i + 1]]`, sorted."""
 
     starts: NDArray[np.int64]
     targets: NDArray[np.int32]
