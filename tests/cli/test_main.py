@@ -108,7 +108,7 @@ def test_a_run_from_a_newer_version_exits_with_3(folder: Path) -> None:
     assert "written by Shoal 9.0" in result.stderr
 
 
-def test_a_run_that_somebody_works_on_exits_with_3(folder: Path) -> None:
+def test_a_run_with_a_live_worker_exits_with_3(folder: Path) -> None:
     call("run", "small.yaml", "--out", "busy")
     (folder / "busy" / "run_state.json").unlink()
     with RunDirectory(Path("busy")).lock():
@@ -143,7 +143,7 @@ def broken_run(folder: Path) -> None:
     (folder / "broken" / "run_state.json").write_text("{}")
 
 
-def test_an_error_nobody_foresaw_is_one_line_and_exits_with_70(folder: Path) -> None:
+def test_an_internal_error_is_one_line_and_exits_with_70(folder: Path) -> None:
     broken_run(folder)
     result = call("show", "broken")
     assert result.exit_code == 70
@@ -151,7 +151,7 @@ def test_an_error_nobody_foresaw_is_one_line_and_exits_with_70(folder: Path) -> 
     assert len(result.stderr.splitlines()) == 1
 
 
-def test_an_error_nobody_foresaw_in_a_run_is_in_its_log(folder: Path) -> None:
+def test_an_internal_error_in_a_run_is_in_its_log(folder: Path) -> None:
     call("run", "small.yaml", "--out", "odd")
     (folder / "odd" / "run_state.json").unlink()
     (folder / "odd" / "journal.jsonl").write_text('{"key":"*/1/inject/0","event":{"nonsense":1}}\n')
@@ -163,7 +163,7 @@ def test_an_error_nobody_foresaw_in_a_run_is_in_its_log(folder: Path) -> None:
     assert "SHOAL_TRACEBACK=1" in call("replay", "odd").stderr
 
 
-def test_an_error_nobody_foresaw_is_shown_in_full_when_asked_for(folder: Path) -> None:
+def test_an_internal_error_is_shown_in_full_on_request(folder: Path) -> None:
     broken_run(folder)
     result = subprocess.run(
         [COMMAND, "show", "broken"], env=environment(SHOAL_TRACEBACK="1"), capture_output=True, text=True, check=False
@@ -173,7 +173,7 @@ def test_an_error_nobody_foresaw_is_shown_in_full_when_asked_for(folder: Path) -
 
 
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["show", "runs/small-1"]])
-def test_output_that_nobody_reads_ends_quietly(folder: Path, command: list[str]) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(folder: Path, command: list[str]) -> None:
     call("run", "small.yaml", "--quiet")
     reading, writing = os.pipe()
     os.close(reading)

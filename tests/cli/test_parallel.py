@@ -27,7 +27,7 @@ worlds: {hall: {kind: room, turns: parallel}}
 mind: {kind: language, model: openai/gpt-4.1-mini}
 """
 N = 5
-#: So many rounds that a run is still at work when the test ends it.
+#: Enough rounds that a run is still at work when the test ends it.
 ENDLESS = ("--rounds", "1000")
 LONG = ("--parallel", str(N), *ENDLESS)
 
@@ -83,7 +83,7 @@ def count_held(place: BrokerLocation) -> dict[int, int]:
 
 
 async def more_answers(server: Rehearsal, count: int) -> None:
-    """Until the server has answered so many more."""
+    """Wait until the server has answered this many more."""
     before = server.stats.answers
     await wait_async(lambda: server.stats.answers >= before + count)
 

@@ -264,7 +264,7 @@ async def test_mistakes_are_explained_and_asked_again_and_help_is_given() -> Non
     assert screen.count("comment 3 TEXT") == 2
 
 
-async def test_at_the_end_of_input_nothing_is_done_from_then_on_and_it_is_said_once() -> None:
+async def test_after_the_end_of_input_nothing_is_done_and_one_note_says_so() -> None:
     decisions, screen = await turns("Hello.", talk(), talk(), talk())
     assert decisions == [Decision((Action("SAY", {"content": "Hello."}),)), NOTHING, NOTHING]
     assert screen.count(END) == 1
@@ -285,7 +285,7 @@ async def test_two_parts_are_played_one_after_the_other() -> None:
     assert second == Decision((Action("TALK", {"content": "Two."}),))
 
 
-async def test_nothing_is_read_before_somebody_is_asked() -> None:
+async def test_nothing_is_read_before_the_first_question() -> None:
     def lines() -> Iterator[str]:
         raise AssertionError("read too early")
         yield ""
@@ -335,7 +335,7 @@ TURNS = ("Hello.\n\n", "I trust it.\n/think Hm.\n\n", "Bye.\n\n", "/rate 8 fine\
 
 
 def playing(folder: Path, *command: str) -> subprocess.Popen[str]:
-    """The command, which waits for somebody to type."""
+    """Start the command, which waits for input."""
     (folder / "talk.yaml").write_text(SCENARIO)
     return subprocess.Popen(
         [COMMAND, *command], cwd=folder, env=environment(), text=True,
@@ -399,7 +399,7 @@ def test_a_stand_in_for_standard_input_will_do_and_so_will_none(monkeypatch: pyt
     assert list(keyboard()) == []
 
 
-def test_a_process_ends_while_somebody_could_still_type() -> None:
+def test_a_process_ends_while_the_terminal_is_still_open() -> None:
     code = """
 import asyncio, sys
 from tests.cli.test_play import talk

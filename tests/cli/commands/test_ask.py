@@ -26,7 +26,7 @@ SURVEY = """\
 
 
 class Server(threading.Thread):
-    """A rehearsal server in a thread of its own, as commands have their own event loop."""
+    """A rehearsal server in another thread, as commands have their own event loop."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -55,7 +55,7 @@ class Server(threading.Thread):
 
 @pytest.fixture
 def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rehearsal]:
-    """With a run of heuristic minds in the folder, and a cache that is nobody else's."""
+    """A folder with a run of heuristic minds, and a private cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
     call("run", "small.yaml", "--quiet")
     with Server() as rehearsal:
@@ -129,7 +129,7 @@ def test_asking_again_is_answered_from_the_cache_unless_that_is_not_wanted(serve
     assert server.stats.requests == 4
 
 
-def test_who_was_not_asked_is_told_with_the_reason(server: Rehearsal) -> None:
+def test_agents_that_were_not_asked_are_listed_with_the_reason(server: Rehearsal) -> None:
     result = call("ask", RUN, "Will it rain?", "--who", "0,1,2", MODEL, "--max-calls", "1", "--no-cache")
     assert result.exit_code == 0
     assert result.stderr.count("not asked: the budget is reached (max_calls)") == 2
@@ -154,7 +154,7 @@ def test_a_command_that_got_no_answer_at_all_fails(server: Rehearsal) -> None:
         (("a",), "their mind is heuristic"),
     ],
 )
-def test_a_wrong_question_is_refused_in_words(args: tuple[str, ...], complaint: str, server: Rehearsal) -> None:
+def test_a_wrong_question_is_refused_with_the_reason(args: tuple[str, ...], complaint: str, server: Rehearsal) -> None:
     result = call("ask", RUN, *args)
     assert result.exit_code == 2
     assert complaint in result.stderr

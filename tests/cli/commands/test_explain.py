@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.terminal import call, count_rounds, start_command, wait_until
 
-#: Everybody, in every round.
+#: All agents act in every round.
 AWAKE = [
     f"--set={change}"
     for change in ("population.0.activity=1.0", "population.0.active_hours=0-23", "time.daily_rhythm=false")
@@ -82,7 +82,7 @@ def has_come_to(stream: Path, round: int) -> bool:
 # explain
 
 
-def test_a_turn_is_told_from_what_was_seen_to_what_came_of_it(run: str) -> None:
+def test_a_turn_is_shown_from_the_observation_to_the_result(run: str) -> None:
     result = call("explain", run, name_of(run, 3), "4", "--world", "twitter")
     assert result.exit_code == 0, result.stderr
     titles = ["what was seen", "what the decision rests on", "what was decided", "what came of it"]
@@ -107,7 +107,7 @@ def test_the_json_of_an_explanation_has_the_whole_picture(run: str) -> None:
         assert turn["events"]
 
 
-def test_whoever_had_no_turn_is_said_to_and_the_nearest_turns_can_be_asked_for(run: str) -> None:
+def test_an_agent_without_a_turn_is_reported_with_commands_for_the_nearest(run: str) -> None:
     result = call("explain", run, "3", "0")
     assert result.exit_code == 0
     assert "had no turn in round 0 in twitter: nobody has" in result.stdout
@@ -137,7 +137,7 @@ def test_a_folder_without_a_run_is_refused(folder: Path) -> None:
         assert "there is no run in nowhere" in result.stderr
 
 
-def test_rooms_and_conversations_are_told_too_and_nobody_takes_over_the_terminal(folder: Path) -> None:
+def test_rooms_and_conversations_are_shown_without_control_characters(folder: Path) -> None:
     (folder / "talks.yaml").write_text(TALKS)
     call("run", "talks.yaml", "--quiet")
     told = [call("explain", "runs/talks-1", "0", str(round)).stdout for round in (1, 2, 3)]
@@ -146,7 +146,7 @@ def test_rooms_and_conversations_are_told_too_and_nobody_takes_over_the_terminal
     assert not any("\x1b" in text for text in told)
 
 
-def test_the_journals_answer_is_told_with_the_run_it_was_taken_over_from(folder: Path) -> None:
+def test_the_journals_answer_is_shown_with_the_run_it_comes_from(folder: Path) -> None:
     call("run", "slow.yaml", "--quiet", *AWAKE)
     call("fork", "runs/small-1", "--at", "2", "--quiet")
     told = " ".join(call("explain", "runs/small-1-fork-1", "3", "2", "--world", "twitter").stdout.split())
@@ -154,7 +154,7 @@ def test_the_journals_answer_is_told_with_the_run_it_was_taken_over_from(folder:
     assert "taken over from small-1" in told
 
 
-def test_a_world_of_ones_own_is_shown_field_by_field(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_own_world_is_shown_field_by_field(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "auction.py").write_text(AUCTION)
     (folder / "own.yaml").write_text(OWN)
     monkeypatch.syspath_prepend(str(folder))
@@ -195,7 +195,7 @@ def test_a_fork_and_its_parent_part_at_the_injected_post(run: str, fork: str) ->
     assert {"round", "pictures", "acted", "reached", "acting"} == set(found["worlds"][0]["by_round"][0])
 
 
-def test_equal_runs_are_said_to_be_the_same_with_their_digest(run: str) -> None:
+def test_equal_runs_are_the_same_and_show_their_digest(run: str) -> None:
     result = call("diff", run, run)
     digest = answer("diff", run, run)["worlds"][0]["digests"][0]
     assert f"the same up to round 5, digest {digest}" in result.stdout
@@ -205,7 +205,7 @@ def test_a_comparison_can_end_early(run: str, fork: str) -> None:
     assert call("diff", run, fork, "--rounds", "1").stdout.count("the same up to round 1") == 2
 
 
-def test_runs_that_are_not_of_the_same_length_or_worlds_are_said_to(run: str) -> None:
+def test_different_lengths_and_worlds_of_runs_are_reported(run: str) -> None:
     call("run", "small.yaml", "--quiet", "--rounds", "2", "--set", "worlds=[twitter]", "--out", "runs/short")
     told = call("diff", run, "runs/short").stdout
     assert "they have 5 and 2 rounds; 2 are compared" in told

@@ -89,7 +89,7 @@ def test_people_have_their_traits_and_opinions_at_the_start(folder: Path) -> Non
     assert -1 <= float(ada["stance"]) <= 1
 
 
-def test_who_spoke_to_whom_is_a_graph(folder: Path) -> None:
+def test_talk_between_agents_is_a_graph(folder: Path) -> None:
     (folder / "room.yaml").write_text(ROOM)
     call("run", "room.yaml", "--quiet")
     call("export", "runs/room-1", "--out", "out")

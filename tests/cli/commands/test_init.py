@@ -27,7 +27,7 @@ def test_init_does_not_write_over_a_file(folder: Path) -> None:
     assert (folder / "small.yaml").read_text() == SMALL
 
 
-def test_init_writes_over_a_file_when_told_to(folder: Path) -> None:
+def test_init_writes_over_a_file_with_force(folder: Path) -> None:
     assert call("init", "small.yaml", "--force").exit_code == 0
     assert (folder / "small.yaml").read_text() != SMALL
 

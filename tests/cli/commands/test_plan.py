@@ -19,7 +19,7 @@ from shoal.runs.planning.plan import Expected, Plan
 from tests.cli.terminal import COMMAND, DEADLINE_SECONDS, call, environment, last_object, shoal
 
 MODEL = ("--model", "openai/gpt-4.1-mini")
-#: More than 2,000 calls: everybody in the room has a turn in every round.
+#: More than 2,000 calls: all people in the room have a turn in every round.
 MANY = """\
 name: many
 rounds: 30
@@ -90,18 +90,18 @@ def test_changes_of_the_scenario_are_planned(folder: Path) -> None:
     assert longer["calls"] > 2 * usual["calls"]
 
 
-def test_without_a_model_it_costs_nothing_and_that_is_said(folder: Path) -> None:
+def test_a_plan_without_a_model_reports_no_cost(folder: Path) -> None:
     assert "costs nothing" in call("plan", "small.yaml").stdout
     assert plan()["calls"] == 0
 
 
-def test_of_a_mind_of_ones_own_nothing_is_claimed(folder: Path) -> None:
+def test_a_plan_with_an_own_mind_claims_nothing(folder: Path) -> None:
     result = call("plan", "small.yaml", "--set", "mind=tests.contracts.own:Thrifty")
     assert "your own" in result.stdout
     assert "nothing" not in result.stdout
 
 
-def test_an_unknown_price_is_said_with_how_to_give_it(folder: Path) -> None:
+def test_an_unknown_price_is_reported_with_how_to_set_it(folder: Path) -> None:
     unknown = call("plan", "small.yaml", "--model", "vllm/mine")
     assert "unknown" in unknown.stdout
     assert "--set mind.price=" in unknown.stdout
@@ -109,7 +109,7 @@ def test_an_unknown_price_is_said_with_how_to_give_it(folder: Path) -> None:
     assert "unknown" not in known.stdout
 
 
-def test_of_conversations_the_most_and_the_least_are_said(folder: Path) -> None:
+def test_a_plan_of_conversations_has_the_most_and_the_least_calls(folder: Path) -> None:
     """Ten pairs take four turns each, or only one; and then both say how it went."""
     talking = ["--set", "worlds={talk: {kind: dialogue, turns: 4}}", "--set", "events=[]"]
     result = call("plan", "small.yaml", *MODEL, *talking)
@@ -119,7 +119,7 @@ def test_of_conversations_the_most_and_the_least_are_said(folder: Path) -> None:
     assert (found["calls"], found["least_calls"], found["may_end_early"]) == (60, 30, True)
 
 
-def test_embeddings_are_said_and_counted_by_themselves(folder: Path) -> None:
+def test_embeddings_are_reported_and_counted_apart(folder: Path) -> None:
     embedding = "mind.memory={embeddings: openai/text-embedding-3-small, recent_tokens: 50, episodes_shown: 1}"
     result = call("plan", "small.yaml", *MODEL, "--set", embedding)
     assert "of the calls texts are embedded" in result.stdout, result.stderr
@@ -145,11 +145,11 @@ def make_plan(calls: int, cost: float | None) -> Plan:
     return Plan("x", 1, 1, 1, (row,), 1.0, 1.0, 1)
 
 
-def test_where_nobody_is_there_to_answer_nobody_is_asked() -> None:
+def test_without_a_terminal_no_confirmation_is_asked_for() -> None:
     assert is_confirmed(make_plan(1_000_000, 5000.0))
 
 
-def test_whoever_says_no_pays_nothing(folder: Path) -> None:
+def test_a_refused_run_costs_nothing(folder: Path) -> None:
     code, shown = run_on_terminal("run", "many.yaml", typed="n\n", cwd=folder)
     assert code == 3
     assert "2,240 calls" in shown
@@ -182,7 +182,7 @@ async def test_a_script_runs_without_being_asked(folder: Path) -> None:
 
 
 async def test_going_on_is_asked_about_for_what_is_left(folder: Path) -> None:
-    """Whoever says no has changed nothing; whoever says so in advance is not asked."""
+    """A refusal changes nothing, and --yes skips the question."""
     async with start(RehearsalSettings()) as server:
         at = ["--set", f"mind.base_url={server.base_url}", "--no-cache", "--json", "--out", "runs/a"]
         await asyncio.to_thread(shoal, "run", "many.yaml", "--rounds", "2", *at, cwd=folder)

@@ -105,11 +105,11 @@ def test_a_picture_is_shown_whole(observation: Observation, parts: list[str]) ->
     ],
     ids=["platform", "room", "dialogue", "own"],
 )  # fmt: skip
-def test_a_picture_knows_whom_it_shows_something_of(observation: Observation, expected: list[Any]) -> None:
+def test_an_observation_knows_the_agents_it_shows(observation: Observation, expected: list[Any]) -> None:
     assert list(observation.sources()) == expected
 
 
-def test_values_are_told_by_their_shape() -> None:
+def test_values_are_rendered_by_their_shape() -> None:
     values = {"plain": 1, "some_words": {"a_b": 0.5, "LIKE_POST": True}, "deep": {"x": {"y": None}}, "list": [1, 2]}
     told = print_plain(render_values(values))
     assert told == "plain 1 some words a b 0.5, LIKE_POST yes deep x y - list [1,2]"

@@ -77,7 +77,7 @@ def test_the_time_left_is_that_of_the_rounds_after_catching_up() -> None:
     assert "1:18 left" in lines.written[-1]
 
 
-def test_how_long_decisions_take_is_said_where_somebody_was_asked() -> None:
+def test_latencies_are_shown_where_calls_were_made() -> None:
     lines = Lines(rounds=1)
     latencies = Latencies()
     for _ in range(8):
@@ -106,7 +106,7 @@ def test_a_world_that_came_to_its_end_is_done() -> None:
 
 
 @pytest.mark.parametrize(("ms", "words"), [(0.0412, "0.041 ms"), (12.4, "12 ms"), (999, "999 ms"), (2345, "2.3 s")])
-def test_a_time_is_said_in_few_digits(ms: float, words: str) -> None:
+def test_a_time_has_few_digits(ms: float, words: str) -> None:
     assert format_milliseconds(ms) == words
 
 
@@ -127,7 +127,7 @@ def test_without_a_terminal_there_are_no_control_characters(folder: Path, comman
 
 
 def run_in_terminal(*args: str, cwd: Path, watch: Callable[[str], None] | None = None, **env: str) -> str:
-    """Everything that a person's terminal receives; `watch` is told each time what came so far."""
+    """Run the command in a terminal and return all that it receives; `watch` gets the text so far each time."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [COMMAND, *args], cwd=cwd, env=environment(TERM="xterm-256color", COLUMNS="100", **env),

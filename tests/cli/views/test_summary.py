@@ -158,7 +158,7 @@ def test_what_was_measured_is_shown(runs: Path) -> None:
     assert "a decision took" in words
 
 
-def test_without_metrics_nothing_is_said_of_time(runs: Path) -> None:
+def test_without_metrics_no_times_are_shown(runs: Path) -> None:
     run = call("run", "talks.yaml", "--set", "metrics=false")
     assert "speedup" not in run.stdout
     assert "of work" not in run.stdout
@@ -170,7 +170,7 @@ def test_a_world_that_came_to_its_end_says_so(runs: Path) -> None:
     assert "4 of 6 rounds, when it came to its end" in run.stdout
 
 
-def test_a_class_that_cannot_be_found_is_said_by_validate_and_by_run(runs: Path) -> None:
+def test_a_missing_class_is_reported_by_validate_and_by_run(runs: Path) -> None:
     for command in ("validate", "run"):
         result = call(command, "pot.yaml", "--set", "worlds.pot.kind=nowhere:Pot")
         assert result.exit_code == 2

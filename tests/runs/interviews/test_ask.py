@@ -150,13 +150,13 @@ def test_a_copy_knows_what_was_seen_and_done_up_to_its_round_and_no_more(tmp_pat
     assert "You are Bea." in early
 
 
-def test_before_the_first_round_there_is_only_who_somebody_is(tmp_path: Path) -> None:
+def test_before_the_first_round_there_is_only_the_persona(tmp_path: Path) -> None:
     (bea,) = copies_of(scripted_run(tmp_path), round=0).respondents
     assert (bea.memory, bea.sight) == ("", "")
     assert "You are Bea." in bea.persona
 
 
-def test_somebody_with_a_language_mind_has_the_memory_of_that_mind(tmp_path: Path) -> None:
+def test_an_agent_with_a_language_mind_has_the_memory_of_that_mind(tmp_path: Path) -> None:
     """Thoughts and conclusions are in no stream: only the mind that is run again has them."""
     memory = {"consolidate_every": 2, "lag_rounds": 1, "recent_tokens": 200}
     directory = language_run(tmp_path, mind=MIND | {"memory": memory}, rounds=8)
@@ -186,7 +186,7 @@ def test_a_copy_knows_all_its_worlds_by_name(tmp_path: Path) -> None:
     assert "In reddit:" in somebody.sight
 
 
-def test_what_changed_about_somebody_is_known_to_them(tmp_path: Path) -> None:
+def test_an_agent_knows_its_changed_traits(tmp_path: Path) -> None:
     change = {"round": 2, "change": {"stance": 0.9}, "to": ["Bea"]}
     start(SCRIPTED | {"topic": "rain", "events": [change]}, tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")
@@ -225,10 +225,10 @@ def test_a_run_without_a_round_cannot_be_asked(tmp_path: Path) -> None:
         copies_of(create_run(validate(SCRIPTED), tmp_path / "run"))
 
 
-# What is asked, and by whom it is answered
+# Questions, and the models that answer them
 
 
-def test_everybody_answers_in_the_form_that_was_asked_for(tmp_path: Path) -> None:
+def test_all_agents_answer_in_the_requested_form(tmp_path: Path) -> None:
     table = put(scripted_run(tmp_path), FORMED, Asking(AgentSelection("Ada,Cid"), model=MODEL))
     assert [(row.agent, row.name, row.model) for row in table.rows] == [(0, "Ada", MODEL), (2, "Cid", MODEL)]
     for row in table.records():
@@ -301,7 +301,7 @@ def test_asking_the_same_again_costs_nothing(tmp_path: Path) -> None:
     assert third.rows[::2] == first.rows
 
 
-def test_without_the_cache_everybody_is_asked_again(tmp_path: Path) -> None:
+def test_without_the_cache_all_agents_are_asked_again(tmp_path: Path) -> None:
     directory = scripted_run(tmp_path)
 
     async def act(server: Rehearsal, outside: RunResources) -> int:
@@ -312,7 +312,7 @@ def test_without_the_cache_everybody_is_asked_again(tmp_path: Path) -> None:
     assert run_beside_server(act, tmp_path) == 6
 
 
-def test_a_budget_holds_and_those_who_were_not_asked_are_said_to(tmp_path: Path) -> None:
+def test_a_budget_holds_and_agents_that_were_not_asked_are_listed(tmp_path: Path) -> None:
     directory = scripted_run(tmp_path)
 
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
@@ -331,7 +331,7 @@ def test_the_budget_of_the_run_is_not_that_of_the_question(tmp_path: Path) -> No
     assert [row.error for row in table.rows] == [None] * 9
 
 
-def test_one_who_fails_is_a_row_and_keeps_nobody_from_answering(tmp_path: Path) -> None:
+def test_a_failed_answer_is_a_row_and_the_others_still_answer(tmp_path: Path) -> None:
     def rule(question: Question) -> str:
         if "You are Bea" in question.messages[1].content:
             raise failed(FailureKind.OVERLOAD)
@@ -386,7 +386,7 @@ def test_a_claim_is_scored_on_a_world_as_it_was_after_a_round(tmp_path: Path) ->
     assert "which came to nothing" in next(line for line in late if "Bea" in line)
 
 
-def test_a_world_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_a_missing_world_is_refused(tmp_path: Path) -> None:
     with pytest.raises(QueryFailed, match="there is no world 'reddit'; there are twitter"):
         asyncio.run(score_world(scripted_run(tmp_path), "x", "reddit", Asking(model=MODEL), RunResources()))
 

@@ -28,7 +28,7 @@ def select(where: str) -> list[str]:
     return [everybody.names[agent] for agent in AgentSelection(where=where).numbers(everybody, 0)]
 
 
-def test_nothing_said_means_everybody() -> None:
+def test_an_empty_selection_means_all_agents() -> None:
     assert AgentSelection().numbers(people(), 0) == [0, 1, 2, 3]
 
 
@@ -56,7 +56,7 @@ def test_people_are_named_by_name_or_number_each_once_and_in_order() -> None:
     ],
 )
 def test_people_are_found_by_what_they_are_like(where: str, names: list[str]) -> None:
-    """Of somebody about whom something is not known no comparison holds."""
+    """No comparison holds for an agent without the trait."""
     assert select(where) == names
 
 
@@ -64,7 +64,7 @@ def test_those_named_have_to_be_like_that_too() -> None:
     assert AgentSelection("Ada,Ben", "age > 40").numbers(people(), 0) == [1]
 
 
-def test_a_sample_is_drawn_by_lot_and_is_the_same_again() -> None:
+def test_a_sample_is_random_and_the_same_each_time() -> None:
     crowd = sample(validate({"population": {"count": 200}}))
     one, other = AgentSelection(sample=10).numbers(crowd, 1), AgentSelection(sample=10).numbers(crowd, 2)
     assert one == AgentSelection(sample=10).numbers(crowd, 1)
@@ -102,6 +102,6 @@ def test_a_sample_larger_than_all_is_all() -> None:
         (AgentSelection(where="not " * 60 + "age > 1"), "nested"),
     ],
 )
-def test_a_question_that_means_nobody_says_why(whom: AgentSelection, complaint: str) -> None:
+def test_a_selection_of_no_agents_is_refused_with_the_reason(whom: AgentSelection, complaint: str) -> None:
     with pytest.raises(QueryFailed, match=complaint):
         whom.numbers(people(), 0)

@@ -274,7 +274,7 @@ async def test_people_who_are_played_are_not_asked() -> None:
     assert (everybody.calls, all_but_one.calls) == (4 * 6, 3 * 6)
 
 
-async def test_a_world_of_ones_own_is_planned_too() -> None:
+async def test_an_own_world_is_planned_too() -> None:
     known = await plan_run(small(worlds={"pot": {"kind": "tests.contracts.own:Pot"}}))
     unknown = await plan_run(
         small(worlds={"pot": {"kind": "tests.runs.planning.test_plan:Mindless"}, "hall": {"kind": "room"}})
@@ -327,7 +327,7 @@ async def test_a_server_that_keeps_nothing_charges_for_everything() -> None:
     assert found.cost == found.cost_uncached != 0.0
 
 
-async def test_a_budget_that_will_not_do_is_said() -> None:
+async def test_limits_below_the_plan_are_reported() -> None:
     fits = {"max_calls": 1000, "max_tokens": 10_000_000, "max_cost": 100.0}
     assert (await plan_run(small(budget=fits))).short == ()
     found = await plan_run(small(budget=fits), budget=BudgetSettings(max_calls=10, max_tokens=20, max_cost=0.001))
@@ -335,7 +335,7 @@ async def test_a_budget_that_will_not_do_is_said() -> None:
     assert found.short[2] == f"max_calls is 10, and {found.calls} are expected"
 
 
-async def test_a_budget_in_dollars_says_nothing_about_a_price_that_nobody_knows() -> None:
+async def test_a_budget_in_dollars_is_not_compared_with_an_unknown_price() -> None:
     mind = {"kind": "language", "model": OWN}
     assert (await plan_run(small(mind=mind), budget=BudgetSettings(max_cost=0.001))).short == ()
 

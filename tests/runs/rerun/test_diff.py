@@ -65,8 +65,8 @@ def test_a_run_that_asks_outside_and_one_that_does_not_are_the_same_history(tmp_
 # One injected post
 
 
-def test_the_first_difference_is_the_injected_post_and_it_spreads_along_who_reads_whom(tmp_path: Path) -> None:
-    """Bea reads Ada and reposts her post, Cid reads Bea and answers. Dan only reads Cid, Eve reads nobody."""
+def test_the_first_difference_is_the_injected_post_and_it_spreads_along_follows(tmp_path: Path) -> None:
+    """Bea reads Ada and reposts her post, Cid reads Bea and answers. Dan only reads Cid, and Eve follows no one."""
     turns = [
         {"round": 5, "agent": "Bea", "action": "REPOST", "args": {"post_id": post_id(3, "Ada")}},
         {"round": 6, "agent": "Cid", "action": "CREATE_COMMENT",
@@ -123,8 +123,8 @@ def test_in_a_crowd_every_chain_ends_at_the_injected_post(tmp_path: Path, visibi
     assert len([who for who in world.reached if who.how in ("saw", "reaction")]) > 0.8 * len(acted)
 
 
-def test_somebody_who_sees_only_a_like_is_reached_by_who_gave_it(tmp_path: Path) -> None:
-    """Bea is told something and likes Ada's old post. Cid, who reads Ada, sees one like more and does what he sees."""
+def test_an_agent_that_sees_only_a_like_is_reached_through_its_giver(tmp_path: Path) -> None:
+    """Bea gets a notice and likes Ada's old post. Cid, who reads Ada, sees one like more and does what he sees."""
     scenario = village(["Ada", "Bea", "Cid"], [("Bea", "Ada"), ("Cid", "Ada")], rounds=5)
     scenario["mind"] = {"kind": f"{MINDS}:Liking"}
     start(scenario, tmp_path / "parent")
@@ -135,7 +135,7 @@ def test_somebody_who_sees_only_a_like_is_reached_by_who_gave_it(tmp_path: Path)
 # Other causes
 
 
-def test_whoever_is_told_something_is_where_it_begins(tmp_path: Path) -> None:
+def test_a_difference_begins_with_the_agent_that_gets_a_notice(tmp_path: Path) -> None:
     start(crowd(20, rounds=6), tmp_path / "parent")
     event = {"broadcast": "The old bridge stays open, they lied!", "to": [4], "round": 3}
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[event])

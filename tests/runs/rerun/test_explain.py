@@ -87,7 +87,7 @@ def test_every_turn_is_explained_as_it_really_was(scenario: dict[str, Any], tmp_
         assert (found.saw, found.decision) == (saw, decision)
 
 
-def test_an_explanation_says_what_came_of_the_decision_and_why_it_came_to_nothing(tmp_path: Path) -> None:
+def test_an_explanation_has_the_results_of_actions_and_why_one_failed(tmp_path: Path) -> None:
     start(SCRIPTED, tmp_path / "run")
     posted, liked = turn(tmp_path / "run", "Ada", 1), turn(tmp_path / "run", "Bea", 2)
     assert [(event.action_type, event.success) for event in posted.events] == [("CREATE_POST", True)]
@@ -99,7 +99,7 @@ def test_an_explanation_says_what_came_of_the_decision_and_why_it_came_to_nothin
 
 
 def test_what_the_mind_says_is_taken_before_it_decides(tmp_path: Path) -> None:
-    """After its first text somebody has written one; an explanation of that turn must still say none."""
+    """After its first text an agent has written one; an explanation of that turn must still count none."""
     scenario = crowd(10, rounds=4)
     start(scenario, tmp_path / "run")
     firsts = [turn(tmp_path / "run", agent, 1) for agent in range(10)]
@@ -120,7 +120,7 @@ def test_the_journals_answer_is_shown_and_its_request_is_made_anew(tmp_path: Pat
     assert turn(tmp_path / "parent", 3, 4).saw == turn(tmp_path / "child", 3, 4).saw
 
 
-def test_a_mind_that_asks_nobody_has_no_answer_in_the_journal(tmp_path: Path) -> None:
+def test_a_mind_without_outside_calls_has_no_answer_in_the_journal(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
     assert turn(tmp_path / "run", 3, 4).reply is None
 
@@ -180,7 +180,7 @@ def test_of_people_who_share_a_name_one_is_asked_for_by_number(tmp_path: Path) -
         ask(tmp_path / "run", "ADA", 1)
 
 
-def test_a_world_or_a_round_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_world_or_round_is_refused_with_what_there_is(tmp_path: Path) -> None:
     start(SCRIPTED, tmp_path / "run")
     with pytest.raises(QueryFailed, match="there is no world 'reddit'; there are twitter"):
         ask(tmp_path / "run", 0, 1, "reddit")
@@ -224,7 +224,7 @@ def test_a_muted_agent_is_reported_with_the_end_of_the_mute(tmp_path: Path) -> N
     assert (found.why, found.before, found.after) == ("muted until round 4", 1, 4)
 
 
-def test_nobody_has_a_turn_in_round_0(tmp_path: Path) -> None:
+def test_no_agent_has_a_turn_in_round_0(tmp_path: Path) -> None:
     start(SLEEPY, tmp_path / "run")
     found = absence(tmp_path / "run", "Ada", 0)
     assert "round 0" in found.why

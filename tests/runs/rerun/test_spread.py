@@ -141,7 +141,7 @@ def test_an_agent_with_a_different_notice_is_reached_through_no_other() -> None:
     ]
 
 
-def test_what_was_told_before_the_last_turn_is_over() -> None:
+def test_a_notice_before_the_last_turn_does_not_count() -> None:
     spread = begin_spread()
     spread.add_round(2, [Notice("broadcast", 2, "psst", (), "")], [], [BEA])
     one, other = picture(BEA, followers=0), picture(BEA, followers=1)
