@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -77,37 +77,27 @@ class _TuneOptions:
 def _tune_options(command: F) -> F:
     """Pass all options about how to measure as one value."""
 
-    @click.option(
-        "--up-to", type=click.IntRange(min=1), default=256, show_default=True, metavar="N", help="At most N at once."
-    )
-    @click.option(
-        "--seconds",
-        type=click.FloatRange(min=1),
-        default=180.0,
-        show_default=True,
-        metavar="N",
-        help="For all of it, at most.",
-    )
+    number = partial(click.option, metavar="N", show_default=True)
+    at_least_one = click.IntRange(min=1)
+
+    @number("--up-to", type=at_least_one, default=256, help="At most N at once.")
+    @number("--seconds", type=click.FloatRange(min=1), default=180.0, help="For all of it, at most.")
     @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before it.")
-    @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
-    @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls, at most, also those refused.")
-    @click.option(
+    @number("--max-tokens", type=at_least_one, help="Tokens sent and received, at most.")
+    @number("--max-calls", type=at_least_one, help="Calls, at most, also those refused.")
+    @number(
         "--prompt-tokens",
         type=click.IntRange(min=FEWEST_PROMPT_TOKENS),
         default=PROMPT_TOKENS,
-        show_default=True,
-        metavar="N",
         help="Length of prompts, without a SCENARIO.",
     )
-    @click.option(
+    @number(
         "--reply-tokens",
         type=click.IntRange(min=16),
         default=REPLY_TOKENS,
-        show_default=True,
-        metavar="N",
         help="Longest replies, without a SCENARIO.",
     )
-    @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Of the prompts; default: others each time.")
+    @number("--seed", type=click.IntRange(min=0), help="Of the prompts; default: others each time.")
     @click.option("--yes", is_flag=True, help="Do not ask whether what it may cost is wanted.")
     @wraps(command)
     def decorated(*args: Any, seed: int | None, **rest: Any) -> Any:

@@ -180,7 +180,11 @@ class Adaptive:
                 self._pace_by(self._likely_unit(None), now)
         else:
             self._slow_down(unit, sent, now)
-        self._set_pause(now, outcome.retry_after)
+        extra = self._refused_in_a_row - IN_A_ROW
+        if extra >= 0:
+            # Nothing was accepted between several refusals: pause instead of hammering the server.
+            seconds = min(FIRST_PAUSE_SECONDS * 2 ** min(extra, 10), LONGEST_PAUSE_SECONDS)
+            self._pause_until = now + (seconds if outcome.retry_after is None else min(seconds, outcome.retry_after))
 
     def _find_unit(self, end: CallEnd) -> Unit | None:
         """Return what was limited per time; None if it is, or may be, calls in flight."""
@@ -236,13 +240,6 @@ class Adaptive:
         pace.is_contradicted = is_contradicted
         self._levels.clear()
         self._window.give_way(ROOM * rate / size * self._evidence.round_trip)
-
-    def _set_pause(self, now: float, retry_after: float | None) -> None:
-        """Pause after several refusals with nothing accepted in between, instead of hammering the server."""
-        extra = self._refused_in_a_row - IN_A_ROW
-        if extra >= 0:
-            seconds = min(FIRST_PAUSE_SECONDS * 2 ** min(extra, 10), LONGEST_PAUSE_SECONDS)
-            self._pause_until = now + (seconds if retry_after is None else min(seconds, retry_after))
 
     def _on_published(self, now: float, sent: Sent, allowance: RateLimits) -> None:
         for unit in Unit:

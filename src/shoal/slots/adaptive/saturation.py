@@ -7,6 +7,7 @@ ask in bursts.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 #: With free capacity, twice the calls give twice the answers; without, no more. A gain below this share means full.
@@ -62,15 +63,13 @@ class SaturationDetector:
 
     def _find_enough(self) -> float | None:
         rounds = self._rounds
-        if len(rounds) <= ROUNDS or any(map(_is_worth_it, rounds[-ROUNDS - 1 :], rounds[-ROUNDS:])):
+        if len(rounds) <= ROUNDS:
             return None
+        for before, after in pairwise(rounds[-ROUNDS - 1 :]):
+            if after.per_second / before.per_second - 1 >= FULL * (after.in_flight / before.in_flight - 1):
+                return None
         best = max(each.per_second for each in rounds)
         enough = next(each for each in rounds if each.per_second >= WORTH * best)
         # The next rise is compared with this round.
         self._rounds = [enough]
         return enough.in_flight
-
-
-def _is_worth_it(before: Round, after: Round) -> bool:
-    gained = after.per_second / before.per_second - 1
-    return gained >= FULL * (after.in_flight / before.in_flight - 1)

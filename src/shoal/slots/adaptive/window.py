@@ -133,13 +133,22 @@ class ConcurrencyWindow:
             self._beyond += 1
             self._probed_at = -math.inf
             if self._beyond >= PROBES:
-                self._rise_to(self.limit + self._beyond)
+                self.limit += self._beyond
+                self._beyond = 0
+                self._wall = math.inf
+                self.mode = Mode.RISING
 
     def on_answer(self, sent: Sent, now: float) -> None:
         self.on_end(sent)
         if self.mode is not Mode.RISING or not self._waiting:
             return
-        rise = SUSPECT_RISE if self._breaks or self._plateaus else self._growth()
+        if self._breaks or self._plateaus:
+            rise = SUSPECT_RISE
+        elif self._wall == math.inf and self._waiting <= FEW_SHARE * self.limit:
+            # A few waiting calls all go at once, so that a round does not wait for its last call.
+            rise = max(self._waiting, RISE)
+        else:
+            rise = RISE
         self.limit += rise
         # There is room for these now, and for one in place of the one that was answered.
         self._waiting = max(self._waiting - 1 - rise, 0)
@@ -149,16 +158,9 @@ class ConcurrencyWindow:
         elif (enough := self._saturation.add_answer(self.limit, sent.level, now - sent.at)) is not None:
             self.highest = max(self.highest, enough)
             self._hold(enough + 1, now)
-            self._retry_later()
-
-    def _growth(self) -> float:
-        """Return the growth per answer: 1, or all waiting calls if they are few, so that a round ends together."""
-        return max(self._waiting, RISE) if self._wall == math.inf and self._waiting <= FEW_SHARE * self.limit else RISE
-
-    def _retry_later(self) -> None:
-        """Probe seldom: a server that queues accepts every probe, so each is followed by a whole new rise."""
-        self._plateaus += 1
-        self._trips = min(FIRST_PLATEAU * 2 ** (self._plateaus - 1), LAST_PLATEAU)
+            # Probe seldom: a server that queues accepts every probe, so each is followed by a whole new rise.
+            self._plateaus += 1
+            self._trips = min(FIRST_PLATEAU * 2 ** (self._plateaus - 1), LAST_PLATEAU)
 
     def on_end(self, sent: Sent) -> None:
         """Forget a call that has ended, whatever its outcome."""
@@ -236,12 +238,6 @@ class ConcurrencyWindow:
         self.mode = Mode.HOLDING
         self._trips = FIRST_PROBE
         self._probed_at = now
-
-    def _rise_to(self, limit: float) -> None:
-        self.limit = limit
-        self._beyond = 0
-        self._wall = math.inf
-        self.mode = Mode.RISING
 
     def reopen(self, limit: float) -> None:
         """Undo what was learned from refusals that had nothing to do with the number in flight."""
