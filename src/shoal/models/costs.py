@@ -72,15 +72,13 @@ class Spending:
         self.refused = 0
         for line in lines:
             # The parent of a fork paid for inherited lines, and answers from the cache have no usage.
-            if line.usage is not None and line.inherited is None:
-                self._count_line(line, line.usage)
-
-    def _count_line(self, line: JournalLine, usage: dict[str, int]) -> None:
-        reply = line.reply if isinstance(line.reply, dict) else {}
-        model = reply.get("model")
-        self.charge(next(iter(self._prices), "") if model is None else str(model), msgspec.convert(usage, Usage))
-        self.cut_off += reply.get("finish") == "length"
-        self.refused += reply.get("finish") == "refused"
+            if line.usage is None or line.inherited is not None:
+                continue
+            reply = line.reply if isinstance(line.reply, dict) else {}
+            model = reply.get("model", next(iter(prices), ""))
+            self.charge(str(model), msgspec.convert(line.usage, Usage))
+            self.cut_off += reply.get("finish") == "length"
+            self.refused += reply.get("finish") == "refused"
 
     @property
     def calls(self) -> int:

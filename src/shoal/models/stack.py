@@ -85,6 +85,6 @@ async def open_stack(
         yield Stack(Journaled(model, journal), spending)
 
 
-def sealed_stack(journal: Journal) -> Stack:
+def build_replay_stack(journal: Journal) -> Stack:
     """Build the stack of a replay: the journal and nothing else."""
     return Stack(Journaled(None, journal), Spending({}, journal))

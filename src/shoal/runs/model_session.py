@@ -13,7 +13,7 @@ from shoal.models.costs import Price
 from shoal.models.http.pool import raise_file_limit
 from shoal.models.http.routes import Proxies
 from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
-from shoal.models.stack import Stack, StackSettings, open_stack, sealed_stack
+from shoal.models.stack import Stack, StackSettings, build_replay_stack, open_stack
 from shoal.runs.model_limits import RunLimits, open_limits
 from shoal.runs.resources import RunResources
 from shoal.scenario.scenario import Scenario
@@ -60,7 +60,7 @@ def _settings(
 
 def replay_models(journal: Journal) -> Stack:
     """What answers from the journal alone."""
-    return sealed_stack(journal)
+    return build_replay_stack(journal)
 
 
 def endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:

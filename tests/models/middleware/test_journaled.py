@@ -10,7 +10,7 @@ from shoal.errors import Diverged, JournalIncomplete
 from shoal.journal import REMEMBER, Journal, JournalKey, JournalLine, read_journal, write_lines
 from shoal.models.base import Answer, FailureKind, ModelFailed, Question, Usage
 from shoal.models.middleware.journaled import Journaled
-from shoal.models.stack import sealed_stack
+from shoal.models.stack import build_replay_stack
 from tests.models.fakes import MODEL, Scripted, failed, question
 
 WHOLE = Answer("yes", Usage(100, 20, 60), "length", 913)
@@ -108,7 +108,7 @@ async def test_an_answer_under_way_to_the_disk_is_kept_when_its_asker_is_cancell
 
 async def test_a_replay_has_the_journal_and_nothing_else(path: Path) -> None:
     await run(path, Scripted(WHOLE), question(1))
-    stack = sealed_stack(Journal.sealed(path))
+    stack = build_replay_stack(Journal.sealed(path))
     assert await stack.answer(question(1)) == WHOLE
     with pytest.raises(JournalIncomplete, match="no reply under town/1/2/decide/0"):
         await stack.answer(question(2))

@@ -15,7 +15,7 @@ from shoal.models.http.messages import HttpReply, HttpRequest
 from shoal.models.http.pool import FakeTransport
 from shoal.models.openai.client import Client
 from shoal.models.openai.embeddings import EmbeddingRequest, StackEmbedder, pack, unpack
-from shoal.models.stack import StackSettings, open_stack, sealed_stack
+from shoal.models.stack import StackSettings, build_replay_stack, open_stack
 from tests.models.fakes import KEY, MODEL, completion, endpoints, question
 
 
@@ -123,7 +123,7 @@ async def test_embeddings_are_journaled_compactly_and_replayed_to_the_last_digit
         again = await StackEmbedder(stack).embed(passages("one"))
     assert len(transport.requests) == 1
     assert path.stat().st_size < 4500
-    replayed = await StackEmbedder(sealed_stack(Journal.sealed(path))).embed(passages("one"))
+    replayed = await StackEmbedder(build_replay_stack(Journal.sealed(path))).embed(passages("one"))
     assert np.array_equal(first, again)
     assert np.array_equal(first, replayed)
 

@@ -36,7 +36,6 @@ class HttpConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = HttpResponseParser(self)
         self._waiter: asyncio.Future[HttpReply] | None = None
-        self._seconds = 0.0
         self._reset()
         #: Whether another request may be sent.
         self.is_open = False
@@ -52,8 +51,7 @@ class HttpConnection(asyncio.Protocol):
         assert self._transport is not None
         waiter: asyncio.Future[HttpReply] = self._loop.create_future()
         self._waiter = waiter
-        self._seconds = seconds
-        timer = self._loop.call_at(deadline, self._expire)
+        timer = self._loop.call_at(deadline, lambda: self._fail(ModelFailed(report_timeout(seconds))))
         # The whole message at once: it is in memory anyway, and nothing else is sent before the reply is there.
         self._transport.write(message)
         try:
@@ -79,9 +77,6 @@ class HttpConnection(asyncio.Protocol):
         self.is_open = False
         if self._transport is not None:
             self._transport.abort()
-
-    def _expire(self) -> None:
-        self._fail(ModelFailed(report_timeout(self._seconds)))
 
     def _fail(self, error: Exception) -> None:
         if self._waiter is not None and not self._waiter.done():

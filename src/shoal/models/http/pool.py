@@ -116,20 +116,19 @@ class HttpTransport:
         pool, head = self._prepared.get(request.target) or self._prepare(request.target)
         deadline = self._loop.time() + request.seconds
         try:
-            connection = pool.take() or await self._open(pool, request.seconds, deadline)
+            connection = pool.take()
+            if connection is None:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        connection = await pool.open()
+                except TimeoutError as error:
+                    raise ModelFailed(report_timeout(request.seconds)) from error
             message = b"%b%d\r\n\r\n%b" % (head, len(request.body), request.body)
             reply = await connection.exchange(message, request.seconds, deadline)
         except OSError as error:
             raise ModelFailed(report_unreachable(error)) from error
         pool.give_back(connection)
         return reply
-
-    async def _open(self, pool: ConnectionPool, seconds: float, deadline: float) -> HttpConnection:
-        try:
-            async with asyncio.timeout_at(deadline):
-                return await pool.open()
-        except TimeoutError as error:
-            raise ModelFailed(report_timeout(seconds)) from error
 
     def _prepare(self, target: HttpTarget) -> _PreparedTarget:
         pool = self._pools.get(target.origin)

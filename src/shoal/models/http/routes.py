@@ -65,8 +65,12 @@ class Proxies:
 
     def find(self, origin: Origin) -> Proxy | None:
         """Return the proxy for an origin; None means a direct connection, as always to this machine."""
-        if is_loopback(origin.host) or any(_is_covered(name, origin) for name in self.without):
+        if is_loopback(origin.host):
             return None
+        names = ("*", origin.host, origin.authority, f"{origin.host}:{origin.port}")
+        for name in self.without:
+            if name in names or origin.host.endswith("." + name.removeprefix("*").removeprefix(".")):
+                return None
         return self.by_scheme.get(origin.scheme)
 
 
@@ -75,14 +79,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
-
-
-def _is_covered(name: str, origin: Origin) -> bool:
-    if name == "*":
-        return True
-    if name in (origin.host, origin.authority, f"{origin.host}:{origin.port}"):
-        return True
-    return origin.host.endswith("." + name.removeprefix("*").removeprefix("."))
 
 
 #: After this time without an answer the next address is tried as well, as RFC 8305 says.

@@ -43,23 +43,16 @@ class Journaled:
                 line = JournalLine(question.key, question.digest, outcome=FAILED, reason=reason)
                 await self._journal.record(line)
             raise
-        await self._journal.record(
-            JournalLine(
-                question.key,
-                request[0] if request else question.digest,
-                reply={"text": answer.text, "finish": answer.finish, "model": question.model},
-                usage=_billed_tokens(answer.usage),
-                ms=answer.ms,
-            )
+        line = JournalLine(
+            question.key,
+            request[0] if request else question.digest,
+            reply={"text": answer.text, "finish": answer.finish, "model": question.model},
+            # None for an answer from the cache, so that a resumed run does not count it as paid.
+            usage=None if answer.usage == Usage() else msgspec.structs.asdict(answer.usage),
+            ms=answer.ms,
         )
+        await self._journal.record(line)
         return answer
-
-
-def _billed_tokens(usage: Usage) -> dict[str, int] | None:
-    """Return None for an answer from the cache, so that a resumed run does not count it as paid."""
-    if usage == Usage():
-        return None
-    return {"input": usage.input, "output": usage.output, "cached": usage.cached}
 
 
 def _read_answer(line: JournalLine) -> Answer:

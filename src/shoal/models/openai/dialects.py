@@ -88,7 +88,11 @@ class RequestWriter:
             if isinstance(prepared, dict):
                 body.update(prepared)
             else:
-                messages = _add_instruction(messages, prepared)
+                # At the end of the system message, which all agents share, so that prefix caches still work.
+                if messages and messages[0].role == "system":
+                    messages = (Message("system", f"{messages[0].content}\n\n{prepared}"), *messages[1:])
+                else:
+                    messages = (Message("system", prepared), *messages)
                 if dialect.form is Form.OBJECT:
                     body["response_format"] = {"type": "json_object"}
         body["messages"] = [{"role": message.role, "content": message.content} for message in messages]
@@ -118,13 +122,6 @@ def _prepare_schema(schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
         return {"tools": orjson.Fragment(orjson.dumps([tool])), "tool_choice": choice}
     written = orjson.dumps(schema).decode()
     return f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{written}"
-
-
-def _add_instruction(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """Add a text to the end of the system message, which all agents share, so that prefix caches still work."""
-    if messages and messages[0].role == "system":
-        return (Message("system", f"{messages[0].content}\n\n{text}"), *messages[1:])
-    return (Message("system", text), *messages)
 
 
 def make_strict(schema: dict[str, Any]) -> dict[str, Any]:

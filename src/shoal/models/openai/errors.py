@@ -244,21 +244,16 @@ def _read_retry_after(kind: FailureKind, headers: Mapping[str, str], words: str,
     if (after := headers.get("retry-after")) is not None:
         seconds = parse_number(after)
         return max(seconds, 0.0) if seconds is not None else _parse_moment(after, now)
-    for name in _reset_headers(kind, headers):
+    names: list[str] = []
+    if kind is FailureKind.TOKEN_RATE:
+        counters = [f"anthropic-ratelimit-{side}-tokens" for side in ("input", "output")]
+        used_up = [counter for counter in counters if parse_number(headers.get(f"{counter}-remaining")) == 0]
+        names += [f"{counter}-reset" for counter in used_up]
+    if kind in (FailureKind.REQUEST_RATE, FailureKind.TOKEN_RATE, FailureKind.LIMITED):
+        counter = "tokens" if kind is FailureKind.TOKEN_RATE else "requests"
+        names += [f"x-ratelimit-reset-{counter}", f"anthropic-ratelimit-{counter}-reset", "x-ratelimit-reset"]
+    for name in names:
         if (reset := headers.get(name)) and (seconds := parse_seconds(reset, now)) is not None:
             return seconds
     found = _TRY_AGAIN.search(words)
     return parse_seconds(found["span"], now) if found else None
-
-
-def _reset_headers(kind: FailureKind, headers: Mapping[str, str]) -> list[str]:
-    """Name the headers that matter: of counters that are used up, or of the one that this kind of failure is about."""
-    if kind not in (FailureKind.REQUEST_RATE, FailureKind.TOKEN_RATE, FailureKind.LIMITED):
-        return []
-    about = "tokens" if kind is FailureKind.TOKEN_RATE else "requests"
-    names = [f"x-ratelimit-reset-{about}", f"anthropic-ratelimit-{about}-reset", "x-ratelimit-reset"]
-    if kind is FailureKind.TOKEN_RATE:
-        counters = [f"anthropic-ratelimit-{side}-tokens" for side in ("input", "output")]
-        used_up = [counter for counter in counters if parse_number(headers.get(f"{counter}-remaining")) == 0]
-        names = [f"{counter}-reset" for counter in used_up] + names
-    return names

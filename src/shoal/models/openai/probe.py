@@ -9,7 +9,6 @@ import asyncio
 import http.client
 import ssl
 import time
-from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -137,7 +136,14 @@ def _judge_listing(endpoint: Endpoint, reply: HttpReply) -> dict[str, Any]:
             names = [str(model["id"]) for model in orjson.loads(reply.body)["data"]]
         except (ValueError, KeyError, TypeError):
             return {"allowance": rate_limits}
-        return {"models": len(names), "allowance": rate_limits, "warning": _warn_if_unlisted(endpoint.model, names)}
+        listed = {"models": len(names), "allowance": rate_limits}
+        # Tags and owners may be left out of a name.
+        if any(endpoint.model in (name, name.partition(":")[0], name.rpartition("/")[2]) for name in names):
+            return listed
+        # No more than a warning, as some lists are incomplete.
+        near = nearest(endpoint.model, names)
+        hint = f"; did you mean {near}?" if near else ""
+        return {**listed, "warning": f"{endpoint.model} is not among the {len(names):,} models that it lists{hint}"}
     if reply.status in (404, 405, 501):
         return {"warning": "it does not list its models, so nothing is known about the key"}
     failure = parse_failure(reply.status, reply.headers, reply.body, time.time())
@@ -148,15 +154,6 @@ def _judge_listing(endpoint: Endpoint, reply: HttpReply) -> dict[str, Any]:
         key = f"that in {endpoint.key_variable}" if endpoint.key else "none was sent"
         text = f"the key is refused ({key}): {text}"
     return {"problem": text}
-
-
-def _warn_if_unlisted(model: str, names: Sequence[str]) -> str | None:
-    """Return no more than a hint, as some lists are incomplete. Tags and owners may be left out of a name."""
-    if any(model in (name, name.partition(":")[0], name.rpartition("/")[2]) for name in names):
-        return None
-    near = nearest(model, names)
-    hint = f"; did you mean {near}?" if near else ""
-    return f"{model} is not among the {len(names):,} models that it lists{hint}"
 
 
 class _RecordingTransport:
