@@ -68,7 +68,7 @@ def test_arrays_and_sequences_of_draws_never_change() -> None:
     assert Draws(derive(7)).random() == 0.7215081806049702
 
 
-def test_a_number_and_its_text_and_the_order_of_a_path_are_told_apart() -> None:
+def test_a_number_differs_from_its_text_and_order_counts() -> None:
     paths: list[tuple[int | str, ...]] = [
         (),
         (1,),

@@ -24,7 +24,7 @@ from shoal.agents.interview import (
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, ModelFailed
-from tests.models.fakes import Scripted, failed
+from tests.models.fakes import Scripted, make_failure
 
 ADA = Respondent(3, "Ada", "# Who you are\nYou are Ada.", "You posted «rain».", "It was Monday.")
 APPROACH = Approach("openai/gpt-4.1-mini", 0.5, 400)
@@ -212,4 +212,6 @@ def test_a_refusal_is_not_asked_about_again() -> None:
 
 def test_a_failure_of_the_model_is_passed_on() -> None:
     with pytest.raises(ModelFailed):
-        asyncio.run(ask_survey(Scripted(failed(FailureKind.AUTH)), build_question(ADA, FREE, APPROACH, KEY), FREE))
+        asyncio.run(
+            ask_survey(Scripted(make_failure(FailureKind.AUTH)), build_question(ADA, FREE, APPROACH, KEY), FREE)
+        )

@@ -9,7 +9,7 @@ import pytest
 from bench.providers import Provider, Reply, oracle_seconds
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from shoal.seeds import Draws, derive
-from tests.models import clock
+from tests.rehearsal import virtual_server
 
 
 def provider(**settings: Any) -> Provider:
@@ -63,8 +63,8 @@ def drawn_arrivals(count: int) -> list[float]:
 @pytest.mark.parametrize("settings", PLAYED.values(), ids=list(PLAYED))
 def test_the_server_and_its_model_do_the_same(settings: dict[str, Any]) -> None:
     moments = drawn_arrivals(200)
-    stage, model = clock.Stage(latency_seconds=1.0, **settings), provider(latency_seconds=1.0, **settings)
-    heard: dict[int, clock.Reply] = {}
+    stage, model = virtual_server.Stage(latency_seconds=1.0, **settings), provider(latency_seconds=1.0, **settings)
+    heard: dict[int, virtual_server.Reply] = {}
     expected = []
     for call_id, moment in enumerate(moments):
         stage.until(moment)
@@ -109,7 +109,7 @@ def test_what_comes_last_holds_though_nobody_asked_in_between(moment: float, tak
     }
     replies = arrivals([0, *[3] * 9], **settings)[1:]
     assert sum(reply.ok for reply in replies) == taken
-    stage = clock.Stage(**settings)
+    stage = virtual_server.Stage(**settings)
     stage.asks(1)
     stage.until(3)
     assert len(stage.asks(9)) == 9 - taken

@@ -96,8 +96,8 @@ async def test_an_agent_always_knows_its_own_past(tmp_path: Path) -> None:
     assert pending[5] == ["said in round 3", "said in round 4"]
 
 
-async def test_a_slow_agent_holds_nobody_up_until_others_must_see_it(tmp_path: Path) -> None:
-    """With visibility 3 everybody else has decided up to round 3 while one is still at round 1."""
+async def test_a_slow_agent_delays_no_other_until_it_must_be_seen(tmp_path: Path) -> None:
+    """With visibility 3 all other agents decide up to round 3 while one is still in round 1."""
     decided: list[tuple[int, int]] = []
     release = asyncio.Event()
 
@@ -199,7 +199,7 @@ async def test_no_task_is_left_behind_by_timeouts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("outside", [True, False])
-async def test_a_mind_that_fails_for_one_agent_fails_for_nobody_else(outside: bool, tmp_path: Path) -> None:
+async def test_a_mind_that_fails_for_one_agent_fails_for_no_other(outside: bool, tmp_path: Path) -> None:
     def answer(observation: Observation) -> Decision:
         if observation.agent == 1:
             raise ValueError("no idea")
@@ -350,7 +350,7 @@ async def test_the_order_of_applying_is_drawn_and_not_that_of_the_numbers(tmp_pa
     assert orders[0] != orders[1]
 
 
-async def test_a_sealed_journal_asks_nobody(tmp_path: Path) -> None:
+async def test_a_sealed_journal_counts_its_calls(tmp_path: Path) -> None:
     await play(village(["Ada"], rounds=1), tmp_path / "j.jsonl", ScriptedMind(lambda seen: []))
     journal = Journal.sealed(tmp_path / "j.jsonl")
     assert journal.is_sealed

@@ -64,7 +64,7 @@ def test_doing_nothing_is_no_action() -> None:
     assert (facts.actions, facts.total_actions, facts.by("Ada"), facts.quiet("Ada")) == (0, 0, 0, 1)
 
 
-def test_somebody_is_quiet_since_the_last_round_in_which_they_did_something() -> None:
+def test_an_agent_is_quiet_since_its_last_action() -> None:
     facts = after([], [event("Ada")], [], [event("Ben")])
     assert [facts.quiet(name) for name in ("Ada", "Ben", "Cid")] == [2, 0, 3]
     assert [facts.by(name) for name in ("Ada", "Ben", "Cid")] == [1, 1, 0]
@@ -86,7 +86,7 @@ def test_what_a_text_refers_to_and_what_was_refused_was_not_said() -> None:
     assert facts.said("bridge") == 0
 
 
-def test_words_that_nobody_listens_for_were_not_counted() -> None:
+def test_words_that_are_not_tracked_are_not_counted() -> None:
     assert after([event("Ada", content="bridge")]).total_said("bridge") == 0
 
 

@@ -16,7 +16,7 @@ NAMES = ("Ada", "Ben", "Cleo", "Dan", "Eve", "Finn")
 
 
 class RollCall(Mind):
-    """Everybody says their name in every turn, and remembers whom they heard."""
+    """Says the agent's name in every turn, and keeps the names it heard."""
 
     def __init__(self) -> None:
         self.heard: dict[tuple[int, str], list[str]] = {}
@@ -39,7 +39,7 @@ def meeting(turns: str, seed: int = 1, **more: Any) -> dict[str, Any]:
 
 
 def order(ledger: Ledger, round: int) -> list[str]:
-    """Who spoke after whom."""
+    """Return the speakers in order."""
     lines = [msgspec.json.decode(line) for line in ledger.records[round].lines.splitlines()]
     return [line["agent_name"] for line in lines if line.get("action_type") == "TALK"]
 
@@ -68,7 +68,7 @@ async def test_sequential_turns_hear_everything_since_their_own_last_one(tmp_pat
 
 
 @pytest.mark.parametrize("turns", ["parallel", "sequential"])
-async def test_a_room_is_the_same_history_whoever_decides_first(tmp_path: Path, turns: str) -> None:
+async def test_a_room_has_the_same_history_whichever_agent_decides_first(tmp_path: Path, turns: str) -> None:
     topic: dict[str, Any] = {"topic": "the old bridge", "rounds": 8}
     at_once = await play(meeting(turns, **topic), tmp_path / "1.jsonl")
     slow: dict[str, Any] = {"mind": {"latency": {"median_ms": 1, "sigma": 1.5}}}

@@ -1,4 +1,4 @@
-"""A model that answers as it is told to, a clock that does not wait, and what servers reply."""
+"""A scripted model, a clock that does not wait, and replies of servers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from shoal.journal import DECIDE, JournalKey
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.openai.endpoints import Endpoint
-from tests.models.servers import Handler, Said
+from tests.models.servers import ChatReply, Handler
 
 MODEL = "openai/gpt-4.1-mini"
 KEY = "sk-very-secret-0123456789"
@@ -25,12 +25,12 @@ def question(number: int = 0, **changes: Any) -> Question:
     return Question(**{"key": JournalKey("town", 1, number, DECIDE), "model": MODEL, "messages": messages, **changes})
 
 
-def failed(kind: FailureKind, retry_after: float | None = None) -> ModelFailed:
+def make_failure(kind: FailureKind, retry_after: float | None = None) -> ModelFailed:
     return ModelFailed(ModelFailure(kind, f"a {kind} failure", retry_after=retry_after))
 
 
 class Scripted:
-    """Answers with what it is given, in order; the last again and again. Waits where it is told to."""
+    """Answers from a script, in order, and then repeats its last entry. Waits for the gate, if there is one."""
 
     def __init__(self, *script: Answer | ModelFailed, gate: asyncio.Event | None = None) -> None:
         self._script = list(script) or [Answer("yes", Usage(10, 2))]
@@ -54,7 +54,7 @@ class Scripted:
 
 
 class FakeClock:
-    """Sleeping takes no time, and is remembered."""
+    """A clock whose sleeps take no time and are recorded."""
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -75,14 +75,14 @@ def completion(content: str | None = "hello", finish: str = "stop", **message: A
     }
 
 
-def replying(*replies: tuple[int, Any]) -> tuple[Handler, list[dict[str, Any]]]:
-    """A handler that gives these replies in order, the last again and again; and the bodies it was sent."""
+def reply_with(*replies: tuple[int, Any]) -> tuple[Handler, list[dict[str, Any]]]:
+    """Make a handler that gives these replies in order and repeats the last; and the list of bodies it receives."""
     left, seen = list(replies), []
 
-    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> ChatReply:
         seen.append(body)
         status, reply = left.pop(0) if len(left) > 1 else left[0]
-        return Said(reply, status)
+        return ChatReply(reply, status)
 
     return handle, seen
 

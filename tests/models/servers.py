@@ -20,16 +20,16 @@ Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def listening(
+async def listen(
     talk: Talk, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, port: int = 0
 ) -> AsyncIterator[int]:
-    """The port of a server that talks like this with everybody who connects; it ends with the block.
+    """Start a server that runs `talk` on every connection, and yield its port. It ends with the block.
 
-    A port that is given may be held by a socket with SO_REUSEPORT that does not listen.
+    A given port may be held by a socket with SO_REUSEPORT that does not listen.
     """
     talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
-    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def handle_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         talks[task] = writer
@@ -40,7 +40,7 @@ async def listening(
         finally:
             writer.transport.abort()
 
-    server = await asyncio.start_server(connected, host, port, ssl=tls, backlog=1000, reuse_port=port != 0)
+    server = await asyncio.start_server(handle_connection, host, port, ssl=tls, backlog=1000, reuse_port=port != 0)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -50,23 +50,23 @@ async def listening(
         await asyncio.gather(*talks, return_exceptions=True)
 
 
-async def asked(reader: asyncio.StreamReader, reading: RequestReader | None = None) -> ServerRequest:
-    """The next request; ConnectionError where there is none any more."""
+async def read_request(reader: asyncio.StreamReader, reading: RequestReader | None = None) -> ServerRequest:
+    """Read the next request, or raise ConnectionError at the end of the connection."""
     reading = reading or RequestReader()
     while (request := reading.next()) is None:
-        if not (came := await reader.read(65536)):
+        if not (data := await reader.read(65536)):
             raise ConnectionResetError
-        reading.feed(came)
+        reading.feed(data)
     return request
 
 
-def saying(*replies: bytes) -> Talk:
-    """One reply to each request, in order, on whichever connection; then nothing more."""
+def send_replies(*replies: bytes) -> Talk:
+    """Make a talk that sends one reply to each request, in order, on any connection, and then nothing more."""
     left = list(replies)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while left:
-            await asked(reader)
+            await read_request(reader)
             writer.write(left.pop(0))
         await reader.read()
 
@@ -74,7 +74,7 @@ def saying(*replies: bytes) -> Talk:
 
 
 @dataclass(frozen=True)
-class Said:
+class ChatReply:
     """A reply of a server of language models."""
 
     body: Any
@@ -87,17 +87,17 @@ class Said:
         return f"{first}Content-Length: {len(body)}\r\n{self.headers}\r\n".encode() + body
 
 
-#: Given the body and the connection; None: it has said already what it wanted.
-Handler = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[Said | None]]
+#: Takes the body and the connection; returns None if it has written its reply itself.
+Handler = Callable[[dict[str, Any], asyncio.StreamWriter], Awaitable[ChatReply | None]]
 
 
 @asynccontextmanager
-async def serving(handler: Handler, seen: list[ServerRequest] | None = None) -> AsyncIterator[str]:
-    """The base URL of a server that answers chat completions like this."""
+async def serve_chat(handler: Handler, seen: list[ServerRequest] | None = None) -> AsyncIterator[str]:
+    """Start a server of chat completions, and yield its base URL."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            request = await asked(reader)
+            request = await read_request(reader)
             if seen is not None:
                 seen.append(request)
             reply = await handler(orjson.loads(request.body), writer)
@@ -105,12 +105,12 @@ async def serving(handler: Handler, seen: list[ServerRequest] | None = None) -> 
                 return
             writer.write(reply.encode())
 
-    async with listening(talk) as port:
+    async with listen(talk) as port:
         yield f"http://127.0.0.1:{port}/v1"
 
 
-def certified(folder: Path, name: str = "localhost") -> tuple[ssl.SSLContext, Path]:
-    """What a server with a certificate of its own needs, and the file that makes others trust it."""
+def make_certificate(folder: Path, name: str = "localhost") -> tuple[ssl.SSLContext, Path]:
+    """Make a self-signed certificate: the context for a server, and the file that makes clients trust it."""
     certificate, key = folder / f"{name}.pem", folder / f"{name}.key"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     subject = ["-days", "2", "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}"]

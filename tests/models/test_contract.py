@@ -18,7 +18,7 @@ from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limited, PlainLimit
 from shoal.models.middleware.retrying import Retrying
 from shoal.models.stack import Stack
-from tests.models.fakes import MODEL, FakeClock, Scripted, endpoints, failed, question
+from tests.models.fakes import MODEL, FakeClock, Scripted, endpoints, make_failure, question
 
 Wrap = Callable[[Model], Model]
 
@@ -55,7 +55,7 @@ async def test_an_answer_says_how_it_ended(wrap: Wrap, finish: str) -> None:
     "kind", [FailureKind.AUTH, FailureKind.QUOTA, FailureKind.FATAL, FailureKind.REFUSED, FailureKind.CONTEXT_TOO_LONG]
 )
 async def test_a_failure_without_hope_comes_out_as_it_is_after_one_attempt(wrap: Wrap, kind: FailureKind) -> None:
-    inner = Scripted(failed(kind))
+    inner = Scripted(make_failure(kind))
     with pytest.raises(ModelFailed) as caught:
         await wrap(inner).answer(question())
     assert caught.value.failure.kind is kind
@@ -63,7 +63,7 @@ async def test_a_failure_without_hope_comes_out_as_it_is_after_one_attempt(wrap:
 
 
 async def test_the_next_question_is_answered_after_many_failed(wrap: Wrap) -> None:
-    model = wrap(Scripted(*[failed(FailureKind.FATAL)] * 10, Answer("yes", Usage(1, 1))))
+    model = wrap(Scripted(*[make_failure(FailureKind.FATAL)] * 10, Answer("yes", Usage(1, 1))))
     results = await asyncio.gather(*(model.answer(question(n)) for n in range(10)), return_exceptions=True)
     assert all(isinstance(result, ModelFailed) for result in results)
     assert (await model.answer(question(99))).text == "yes"

@@ -19,8 +19,8 @@ from shoal.models.http.pool import FakeTransport
 from shoal.models.middleware.limited import PlainLimit
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.stack import StackSettings, open_stack
-from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, replying
-from tests.models.servers import Said, serving
+from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, reply_with
+from tests.models.servers import ChatReply, serve_chat
 
 REPLY = HttpReply(200, {}, orjson.dumps(completion('{"mood": "fine"}')))
 
@@ -30,7 +30,7 @@ def settings(**changes: Any) -> StackSettings:
 
 
 async def run(path: Path, chosen: StackSettings, transport: FakeTransport | None, numbers: range) -> Spending:
-    """One session of a run: everybody asks at once."""
+    """Ask all questions at once, in one session of a run."""
     async with Journal.open(path) as journal, open_stack(chosen, journal, transport) as stack:
         async with asyncio.TaskGroup() as group:
             for number in numbers:
@@ -96,7 +96,7 @@ async def test_the_scenarios_price_counts_more_than_the_tables(path: Path) -> No
 
 
 async def test_a_server_that_fails_now_and_then_is_asked_again_and_each_failure_is_counted(path: Path) -> None:
-    # Waits are told by the server, so that the test need not wait.
+    # The server names the waits, so that the test need not wait.
     busy = HttpReply(503, {"retry-after-ms": "0"}, b"overloaded")
     slow = HttpReply(429, {"retry-after-ms": "0"}, b"requests per minute")
     script = iter([busy, slow, REPLY])
@@ -113,13 +113,13 @@ async def test_a_server_that_fails_now_and_then_is_asked_again_and_each_failure_
 async def test_a_hang_is_cut_in_time_for_a_second_attempt(path: Path) -> None:
     asked: list[dict[str, Any]] = []
 
-    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> Said:
+    async def handle(body: dict[str, Any], _: asyncio.StreamWriter) -> ChatReply:
         asked.append(body)
         if len(asked) == 1:
             await asyncio.Event().wait()
-        return Said(completion())
+        return ChatReply(completion())
 
-    async with serving(handle) as base_url:
+    async with serve_chat(handle) as base_url:
         spending = await run(path, settings(endpoints=endpoints(base_url), deadline_seconds=4), None, range(1))
     assert spending.failures == {FailureKind.TRANSIENT: 1}
     assert spending.calls == 1
@@ -129,9 +129,9 @@ async def test_the_key_is_in_no_artefact(path: Path, tmp_path: Path, caplog: pyt
     """Whatever happens, and whatever the server says."""
     caplog.set_level(logging.DEBUG)
     echo = {"error": {"message": f"bad key {KEY}"}}
-    handler, _ = replying((200, completion("{}")), (400, echo), (401, echo))
+    handler, _ = reply_with((200, completion("{}")), (400, echo), (401, echo))
     shown = []
-    async with serving(handler) as base_url:
+    async with serve_chat(handler) as base_url:
         chosen = settings(endpoints=endpoints(base_url), cache=tmp_path / "cache.sqlite")
         async with Journal.open(path) as journal, open_stack(chosen, journal) as stack:
             await stack.answer(question(1))

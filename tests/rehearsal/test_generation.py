@@ -14,7 +14,7 @@ from shoal.rehearsal.schema.generation import Inventor
 from shoal.rehearsal.schema.model import Schema
 from shoal.rehearsal.schema.validation import is_valid
 from shoal.seeds import Draws
-from tests.models.schemas import problems, schemas
+from tests.rehearsal.schemas import problems, schemas
 
 FEED = """You are Cleo, a baker.
 

@@ -11,8 +11,8 @@ from shoal.models.base import FailureKind
 from shoal.models.openai.errors import parse_failure
 from shoal.rehearsal.limits import Bucket, ProviderLimits, WindowAllowance
 from shoal.rehearsal.settings import RehearsalSettings, SettingChange
-from tests.models.clock import Reply, Stage
-from tests.models.provider import rehearsing
+from tests.rehearsal.client import start_rehearsal
+from tests.rehearsal.virtual_server import Reply, Stage
 
 
 def statuses(replies: list[Reply]) -> dict[int, int]:
@@ -267,7 +267,7 @@ def test_a_client_that_asks_again_at_once_always_finds_room() -> None:
 
 
 async def test_a_client_that_asks_again_at_once_finds_room_over_real_sockets() -> None:
-    async with rehearsing(cap=1, latency_seconds=0.001) as client:
+    async with start_rehearsal(cap=1, latency_seconds=0.001) as client:
         assert {(await client.chat(f"Question {number}")).status for number in range(200)} == {200}
 
 
@@ -290,7 +290,7 @@ def test_refusals_moments_and_clients_are_counted() -> None:
 
 
 async def test_the_counts_can_be_requested() -> None:
-    async with rehearsing(quota=1) as client:
+    async with start_rehearsal(quota=1) as client:
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         for name in ("a", "b"):
             await client.post("/v1/chat/completions", body, **{"X-Client": name})

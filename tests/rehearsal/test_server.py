@@ -13,9 +13,9 @@ from shoal.rehearsal.faults import Fate, draw_fate, draw_latency
 from shoal.rehearsal.limits import Bucket, ProviderLimits, format_duration
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings
-from tests.models.clock import Reply, Stage
-from tests.models.provider import FORMAT, SCHEMA, Client, rehearsing
-from tests.models.schemas import problems
+from tests.rehearsal.client import FORMAT, SCHEMA, Client, start_rehearsal
+from tests.rehearsal.schemas import problems
+from tests.rehearsal.virtual_server import Reply, Stage
 
 TOOLS = [
     {"type": "function", "function": {"name": "score", "parameters": SCHEMA}},
@@ -27,7 +27,7 @@ TOOLS = [
 
 
 async def test_a_text_is_answered_with_text_and_usage() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.chat("Tell me about the harbour")
     assert reply.status == 200
     assert reply.body["object"] == "chat.completion"
@@ -39,7 +39,7 @@ async def test_a_text_is_answered_with_text_and_usage() -> None:
 
 
 async def test_a_schema_is_answered_with_json_that_fits() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         replies = await client.chats(20, response_format=FORMAT)
     assert all(problems(json.loads(reply.text), SCHEMA) == [] for reply in replies)
     assert len({reply.text for reply in replies}) > 10
@@ -47,7 +47,7 @@ async def test_a_schema_is_answered_with_json_that_fits() -> None:
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "score"}}])
 async def test_tools_are_called_with_valid_arguments(choice: Any) -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         replies = await client.chats(20, tools=TOOLS, tool_choice=choice)
     calls = [reply.choice["message"]["tool_calls"][0]["function"] for reply in replies]
     assert {reply.choice["finish_reason"] for reply in replies} == {"tool_calls"}
@@ -57,7 +57,7 @@ async def test_tools_are_called_with_valid_arguments(choice: Any) -> None:
 
 
 async def test_tools_may_be_left_alone_or_forbidden() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         free = await client.chats(60, tools=TOOLS)
         forbidden = await client.chats(5, tools=TOOLS, tool_choice="none")
     called = sum("tool_calls" in reply.choice["message"] for reply in free)
@@ -68,7 +68,7 @@ async def test_tools_may_be_left_alone_or_forbidden() -> None:
 @pytest.mark.parametrize("format", [{"type": "json_object"}, None])
 async def test_a_schema_in_the_words_of_the_prompt_is_followed(format: Any) -> None:
     prompt = f"Here is {{something}} else. Reply in JSON that fits this schema:\n{json.dumps(SCHEMA)}\nNow go."
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.chat(prompt, response_format=format)
         bare = await client.chat("Reply in JSON", response_format={"type": "json_object"})
     assert problems(json.loads(reply.text), SCHEMA) == []
@@ -76,7 +76,7 @@ async def test_a_schema_in_the_words_of_the_prompt_is_followed(format: Any) -> N
 
 
 async def test_a_longest_answer_is_kept_to() -> None:
-    async with rehearsing(reply_tokens=100) as client:
+    async with start_rehearsal(reply_tokens=100) as client:
         cut = await client.chat(response_format=FORMAT, max_tokens=5)
         whole = await client.chat(response_format=FORMAT, max_completion_tokens=500)
     assert (cut.choice["finish_reason"], whole.choice["finish_reason"]) == ("length", "stop")
@@ -85,7 +85,7 @@ async def test_a_longest_answer_is_kept_to() -> None:
 
 
 async def test_an_answer_can_be_streamed() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.chat(stream=True, stream_options={"include_usage": True})
     *events, last = [line.removeprefix("data: ") for line in reply.body.strip().split("\n\n")]
     assert last == "[DONE]"
@@ -97,14 +97,14 @@ async def test_an_answer_can_be_streamed() -> None:
 
 async def test_contents_in_parts_are_read() -> None:
     parts = [{"type": "text", "text": "the lighthouse"}, {"type": "image_url", "image_url": {"url": "x"}}]
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.chat(parts)  # type: ignore[arg-type]
     assert "lighthouse" in reply.text.lower()
 
 
 async def test_a_prefix_that_was_seen_is_reported_as_cached() -> None:
     rules = "These rules are the same for everybody. " * 200
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         first = await client.chat(rules + "You are Ada.")
         second = await client.chat(rules + "You are Ben.")
         short = await client.chat("Short")
@@ -123,7 +123,7 @@ def test_a_prefix_counts_only_from_the_beginning() -> None:
 
 async def test_texts_with_common_words_have_near_vectors() -> None:
     texts = ["the old bridge is closed", "the old bridge was closed", "sourdough needs patience"]
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.post("/v1/embeddings", {"model": "e", "input": texts})
         one = await client.post("/v1/embeddings", {"model": "e", "input": texts[0], "dimensions": 64})
         packed = await client.post("/v1/embeddings", {"model": "e", "input": "a", "encoding_format": "base64"})
@@ -136,7 +136,7 @@ async def test_texts_with_common_words_have_near_vectors() -> None:
 
 
 async def test_the_models_are_listed() -> None:
-    async with rehearsing(models=("a", "b")) as client:
+    async with start_rehearsal(models=("a", "b")) as client:
         reply = await client.get("/v1/models")
     assert [model["id"] for model in reply.body["data"]] == ["a", "b"]
 
@@ -155,9 +155,9 @@ FAULTS: dict[str, Any] = {
 
 
 async def test_the_same_request_has_the_same_answer_in_any_order() -> None:
-    async with rehearsing(seed=3, **FAULTS) as client:
+    async with start_rehearsal(seed=3, **FAULTS) as client:
         at_once = await client.chats(60, response_format=FORMAT)
-    async with rehearsing(seed=3, **FAULTS) as client:
+    async with start_rehearsal(seed=3, **FAULTS) as client:
         backwards = [await client.chat(f"Question {number}", response_format=FORMAT) for number in reversed(range(60))]
     assert [reply.status for reply in at_once] == [reply.status for reply in reversed(backwards)]
     for one, other in zip(at_once, reversed(backwards), strict=True):
@@ -165,9 +165,9 @@ async def test_the_same_request_has_the_same_answer_in_any_order() -> None:
 
 
 async def test_another_seed_and_another_iteration_are_answered_otherwise() -> None:
-    async with rehearsing(seed=1) as client:
+    async with start_rehearsal(seed=1) as client:
         one = [(await client.chat(seed=number)).text for number in range(4)]
-    async with rehearsing(seed=2) as client:
+    async with start_rehearsal(seed=2) as client:
         other = [(await client.chat(seed=number)).text for number in range(4)]
     assert len({*one, *other}) > 5
 
@@ -175,7 +175,7 @@ async def test_another_seed_and_another_iteration_are_answered_otherwise() -> No
 async def test_sending_a_failed_request_again_can_help_and_its_answer_is_the_same_as_ever() -> None:
     texts = set()
     statuses = []
-    async with rehearsing(seed=5, errors=0.4, malformed=0.5) as client:
+    async with start_rehearsal(seed=5, errors=0.4, malformed=0.5) as client:
         for _ in range(40):
             reply = await client.chat(response_format=FORMAT)
             statuses.append(reply.status)
@@ -190,7 +190,7 @@ async def test_sending_a_failed_request_again_can_help_and_its_answer_is_the_sam
 
 async def test_faults_are_as_frequent_as_was_chosen() -> None:
     shares = {"errors": 0.05, "limits": 0.1, "malformed": 0.08, "truncated": 0.04, "refused": 0.06}
-    async with rehearsing(seed=7, **shares) as client:
+    async with start_rehearsal(seed=7, **shares) as client:
         replies = await client.chats(1500, response_format=FORMAT)
         stats = await client.stats()
     statuses = [reply.status for reply in replies]
@@ -214,7 +214,7 @@ def is_valid(text: str) -> bool:
 
 
 async def test_a_request_that_hangs_is_in_flight_until_its_client_goes() -> None:
-    async with rehearsing(hangs=1.0) as client:
+    async with start_rehearsal(hangs=1.0) as client:
         hanging = asyncio.create_task(client.chat())
         while not (await client.stats())["in_flight"]:
             continue
@@ -225,7 +225,7 @@ async def test_a_request_that_hangs_is_in_flight_until_its_client_goes() -> None
 
 
 async def test_a_dropped_answer_breaks_the_connection_and_is_not_paid_for() -> None:
-    async with rehearsing(dropped=1.0) as client:
+    async with start_rehearsal(dropped=1.0) as client:
         with pytest.raises(asyncio.IncompleteReadError):
             await client.chat()
         stats = await client.stats()
@@ -283,14 +283,14 @@ def test_five_hundred_at_once_take_as_long_as_one() -> None:
 
 
 async def test_five_hundred_at_once_are_answered_over_real_sockets() -> None:
-    async with rehearsing(latency_seconds=0.5) as client:
+    async with start_rehearsal(latency_seconds=0.5) as client:
         replies = await client.chats(500, response_format=FORMAT)
     assert [reply.status for reply in replies] == [200] * 500
 
 
 @pytest.mark.parametrize("latency", [0.0, 0.005])
 async def test_with_a_queue_requests_are_answered_in_turn(latency: float) -> None:
-    async with rehearsing(cap=3, queue=True, latency_seconds=latency) as client:
+    async with start_rehearsal(cap=3, queue=True, latency_seconds=latency) as client:
         replies = await client.chats(40)
         stats = await client.stats()
     assert {reply.status for reply in replies} == {200}
@@ -321,7 +321,7 @@ def test_refusals_above_the_rate_say_how_long_to_wait() -> None:
 
 
 async def test_tokens_are_charged_before_the_call_with_the_longest_answer() -> None:
-    async with rehearsing(tokens_per_minute=1000) as client:
+    async with start_rehearsal(tokens_per_minute=1000) as client:
         first = await client.chat(max_tokens=700)
         second = await client.chat(max_tokens=700)
     assert (first.status, second.status) == (200, 429)
@@ -331,12 +331,12 @@ async def test_tokens_are_charged_before_the_call_with_the_longest_answer() -> N
 
 
 async def test_headers_follow_the_style_that_was_chosen() -> None:
-    async with rehearsing(requests_per_minute=1, headers="anthropic") as client:
+    async with start_rehearsal(requests_per_minute=1, headers="anthropic") as client:
         one, refused = await client.chat(), await client.chat()
     assert one.headers["anthropic-ratelimit-requests-limit"] == "1"
     assert one.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
     assert "retry-after" in refused.headers
-    async with rehearsing(requests_per_minute=1, headers="none") as client:
+    async with start_rehearsal(requests_per_minute=1, headers="none") as client:
         one, refused = await client.chat(), await client.chat()
     assert refused.status == 429
     assert not [name for name in (*one.headers, *refused.headers) if "ratelimit" in name or "retry" in name]
@@ -371,7 +371,7 @@ def test_durations_are_written_as_openai_does(seconds: float, expected: str) -> 
 
 
 async def test_a_refusal_takes_the_time_it_was_given() -> None:
-    async with rehearsing(errors=1.0, refusal_seconds=0.05) as client:
+    async with start_rehearsal(errors=1.0, refusal_seconds=0.05) as client:
         loop = asyncio.get_running_loop()
         began = loop.time()
         assert (await client.chat()).status == 500
@@ -393,23 +393,23 @@ async def test_a_refusal_takes_the_time_it_was_given() -> None:
     ],
 )
 async def test_unsupported_features_are_refused_by_name(word: str, more: Any) -> None:
-    async with rehearsing(unsupported=frozenset({word})) as client:
+    async with start_rehearsal(unsupported=frozenset({word})) as client:
         refused, plain = await client.chat(**more), await client.chat()
     assert (refused.status, plain.status) == (400, 200)
     assert word in refused.error["message"]
 
 
 async def test_keys_quotas_and_long_prompts_are_refused_in_the_words_of_the_protocol() -> None:
-    async with rehearsing(key="right") as client:
+    async with start_rehearsal(key="right") as client:
         assert (await client.chat()).status == 401
         body = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         right = await client.post("/v1/chat/completions", body, Authorization="Bearer right")
         assert right.status == 200
-    async with rehearsing(quota=2) as client:
+    async with start_rehearsal(quota=2) as client:
         replies = [await client.chat() for _ in range(3)]
         assert [reply.status for reply in replies] == [200, 200, 429]
         assert replies[2].error["code"] == "insufficient_quota"
-    async with rehearsing(context_tokens=50) as client:
+    async with start_rehearsal(context_tokens=50) as client:
         assert (await client.chat("x" * 1000)).error["code"] == "context_length_exceeded"
         assert (await client.chat(max_tokens=60)).error["code"] == "context_length_exceeded"
         assert (await client.chat()).status == 200
@@ -428,7 +428,7 @@ async def test_keys_quotas_and_long_prompts_are_refused_in_the_words_of_the_prot
     ],
 )
 async def test_a_wrong_request_is_answered_with_400_and_the_server_lives_on(body: Any) -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         reply = await client.post("/v1/chat/completions", body)
         assert reply.status == 400
         assert (await client.chat()).status == 200
@@ -436,7 +436,7 @@ async def test_a_wrong_request_is_answered_with_400_and_the_server_lives_on(body
 
 
 async def test_an_unknown_path_is_answered_with_the_known_ones() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         assert "/v1/chat/completions" in (await client.get("/v2/chat")).error["message"]
         assert (await client.get("/v1/chat/completions")).status == 405
 
@@ -461,7 +461,7 @@ def test_settings_that_make_no_sense_are_refused(wrong: Any) -> None:
 
 
 async def test_repeated_answers_are_counted() -> None:
-    async with rehearsing() as client:
+    async with start_rehearsal() as client:
         for text in ("a", "b", "a", "a"):
             await client.chat(text)
         stats = await client.stats()

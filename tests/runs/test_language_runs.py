@@ -28,7 +28,7 @@ from shoal.runs.state import Status
 from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
-from tests.models.provider import Client
+from tests.rehearsal.client import Client
 from tests.runs.harness import asked, check_consistency, nobody, repeat
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ async def test_an_end_that_the_loop_has_not_heard_of_yet_is_seen_where_it_matter
     peer, _ = listener.accept()
     assert connection.is_usable(idle_seconds=100)
     peer.close()
-    # Nothing was awaited since, so nobody has told the connection.
+    # Nothing was awaited since, so the connection has not noticed.
     assert connection.is_open
     assert not connection.is_usable(idle_seconds=100)
     await asyncio.wait_for(lost.wait(), 60)

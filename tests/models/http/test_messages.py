@@ -31,7 +31,7 @@ def test_an_address_is_taken_apart(url: str, origin: tuple[str, str, int], path:
 
 
 @pytest.mark.parametrize("url", ["ftp://host/", "host", "http://host:99999/", "http://host:port/", "http://a..b/", ""])
-def test_what_is_no_address_is_refused_in_words(url: str) -> None:
+def test_what_is_no_address_is_refused_with_a_message(url: str) -> None:
     with pytest.raises(RunRefused, match="is no address of a server"):
         HttpTarget(url, {})
 
@@ -42,7 +42,7 @@ def test_nothing_can_be_slipped_in_by_an_address() -> None:
     assert b"\r\nEvil" not in head
 
 
-def test_a_proxy_is_told_the_whole_address() -> None:
+def test_a_proxy_gets_the_absolute_url() -> None:
     head = HttpTarget("http://host:8000/v1", {"A": "1"}).head({"Proxy-Authorization": "Basic x"})
     assert head.startswith(
         b"POST http://host:8000/v1 HTTP/1.1\r\nHost: host:8000\r\nA: 1\r\nProxy-Authorization: Basic x"

@@ -16,7 +16,7 @@ from shoal.models.base import FailureKind, ModelFailed
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import FakeTransport, HttpTransport, Transport, open_transport
 from shoal.rehearsal.http import RequestReader
-from tests.models.servers import Talk, asked, listening, saying
+from tests.models.servers import Talk, listen, read_request, send_replies
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -29,12 +29,12 @@ def request(port: int, body: bytes = b"{}", seconds: float = 30.0, host: str = "
 
 @asynccontextmanager
 async def connected(talk: Talk, **how: Any) -> AsyncIterator[tuple[HttpTransport, int]]:
-    async with listening(talk) as port, open_transport(**how) as transport:
+    async with listen(talk) as port, open_transport(**how) as transport:
         yield transport, port
 
 
 async def reply_to(*replies: bytes) -> HttpReply:
-    async with connected(saying(*replies)) as (transport, port):
+    async with connected(send_replies(*replies)) as (transport, port):
         return await transport.post(request(port))
 
 
@@ -49,7 +49,7 @@ def ending(reply: bytes) -> Talk:
     """Says this and closes."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await read_request(reader)
         writer.write(reply)
         writer.close()
 
@@ -81,7 +81,7 @@ async def test_a_reply_is_read_however_it_is_framed_and_cut(raw: bytes, body: by
     assert (whole.status, whole.body) == (200, body)
 
     async def in_pieces(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await read_request(reader)
         for at in range(len(raw)):
             writer.write(raw[at : at + 1])
             await asyncio.sleep(0)
@@ -126,7 +126,7 @@ async def test_status_headers_in_small_letters_and_body_come_back(kind: str) -> 
     """What every transport promises."""
     raw = b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\nlate"
     fake = FakeTransport(lambda _: HttpReply(429, {"retry-after": "3", "content-length": "4"}, b"late"))
-    async with connected(saying(raw)) as (real, port):
+    async with connected(send_replies(raw)) as (real, port):
         transport: Transport = real if kind == "real" else fake
         reply = await transport.post(request(port))
     assert (reply.status, dict(reply.headers), reply.body) == (
@@ -186,7 +186,7 @@ async def test_a_head_without_end_is_cut() -> None:
 
 async def test_a_body_without_end_is_cut() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await read_request(reader)
         writer.write(HEAD + b"\r\n")
         while True:
             writer.write(LARGE)
@@ -201,11 +201,11 @@ async def test_a_small_reply_that_would_unpack_to_a_huge_one_is_not_read() -> No
     assert "too large" in (await failure_of(ending(head.encode() + packed))).text
 
 
-async def test_nobody_there_is_said_with_the_address() -> None:
-    # A port that is taken and not listened at is nobody else's meanwhile.
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        port = nobody.getsockname()[1]
+async def test_a_closed_port_is_reported_with_its_address() -> None:
+    # A port that is taken and not listened at cannot be given to another process.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
         async with open_transport() as transport:
             with pytest.raises(ModelFailed, match=f"cannot be reached: 127.0.0.1:{port}: .*(refused|failed)") as caught:
                 await transport.post(request(port))
@@ -229,7 +229,7 @@ class Counted:
         reading = RequestReader()
         try:
             while True:
-                await asked(reader, reading)
+                await read_request(reader, reading)
                 self.requests += 1
                 writer.write(self._replies.pop(0) if len(self._replies) > 1 else self._replies[0])
         finally:
@@ -268,7 +268,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used() -> No
 
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
-        await asked(reader)
+        await read_request(reader)
         writer.write(OK)
         writer.close()
 
@@ -285,9 +285,9 @@ async def test_a_request_that_was_sent_is_never_sent_again_by_itself() -> None:
     requests = []
 
     async def reads_and_goes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        requests.append(await asked(reader))
+        requests.append(await read_request(reader))
         writer.write(OK)
-        requests.append(await asked(reader))
+        requests.append(await read_request(reader))
         writer.close()
 
     async with connected(reads_and_goes) as (transport, port):
@@ -309,7 +309,7 @@ async def test_idle_connections_are_closed_after_a_while() -> None:
 
 async def test_all_connections_go_with_the_transport() -> None:
     server = Counted(OK)
-    async with listening(server) as port:
+    async with listen(server) as port:
         async with open_transport() as transport:
             await asyncio.gather(*(transport.post(request(port)) for _ in range(20)))
         async with asyncio.timeout(60):
@@ -339,7 +339,7 @@ def silent(said: bytes = b"") -> Talk:
     """Listens, says this, and nothing more."""
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await read_request(reader)
         writer.write(said)
         await asyncio.Event().wait()
 
@@ -365,7 +365,7 @@ async def test_whatever_hangs_is_cut(talk: Talk, body: bytes) -> None:
     assert (failure.kind, failure.text) == (FailureKind.TRANSIENT, "no answer within 0.1 s")
 
 
-async def test_a_server_that_lets_nobody_in_is_cut_too() -> None:
+async def test_a_server_that_never_accepts_is_cut_too() -> None:
     with socket.socket() as full, socket.socket() as one, socket.socket() as two:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -381,7 +381,7 @@ async def test_who_stops_waiting_closes_the_connection() -> None:
     arrived, gone = asyncio.Event(), asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await asked(reader)
+        await read_request(reader)
         arrived.set()
         try:
             await reader.read()
@@ -402,7 +402,7 @@ async def test_hundreds_are_in_flight_at_once() -> None:
     all_here = asyncio.Event()
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        arrived.append(await asked(reader))
+        arrived.append(await read_request(reader))
         if len(arrived) == 400:
             all_here.set()
         await all_here.wait()
@@ -418,7 +418,7 @@ async def test_a_large_request_arrives_whole() -> None:
     sizes = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        sizes.append(len((await asked(reader)).body))
+        sizes.append(len((await read_request(reader)).body))
         writer.write(OK)
         await reader.read()
 

@@ -15,7 +15,7 @@ from shoal.models.base import FailureKind, ModelFailed
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget, Origin
 from shoal.models.http.pool import ConnectionPool, open_transport
 from shoal.models.http.routes import Proxies, Proxy, Route, connect_first
-from tests.models.servers import Talk, asked, certified, listening, saying
+from tests.models.servers import Talk, listen, make_certificate, read_request, send_replies
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -29,13 +29,13 @@ async def post(url: str, seconds: float = 10.0, proxies: Proxies | None = None) 
 
 
 async def test_a_name_with_several_addresses_is_reached_at_the_one_that_works() -> None:
-    async with listening(saying(OK), "127.0.0.1") as port:
+    async with listen(send_replies(OK), "127.0.0.1") as port:
         assert (await post(f"http://localhost:{port}/")).body == b"hi"
 
 
 async def test_ipv6_is_spoken() -> None:
     try:
-        async with listening(saying(OK), "::1") as port:
+        async with listen(send_replies(OK), "::1") as port:
             assert (await post(f"http://[::1]:{port}/")).body == b"hi"
     except OSError as error:
         pytest.skip(f"this machine has no IPv6: {error}")
@@ -55,7 +55,7 @@ async def full() -> AsyncIterator[tuple[int, tuple[str, int]]]:
 
 async def test_an_address_that_hangs_does_not_keep_the_next_one_from_being_tried() -> None:
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout(60), full() as hanging, listening(saying(OK)) as port:
+    async with asyncio.timeout(60), full() as hanging, listen(send_replies(OK)) as port:
         works = (int(socket.AF_INET), ("127.0.0.1", port))
         connected, found = await connect_first(loop, [hanging, works])
         connected.close()
@@ -63,10 +63,10 @@ async def test_an_address_that_hangs_does_not_keep_the_next_one_from_being_tried
 
 
 async def test_where_no_address_works_the_first_says_why() -> None:
-    # A port that is taken and not listened at is nobody else's meanwhile.
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        gone = (int(socket.AF_INET), nobody.getsockname())
+    # A port that is taken and not listened at cannot be given to another process.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        gone = (int(socket.AF_INET), held.getsockname())
         with pytest.raises(ConnectionRefusedError):
             await connect_first(asyncio.get_running_loop(), [gone, gone])
 
@@ -75,16 +75,16 @@ async def test_a_server_that_moves_is_found_again() -> None:
     """After its address failed once."""
     async with open_transport() as transport:
         with socket.socket() as reserved:
-            # Keeps the port from others while nobody listens at it.
+            # Keeps the port from others while no server listens at it.
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             reserved.bind(("127.0.0.1", 0))
             port = reserved.getsockname()[1]
             target = HttpTarget(f"http://localhost:{port}/", {})
-            async with listening(saying(OK), port=port):
+            async with listen(send_replies(OK), port=port):
                 await transport.post(HttpRequest(target, b"", 60))
             with pytest.raises(ModelFailed, match="cannot be reached"):
                 await transport.post(HttpRequest(target, b"", 60))
-            async with listening(saying(OK), port=port):
+            async with listen(send_replies(OK), port=port):
                 assert (await transport.post(HttpRequest(target, b"", 60))).body == b"hi"
 
 
@@ -94,28 +94,28 @@ async def test_a_server_that_moves_is_found_again() -> None:
 @pytest.fixture
 def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     """For a server that this process trusts, because the environment says so."""
-    context, certificate = certified(tmp_path)
+    context, certificate = make_certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     return context
 
 
 async def test_a_trusted_server_is_spoken_to_in_secret(trusted: ssl.SSLContext) -> None:
-    async with listening(saying(OK, OK), "127.0.0.1", trusted) as port, open_transport() as transport:
+    async with listen(send_replies(OK, OK), "127.0.0.1", trusted) as port, open_transport() as transport:
         for _ in range(2):
             target = HttpTarget(f"https://localhost:{port}/", {})
             assert (await transport.post(HttpRequest(target, b"x" * 1_000_000, 10))).body == b"hi"
 
 
-async def test_a_certificate_of_nobody_is_fatal(tmp_path: Path) -> None:
-    context, _ = certified(tmp_path)
-    async with listening(saying(OK), "127.0.0.1", context) as port:
+async def test_a_self_signed_certificate_is_fatal(tmp_path: Path) -> None:
+    context, _ = make_certificate(tmp_path)
+    async with listen(send_replies(OK), "127.0.0.1", context) as port:
         with pytest.raises(ModelFailed, match=r"the server's certificate cannot be trusted.*self-signed") as caught:
             await post(f"https://localhost:{port}/")
     assert caught.value.failure.kind is FailureKind.FATAL
 
 
-async def test_a_certificate_of_somebody_else_is_fatal(trusted: ssl.SSLContext) -> None:
-    async with listening(saying(OK), "127.0.0.1", trusted) as port:
+async def test_a_certificate_of_another_host_is_fatal(trusted: ssl.SSLContext) -> None:
+    async with listen(send_replies(OK), "127.0.0.1", trusted) as port:
         with pytest.raises(ModelFailed, match="the server's certificate cannot be trusted") as caught:
             await post(f"https://127.0.0.1:{port}/")
     assert caught.value.failure.kind is FailureKind.FATAL
@@ -127,7 +127,7 @@ async def test_a_server_without_tls_is_said_to_be_unreachable() -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         writer.close()
 
-    async with listening(talk) as port:
+    async with listen(talk) as port:
         with pytest.raises(ModelFailed, match="the server cannot be reached") as caught:
             await post(f"https://localhost:{port}/")
     assert caught.value.failure.kind is FailureKind.TRANSIENT
@@ -137,7 +137,7 @@ async def test_a_handshake_that_hangs_is_cut() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(60), listening(talk) as port:
+    async with asyncio.timeout(60), listen(talk) as port:
         with pytest.raises(ModelFailed, match=r"no answer within 0\.1 s"):
             await post(f"https://localhost:{port}/", 0.1)
 
@@ -180,8 +180,8 @@ async def test_with_tls_a_proxy_passes_on_what_it_cannot_read(trusted: ssl.SSLCo
     seen: list[bytes] = []
     loop = asyncio.get_running_loop()
     async with (
-        listening(saying(OK), "127.0.0.1", trusted) as port,
-        listening(passing_on(seen, port)) as proxy,
+        listen(send_replies(OK), "127.0.0.1", trusted) as port,
+        listen(passing_on(seen, port)) as proxy,
         through(Origin("https", "localhost", 443), proxy, ssl.create_default_context()) as pool,
     ):
         connection = await pool.open()
@@ -198,11 +198,11 @@ async def test_without_tls_a_proxy_reads_the_request() -> None:
     seen = []
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await asked(reader))
+        seen.append(await read_request(reader))
         writer.write(OK)
         await reader.read()
 
-    async with listening(talk) as port:
+    async with listen(talk) as port:
         proxies = Proxies.of({"HTTP_PROXY": f"http://me:pw@127.0.0.1:{port}"})
         assert (await post("http://models.example/v1", proxies=proxies)).body == b"hi"
     [request] = seen
@@ -225,7 +225,7 @@ async def test_a_proxy_that_refuses_is_named(says: bytes, kind: FailureKind, wor
         writer.write(says)
         writer.close()
 
-    async with listening(talk) as port:
+    async with listen(talk) as port:
         with pytest.raises(ModelFailed, match=words) as caught:
             await post("https://models.example/v1", proxies=Proxies.of({"HTTPS_PROXY": f"127.0.0.1:{port}"}))
     assert caught.value.failure.kind is kind

@@ -10,7 +10,7 @@ from shoal.errors import BudgetReached, RunRefused, Stopped
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, Question, Usage
 from shoal.models.costs import Price, Spending
 from shoal.models.middleware.budget import Budget, Budgeted, UsageEstimator
-from tests.models.fakes import MODEL, Scripted, failed, question
+from tests.models.fakes import MODEL, Scripted, make_failure, question
 
 PRICE = Price(input=1.0, output=4.0, cached=0.25)
 
@@ -93,14 +93,16 @@ async def test_reaching_it_says_what_is_spent_and_how_to_go_on() -> None:
 
 async def test_what_a_failed_call_set_aside_is_free_again() -> None:
     spending = Spending({MODEL: PRICE})
-    model = Budgeted(Scripted(failed(FailureKind.FATAL), Answer("yes", Usage(5, 5))), Budget(max_calls=1), spending)
+    model = Budgeted(
+        Scripted(make_failure(FailureKind.FATAL), Answer("yes", Usage(5, 5))), Budget(max_calls=1), spending
+    )
     with pytest.raises(ModelFailed):
         await model.answer(question())
     assert (await model.answer(question())).text == "yes"
     assert spending.calls == 1
 
 
-async def test_somebody_who_stops_waiting_holds_up_nobody() -> None:
+async def test_a_call_that_stops_waiting_holds_up_no_other() -> None:
     gate = asyncio.Event()
     model = Budgeted(Scripted(Answer("yes", Usage(1, 1)), gate=gate), Budget(max_tokens=400), Spending({}))
     asked = [asyncio.create_task(model.answer(question(n, max_tokens=300))) for n in range(3)]

@@ -13,7 +13,7 @@ from shoal.models.base import Answer, FailureKind, ModelFailed, Question, Usage
 from shoal.models.costs import Spending
 from shoal.models.middleware.cached import Cached, open_cache
 from shoal.models.openai.endpoints import Endpoint
-from tests.models.fakes import Scripted, endpoints, failed, question
+from tests.models.fakes import Scripted, endpoints, make_failure, question
 
 
 async def run(
@@ -33,10 +33,10 @@ def path(tmp_path: Path) -> Path:
 
 async def test_another_run_does_not_pay_for_the_same_answer(path: Path) -> None:
     [first], _ = await run(path, Scripted(Answer("yes", Usage(9, 9), ms=70)), question())
-    nobody = Scripted(failed(FailureKind.FATAL))
-    [again], spending = await run(path, nobody, question(key="elsewhere/9/9/decide/0"))
+    inner = Scripted(make_failure(FailureKind.FATAL))
+    [again], spending = await run(path, inner, question(key="elsewhere/9/9/decide/0"))
     assert first.text == again.text == "yes"
-    assert (again.usage, spending.cache_hits, nobody.asked) == (Usage(), 1, [])
+    assert (again.usage, spending.cache_hits, inner.asked) == (Usage(), 1, [])
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def test_what_was_cut_off_or_refused_is_not_kept(path: Path, finish: str) 
 
 async def test_failures_are_not_kept(path: Path) -> None:
     with pytest.raises(ModelFailed):
-        await run(path, Scripted(failed(FailureKind.REFUSED)), question())
+        await run(path, Scripted(make_failure(FailureKind.REFUSED)), question())
     [answer], _ = await run(path, Scripted(Answer("now")), question())
     assert answer.text == "now"
 
@@ -73,7 +73,7 @@ async def test_failures_are_not_kept(path: Path) -> None:
 async def test_two_runs_use_it_at_the_same_time(path: Path) -> None:
     asked = [question(number) for number in range(100)]
     await asyncio.gather(*(run(path, Scripted(Answer("x")), *asked) for _ in range(4)))
-    _, spending = await run(path, Scripted(failed(FailureKind.FATAL)), *asked)
+    _, spending = await run(path, Scripted(make_failure(FailureKind.FATAL)), *asked)
     assert spending.cache_hits == 100
 
 
@@ -84,7 +84,7 @@ async def test_everything_is_on_disk_when_it_is_closed(path: Path) -> None:
     database.close()
 
 
-async def test_a_file_that_is_no_cache_is_refused_in_words(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_cache_is_refused_with_a_message(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database " * 100)
     with pytest.raises(StorageFailed, match="Delete it, or run with --no-cache"):

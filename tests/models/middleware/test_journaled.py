@@ -11,7 +11,7 @@ from shoal.journal import REMEMBER, Journal, JournalKey, JournalLine, read_journ
 from shoal.models.base import Answer, FailureKind, ModelFailed, Question, Usage
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.stack import build_replay_stack
-from tests.models.fakes import MODEL, Scripted, failed, question
+from tests.models.fakes import MODEL, Scripted, make_failure, question
 
 WHOLE = Answer("yes", Usage(100, 20, 60), "length", 913)
 
@@ -43,9 +43,9 @@ async def test_a_line_says_what_was_asked_answered_and_used(path: Path) -> None:
 
 async def test_what_is_in_the_journal_is_not_asked_again(path: Path) -> None:
     await run(path, Scripted(WHOLE), question())
-    nobody = Scripted(failed(FailureKind.FATAL))
-    assert await run(path, nobody, question()) == [WHOLE]
-    assert nobody.asked == []
+    inner = Scripted(make_failure(FailureKind.FATAL))
+    assert await run(path, inner, question()) == [WHOLE]
+    assert inner.asked == []
 
 
 async def test_an_answer_is_on_disk_before_anybody_has_it(path: Path) -> None:
@@ -57,12 +57,12 @@ async def test_an_answer_is_on_disk_before_anybody_has_it(path: Path) -> None:
 async def test_an_answer_that_cost_nothing_has_no_usage(path: Path) -> None:
     await run(path, Scripted(Answer("from the cache")), question())
     assert read_journal(path)[0][0].usage is None
-    assert await run(path, Scripted(failed(FailureKind.FATAL)), question()) == [Answer("from the cache")]
+    assert await run(path, Scripted(make_failure(FailureKind.FATAL)), question()) == [Answer("from the cache")]
 
 
 async def test_a_failure_leaves_no_line(path: Path) -> None:
     with pytest.raises(ModelFailed):
-        await run(path, Scripted(failed(FailureKind.QUOTA)), question())
+        await run(path, Scripted(make_failure(FailureKind.QUOTA)), question())
     assert read_journal(path)[0] == []
 
 
@@ -88,7 +88,7 @@ async def test_a_failure_of_another_question_under_the_same_key_has_diverged_too
 async def test_a_background_question_that_failed_fails_again_without_being_asked(path: Path) -> None:
     background = question(key=JournalKey("town", 1, 0, REMEMBER))
     with pytest.raises(ModelFailed):
-        await run(path, Scripted(failed(FailureKind.QUOTA)), background)
+        await run(path, Scripted(make_failure(FailureKind.QUOTA)), background)
     inner = Scripted(WHOLE)
     with pytest.raises(ModelFailed, match="quota: a quota failure"):
         await run(path, inner, background)

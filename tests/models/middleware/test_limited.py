@@ -8,7 +8,7 @@ from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Qu
 from shoal.models.costs import Spending
 from shoal.models.middleware.limited import Limited, PlainLimit
 from shoal.models.middleware.retrying import Retrying
-from tests.models.fakes import FakeClock, Scripted, failed, question
+from tests.models.fakes import FakeClock, Scripted, make_failure, question
 
 
 class Watching:
@@ -43,7 +43,7 @@ async def test_no_more_than_the_limit_are_asked_at_once() -> None:
 
 async def test_the_limit_sees_how_every_attempt_ended() -> None:
     limit = Watching()
-    inner = Scripted(failed(FailureKind.OVERLOAD), failed(FailureKind.REQUEST_RATE), Answer("yes"))
+    inner = Scripted(make_failure(FailureKind.OVERLOAD), make_failure(FailureKind.REQUEST_RATE), Answer("yes"))
     await Retrying(Limited(inner, limit), 60, 1, Spending({}), FakeClock(), limit).answer(question())
     assert limit.backoffs == [(FailureKind.OVERLOAD, 1), (FailureKind.REQUEST_RATE, 2)]
     kinds = [end.kind if isinstance(end, ModelFailure) else end for end in limit.outcomes]
@@ -68,7 +68,7 @@ async def test_a_backoff_holds_no_slot() -> None:
             inside.append(limit.inside)
             await super().sleep(seconds)
 
-    model = Retrying(Limited(Scripted(failed(FailureKind.OVERLOAD)), limit), 60, 1, Spending({}), Peeking())
+    model = Retrying(Limited(Scripted(make_failure(FailureKind.OVERLOAD)), limit), 60, 1, Spending({}), Peeking())
     with pytest.raises(ModelFailed):
         await model.answer(question())
     assert inside

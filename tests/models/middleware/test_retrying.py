@@ -8,7 +8,7 @@ from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Qu
 from shoal.models.costs import Spending
 from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import BACKOFF_POLICIES, Retry, Retrying, decide_retry
-from tests.models.fakes import FakeClock, Scripted, failed, question
+from tests.models.fakes import FakeClock, Scripted, make_failure, question
 
 HOPELESS = [kind for kind in FailureKind if kind not in BACKOFF_POLICIES]
 
@@ -50,7 +50,7 @@ def test_the_bound_doubles_up_to_its_longest(kind: FailureKind) -> None:
 
 
 @given(draw=st.floats(0, 1, exclude_max=True), asked=st.floats(0, 1e6), left=st.floats(0, 1e6))
-def test_nobody_comes_back_before_the_server_said_nor_after_the_time_is_up(
+def test_no_retry_comes_before_the_servers_moment_nor_after_the_deadline(
     draw: float, asked: float, left: float
 ) -> None:
     retry = decide_retry(ModelFailure(FailureKind.REQUEST_RATE, "slow down", retry_after=asked), 1, left, draw)
@@ -65,7 +65,7 @@ def test_a_wait_longer_than_what_is_left_is_not_begun() -> None:
 
 
 async def test_it_asks_until_there_is_an_answer() -> None:
-    inner = Scripted(*[failed(FailureKind.TRANSIENT)] * 4, Answer("at last"))
+    inner = Scripted(*[make_failure(FailureKind.TRANSIENT)] * 4, Answer("at last"))
     model, clock, spending = retrying(inner)
     assert (await model.answer(question())).text == "at last"
     assert len(clock.slept) == spending.retries == 4
@@ -74,7 +74,7 @@ async def test_it_asks_until_there_is_an_answer() -> None:
 
 
 async def test_the_same_failure_is_not_tried_for_ever() -> None:
-    inner = Scripted(failed(FailureKind.TRANSIENT))
+    inner = Scripted(make_failure(FailureKind.TRANSIENT))
     model, _, spending = retrying(inner, deadline=1e9)
     with pytest.raises(ModelFailed, match="a transient failure"):
         await model.answer(question())
@@ -83,7 +83,7 @@ async def test_the_same_failure_is_not_tried_for_ever() -> None:
 
 
 async def test_no_attempt_begins_so_late_that_it_could_not_end_in_time() -> None:
-    model, clock, _ = retrying(Scripted(failed(FailureKind.CONCURRENCY)), deadline=20)
+    model, clock, _ = retrying(Scripted(make_failure(FailureKind.CONCURRENCY)), deadline=20)
     with pytest.raises(ModelFailed):
         await model.answer(question())
     assert 12 < clock.now() < 13
@@ -93,7 +93,7 @@ async def test_the_time_that_attempts_take_counts() -> None:
     class Slow(Scripted):
         async def answer(self, question: Question) -> Answer:
             self.asked.append(question)
-            raise ModelFailed(failed(FailureKind.TRANSIENT).failure, seconds=45)
+            raise ModelFailed(make_failure(FailureKind.TRANSIENT).failure, seconds=45)
 
     inner = Slow()
     model, _, _ = retrying(inner, deadline=100)
@@ -116,14 +116,14 @@ async def test_the_time_spent_waiting_for_a_slot_does_not_count() -> None:
 
         def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None: ...
 
-    inner = Scripted(failed(FailureKind.TRANSIENT), failed(FailureKind.TRANSIENT), Answer("at last"))
+    inner = Scripted(make_failure(FailureKind.TRANSIENT), make_failure(FailureKind.TRANSIENT), Answer("at last"))
     model = Retrying(Limited(inner, Crowd()), 60, 1, Spending({}), clock)
     assert (await model.answer(question())).text == "at last"
 
 
 async def test_waits_are_drawn_from_the_seed_and_the_question() -> None:
     async def waits(seed: int, number: int) -> list[float]:
-        model, clock, _ = retrying(Scripted(*[failed(FailureKind.OVERLOAD)] * 3, Answer("yes")), seed=seed)
+        model, clock, _ = retrying(Scripted(*[make_failure(FailureKind.OVERLOAD)] * 3, Answer("yes")), seed=seed)
         await model.answer(question(number))
         return clock.slept
 
@@ -135,7 +135,7 @@ async def test_waits_are_drawn_from_the_seed_and_the_question() -> None:
 async def test_many_that_fail_together_do_not_come_back_together() -> None:
     slept = []
     for number in range(50):
-        model, clock, _ = retrying(Scripted(failed(FailureKind.REQUEST_RATE, retry_after=5), Answer("yes")))
+        model, clock, _ = retrying(Scripted(make_failure(FailureKind.REQUEST_RATE, retry_after=5), Answer("yes")))
         await model.answer(question(number))
         slept += clock.slept
     assert len({round(seconds, 2) for seconds in slept}) > 25

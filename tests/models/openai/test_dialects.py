@@ -55,7 +55,7 @@ def test_or_as_the_one_tool_that_must_be_called() -> None:
 
 
 @pytest.mark.parametrize("form", [Form.OBJECT, Form.WORDS])
-def test_or_in_words_at_the_end_of_the_part_that_all_share(form: Form) -> None:
+def test_or_as_an_instruction_at_the_end_of_the_system_message(form: Form) -> None:
     sent = body(Dialect(form=form), schema=SCHEMA)
     assert sent["messages"][0]["content"].startswith("You are polite.\n\nAnswer with one JSON object")
     assert orjson.dumps(SCHEMA).decode() in sent["messages"][0]["content"]
@@ -63,7 +63,7 @@ def test_or_in_words_at_the_end_of_the_part_that_all_share(form: Form) -> None:
     assert sent.get("response_format") == ({"type": "json_object"} if form is Form.OBJECT else None)
 
 
-def test_words_make_a_first_part_where_there_is_none() -> None:
+def test_an_instruction_makes_a_system_message_if_there_is_none() -> None:
     sent = body(Dialect(form=Form.WORDS), schema=SCHEMA, messages=(Message("user", "Hi"),))
     assert [message["role"] for message in sent["messages"]] == ["system", "user"]
 

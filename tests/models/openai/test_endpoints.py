@@ -66,7 +66,7 @@ def test_a_scenario_that_gives_an_address_gets_only_the_key_that_it_names() -> N
         pytest.param("openai/x", {"environ": {"OPENAI_API_KEY": "a\nb"}}, "cannot be a key", id="two lines"),
     ],
 )
-def test_what_is_missing_is_said_in_words(model: str, options: dict[str, object], words: str) -> None:
+def test_a_missing_key_or_provider_is_named(model: str, options: dict[str, object], words: str) -> None:
     with pytest.raises(RunRefused, match=words) as refused:
         find(model, **{"environ": {}, **options})  # type: ignore[arg-type]
     assert "pw" not in str(refused.value)

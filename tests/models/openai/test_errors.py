@@ -126,7 +126,7 @@ def test_a_reply_means(status: int, body: Any, kind: FailureKind) -> None:
     assert failure.status == status
 
 
-def test_every_kind_is_told_from_some_reply() -> None:
+def test_every_kind_is_recognised_in_some_reply() -> None:
     assert {kind for _, _, kind in CASES} == set(FailureKind)
 
 
@@ -136,7 +136,7 @@ def test_headers_tell_tokens_from_requests_where_words_do_not() -> None:
     assert said(429, "", {"anthropic-ratelimit-output-tokens-remaining": "0"}).kind is FailureKind.TOKEN_RATE
 
 
-def test_a_model_that_is_not_there_is_said_in_words() -> None:
+def test_an_unknown_model_is_named() -> None:
     text = said(404, {"error": "model 'llama9' not found"}).text
     assert "does not know this model or address; check both (model 'llama9' not found)" in text
 

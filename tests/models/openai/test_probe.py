@@ -18,7 +18,7 @@ from shoal.models.openai.probe import ProbeResult, probe
 from shoal.rate_limits import RateLimit, RateLimits
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
-from tests.models.servers import certified
+from tests.models.servers import make_certificate
 
 KEY = "sk-very-secret-0123456789"
 NAME = "openai/gpt-4.1-mini"
@@ -41,7 +41,7 @@ async def serving(
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append((await reader.readuntil(b"\r\n\r\n")).decode())
-        writer.write(f"HTTP/1.1 {status} Said\r\n{head}\r\n".encode() + content)
+        writer.write(f"HTTP/1.1 {status} ChatReply\r\n{head}\r\n".encode() + content)
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
@@ -100,8 +100,8 @@ async def test_a_server_that_lists_nothing_is_there_and_no_more_is_known(status:
     assert found.warning is not None
 
 
-async def test_nobody_there_is_a_problem() -> None:
-    # A port that is taken and not listened at is nobody else's meanwhile.
+async def test_a_closed_port_is_a_problem() -> None:
+    # A port that is taken and not listened at cannot be given to another process.
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         found = await probe(NAME, at(f"http://127.0.0.1:{taken.getsockname()[1]}/v1"), call=True)
@@ -117,8 +117,8 @@ async def test_a_server_that_never_answers_is_not_waited_for() -> None:
     assert "timed out" in found.problem
 
 
-async def test_a_certificate_of_nobody_is_a_problem(tmp_path: Path) -> None:
-    context, _ = certified(tmp_path)
+async def test_a_self_signed_certificate_is_a_problem(tmp_path: Path) -> None:
+    context, _ = make_certificate(tmp_path)
     async with await asyncio.start_server(_say_nothing, "127.0.0.1", 0, ssl=context) as server:
         port = server.sockets[0].getsockname()[1]
         found = await probe(NAME, at(f"https://localhost:{port}/v1"))

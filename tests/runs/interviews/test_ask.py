@@ -40,7 +40,7 @@ from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
 from shoal.types import Action, Decision, Observation
 from tests.engine.harness import crowd, village
-from tests.models.fakes import failed
+from tests.models.fakes import make_failure
 from tests.runs.harness import nobody, start
 
 MODEL = "openai/gpt-4.1-mini"
@@ -334,7 +334,7 @@ def test_the_budget_of_the_run_is_not_that_of_the_question(tmp_path: Path) -> No
 def test_a_failed_answer_is_a_row_and_the_others_still_answer(tmp_path: Path) -> None:
     def rule(question: Question) -> str:
         if "You are Bea" in question.messages[1].content:
-            raise failed(FailureKind.OVERLOAD)
+            raise make_failure(FailureKind.OVERLOAD)
         return "I think so." if "You are Ada" in question.messages[1].content else ""
 
     copies = asyncio.run(snapshot_agents(scripted_run(tmp_path), EVERYBODY, None, ""))

@@ -1,4 +1,4 @@
-"""A rehearsal server in virtual time: its loop's clock stands still until it is told to go on."""
+"""A rehearsal server in virtual time: the clock of its loop advances only when a test advances it."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Stage:
         self._clock.until(self._began + moment)
 
     def ask(self, text: str, then: Callable[[Reply], None], tokens: int = 8, client: str = "") -> ClientConnection:
-        """Sends a request on a connection of its own, and says what came back at the moment at which it comes."""
+        """Send a request on a new connection, and call `then` with the reply at the moment it arrives."""
         body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}], "max_tokens": tokens})
         head = f"POST /v1/chat/completions HTTP/1.1\r\nX-Client: {client}\r\nContent-Length: {len(body)}\r\n\r\n"
         connection = self.server.connect()
@@ -107,7 +107,7 @@ class Stage:
         return connection
 
     def asks(self, count: int, **more: Any) -> list[Reply]:
-        """So many at once; the list fills up as they are answered."""
+        """Send this many requests at once. The list fills up as they are answered."""
         replies: list[Reply] = []
         for number in range(count):
             self.ask(f"{self.now} {number}", replies.append, **more)

@@ -53,7 +53,7 @@ class Client:
         return await self._exchange("POST", path, json.dumps(body).encode(), **headers)
 
     async def _exchange(self, method: str, path: str, body: bytes, **headers: str) -> Reply:
-        """On a connection of its own; asyncio.IncompleteReadError where it breaks."""
+        """Send a request on a new connection; raise asyncio.IncompleteReadError if it breaks."""
         at = urlsplit(self.server.base_url)
         reader, writer = await asyncio.open_connection(at.hostname, at.port)
         lines = {"Host": "rehearsal", "Connection": "close", "Content-Length": str(len(body)), **headers}
@@ -69,7 +69,7 @@ class Client:
         return await self.post("/v1/chat/completions", body)
 
     async def chats(self, count: int, **more: Any) -> list[Reply]:
-        """So many different requests, all at once."""
+        """Send this many different requests, all at once."""
         return list(await asyncio.gather(*(self.chat(f"Question {number}", **more) for number in range(count))))
 
     async def stats(self) -> Any:
@@ -77,7 +77,7 @@ class Client:
 
 
 @asynccontextmanager
-async def rehearsing(**settings: Any) -> AsyncIterator[Client]:
+async def start_rehearsal(**settings: Any) -> AsyncIterator[Client]:
     async with start(RehearsalSettings(**settings)) as server:
         yield Client(server)
 
