@@ -2,7 +2,7 @@
 
 With visibility k, agents in round r see the world as of round r - k, so up to k rounds are in flight. Rounds begin and
 finish in order; only the waiting overlaps. An agent's own decisions stay in order too: each waits for the agent's
-decision before it, and sees those of its own actions that other agents cannot see yet.
+decision before it, and sees those of its actions that other agents cannot see yet.
 """
 
 from __future__ import annotations

@@ -14,9 +14,11 @@ from shoal.models.openai.errors import (
     mask_secrets,
     parse_error_object,
     parse_failure,
+    read_rate_limits,
     report_timeout,
     report_unreachable,
 )
+from shoal.rate_limits import RateLimit, RateLimits
 
 NOON = 1_794_830_400.0  # Mon, 16 Nov 2026 12:00:00 GMT
 
@@ -227,3 +229,44 @@ def test_a_key_that_a_server_repeats_is_taken_out(text: str) -> None:
 
 def test_other_words_stay() -> None:
     assert mask_secrets("the task-based model asks why", None) == "the task-based model asks why"
+
+
+# published limits
+
+THEN = 1_793_620_800.0  # Mon, 2 Nov 2026 12:00:00 GMT
+
+
+def test_openai_publishes_what_is_left_and_when_it_is_full_again() -> None:
+    headers = {
+        "x-ratelimit-limit-requests": "500",
+        "x-ratelimit-remaining-requests": "499",
+        "x-ratelimit-reset-requests": "120ms",
+        "x-ratelimit-limit-tokens": "200000",
+        "x-ratelimit-remaining-tokens": "198500",
+        "x-ratelimit-reset-tokens": "1m30s",
+    }
+    assert read_rate_limits(headers, THEN) == RateLimits(RateLimit(500, 499, 0.12), RateLimit(200_000, 198_500, 90))
+
+
+def test_anthropic_publishes_a_moment() -> None:
+    headers = {
+        "anthropic-ratelimit-requests-limit": "50",
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2026-11-02T12:00:30Z",
+    }
+    assert read_rate_limits(headers, THEN) == RateLimits(RateLimit(50, 0, 30.0))
+
+
+@pytest.mark.parametrize("limit", ["", "unlimited", "0", "-1"])
+def test_a_limit_that_is_no_number_is_no_limit(limit: str) -> None:
+    found = read_rate_limits({"x-ratelimit-limit-requests": limit, "x-ratelimit-limit-tokens": "100"}, THEN)
+    assert found == RateLimits(None, RateLimit(100))
+
+
+def test_a_limit_of_a_day_is_nothing_to_pace_calls_by() -> None:
+    headers = {"x-ratelimit-limit-requests": "14400", "x-ratelimit-reset-requests": "23h59m"}
+    assert read_rate_limits(headers, THEN) is None
+
+
+def test_most_servers_publish_nothing() -> None:
+    assert read_rate_limits({"content-type": "application/json", "retry-after": "3"}, THEN) is None

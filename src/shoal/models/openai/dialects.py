@@ -167,7 +167,7 @@ def _allow_null(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_answer(headers: Mapping[str, str], body: bytes, question: Question, now: float) -> Answer:
-    """Read the answer in a reply with status 200; raise ModelFailed where there is none."""
+    """Read the answer in a reply with status 200; raise ModelFailed if it holds none."""
     try:
         reply = orjson.loads(body)
     except orjson.JSONDecodeError as error:
