@@ -25,6 +25,7 @@ from shoal.agents.language.mind import LanguageMind
 from shoal.journal import JournalLine, read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
+from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import Rerun
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
@@ -154,7 +155,7 @@ ALL = (language_cpu, language_in_flight, language_room, language_reddit, languag
 def main(path: Path, scenario: dict[str, Any], base_url: str) -> dict[str, Any]:
     directory, meter = create_run(validate(scenario), path), Meter()
     outside = RunResources(environ={"OPENAI_BASE_URL": base_url})
-    outcome = uvloop.run(work_on_run(directory, asyncio.Event(), meter.watch, outside))
+    outcome = uvloop.run(work_on_run(directory, asyncio.Event(), RunProgress.of(directory, meter.watch), outside))
     return {
         "errors": outcome.errors + outcome.timeouts,
         "rounds": meter.rounds,

@@ -16,6 +16,7 @@ from typing import Any
 from shoal.engine.record import RoundRecord
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
+from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
@@ -59,7 +60,7 @@ def main(path: Path, scenario: dict[str, Any], verb: str) -> dict[str, Any]:
     created = time.perf_counter()
     meter = Meter()
     do = replay if verb == "replay" else work_on_run
-    outcome = asyncio.run(do(directory, asyncio.Event(), meter.watch))
+    outcome = asyncio.run(do(directory, asyncio.Event(), RunProgress.of(directory, meter.watch)))
     return {
         "create_seconds": created - began,
         "run_seconds": time.perf_counter() - created,

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.record import RoundRecord
 from shoal.runs.operations import create_run
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
@@ -84,14 +83,10 @@ SWEEP = (
 def live(trial: Trial, folder: Path) -> NDArray[np.float64]:
     """Run it; returns what everybody said they think, a row per round."""
     directory = create_run(validate(trial.scenario()), folder)
-    asyncio.run(work_on_run(directory, asyncio.Event(), _watch_nothing))
+    asyncio.run(work_on_run(directory, asyncio.Event()))
     with closing(sqlite3.connect(directory.file("room_simulation.db"))) as database:
         rows = database.execute("SELECT opinion FROM utterance ORDER BY created_at, user_id").fetchall()
     return np.array(rows).reshape(trial.rounds, trial.people)
-
-
-def _watch_nothing(record: RoundRecord) -> None:
-    """There is no live view here."""
 
 
 def camps(opinions: NDArray[np.float64]) -> list[float]:

@@ -79,7 +79,7 @@ def test_every_field_of_the_stored_config_is_documented(tmp_path: Path) -> None:
 
 
 async def test_every_field_of_state_status_and_metrics_is_documented(tmp_path: Path) -> None:
-    await work_on_run(create_run(SCENARIO, tmp_path), asyncio.Event(), lambda record: None)
+    await work_on_run(create_run(SCENARIO, tmp_path), asyncio.Event())
     state = json.loads((tmp_path / STATE).read_text())
     status = json.loads((tmp_path / ENV_STATUS).read_text())
     metric = json.loads((tmp_path / METRICS).read_text().partition("\n")[0])

@@ -12,18 +12,17 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from shoal.engine.record import RoundRecord
+import pytest
+
+from shoal.errors import Stopped
 from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, fork_run
+from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.overrides import override
-
-
-def nobody(record: RoundRecord) -> None:
-    """Watches nothing."""
 
 
 def start(scenario: dict[str, Any], path: Path) -> RunOutcome:
@@ -31,11 +30,19 @@ def start(scenario: dict[str, Any], path: Path) -> RunOutcome:
 
 
 def go_on(directory: RunDirectory) -> RunOutcome:
-    return asyncio.run(work_on_run(directory, asyncio.Event(), nobody))
+    return asyncio.run(work_on_run(directory, asyncio.Event()))
+
+
+def stop_after(directory: RunDirectory, round: int) -> None:
+    """Work on a run until a round of a world is committed, then stop."""
+    stop = asyncio.Event()
+    progress = RunProgress.of(directory, lambda record: stop.set() if record.round == round else None)
+    with pytest.raises(Stopped):
+        asyncio.run(work_on_run(directory, stop, progress))
 
 
 def repeat(directory: RunDirectory) -> RunOutcome:
-    return asyncio.run(replay(directory, asyncio.Event(), nobody))
+    return asyncio.run(replay(directory, asyncio.Event()))
 
 
 def branch(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shoal.engine.record import RoundRecord
 from shoal.runs.directory import RunDirectory
+from shoal.runs.progress import RunProgress
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 
@@ -19,9 +20,8 @@ def main(run: Path, round: int, base_url: str) -> None:
         if record.round == round:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    asyncio.run(
-        work_on_run(RunDirectory(run), asyncio.Event(), watch, RunResources(environ={"OPENAI_BASE_URL": base_url}))
-    )
+    directory, resources = RunDirectory(run), RunResources(environ={"OPENAI_BASE_URL": base_url})
+    asyncio.run(work_on_run(directory, asyncio.Event(), RunProgress.of(directory, watch), resources))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sqlite3
 from contextlib import closing
@@ -11,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import RunRefused, ScenarioInvalid, Stopped
+from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run
 from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, work_on_run
+from shoal.runs.worker import RunOutcome
 from shoal.scenario.loading import validate
 from shoal.scenario.overrides import override
-from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
-from tests.runs.test_worker import ASKING, RUMOUR, stop_after
+from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start, stop_after
+from tests.runs.test_worker import ASKING, RUMOUR
 
 ROOM: dict[str, Any] = {
     "rounds": 6,
@@ -47,15 +46,6 @@ def tables(path: Path) -> list[str]:
     """Everything in a database but how long the stream is: it says at its start how many rounds were planned."""
     with closing(sqlite3.connect(path)) as database:
         return [line for line in database.iterdump() if '"shoal_round"' not in line]
-
-
-def stop_at(directory: RunDirectory, round: int) -> None:
-    async def until() -> None:
-        stop = asyncio.Event()
-        await work_on_run(directory, stop, lambda record: stop.set() if record.round == round else None)
-
-    with pytest.raises(Stopped):
-        asyncio.run(until())
 
 
 @pytest.mark.parametrize("scenario", [RUMOUR, ASKING, ROOM], ids=["at once", "asking", "room"])
@@ -124,7 +114,7 @@ def test_a_run_interrupted_while_going_on_comes_to_the_same_end(tmp_path: Path) 
     whole = extended(tmp_path / "whole", "rounds=12")
     start(ASKING, tmp_path / "run")
     directory = longer(tmp_path / "run", "rounds=12")
-    stop_at(directory, 9)
+    stop_after(directory, 9)
     check_consistency(directory.path, finished=False)
     assert directory.status() is Status.STOPPED
     assert go_on(directory).digest == whole.digest

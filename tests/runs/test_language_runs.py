@@ -29,7 +29,7 @@ from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
 from tests.rehearsal.client import Client
-from tests.runs.harness import asked, check_consistency, nobody, repeat
+from tests.runs.harness import asked, check_consistency, repeat
 
 T = TypeVar("T")
 
@@ -65,9 +65,7 @@ def served(do: Callable[[Rehearsal], Awaitable[T]], settings: RehearsalSettings 
 
 async def go_on(run: Path, server: Rehearsal, **outside: Any) -> RunOutcome:
     environ = {"OPENAI_BASE_URL": server.base_url}
-    return await work_on_run(
-        RunDirectory(run), asyncio.Event(), nobody, RunResources(**{"environ": environ, **outside})
-    )
+    return await work_on_run(RunDirectory(run), asyncio.Event(), None, RunResources(**{"environ": environ, **outside}))
 
 
 async def begin(scenario: dict[str, Any], run: Path, server: Rehearsal, **outside: Any) -> RunOutcome:
@@ -167,7 +165,7 @@ def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
     parent = RunDirectory(tmp_path / "parent")
     child = fork_run(parent, tmp_path / "child", 2, parent.scenario_versions.at(2))
     nowhere = RunResources(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
-    again = asyncio.run(work_on_run(child, asyncio.Event(), nobody, nowhere))
+    again = asyncio.run(work_on_run(child, asyncio.Event(), None, nowhere))
     assert again.digest == done.digest
     assert asked(tmp_path / "child") == set()
 

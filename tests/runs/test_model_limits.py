@@ -179,7 +179,7 @@ async def ask(
     scenario = validate(ASKING)
     async with start(server) as rehearsal:
         outside = RunResources(environ={"OPENAI_BASE_URL": rehearsal.base_url}, slots=slots)
-        await work_on_run(create_run(scenario, folder), asyncio.Event(), lambda record: None, outside)
+        await work_on_run(create_run(scenario, folder), asyncio.Event(), None, outside)
     return json.loads((folder / "run_state.json").read_text()), rehearsal.stats
 
 
@@ -204,8 +204,6 @@ async def test_the_next_run_begins_with_what_the_last_one_learned(
         for number in range(2):
             before = rehearsal.stats.refusals["concurrency"]
             outside = RunResources(environ={"OPENAI_BASE_URL": rehearsal.base_url}, slots=place)
-            await work_on_run(
-                create_run(scenario, tmp_path / f"{number}"), asyncio.Event(), lambda record: None, outside
-            )
+            await work_on_run(create_run(scenario, tmp_path / f"{number}"), asyncio.Event(), None, outside)
             refused.append(rehearsal.stats.refusals["concurrency"] - before)
     assert refused[1] < refused[0]

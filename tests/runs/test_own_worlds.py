@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import ScenarioInvalid, Stopped
+from shoal.errors import ScenarioInvalid
 from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
-from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
-from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
+from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start, stop_after
 
 OWN = "tests.contracts.own"
 POT: dict[str, Any] = {
@@ -57,13 +55,7 @@ def test_it_is_resumed_replayed_and_forked_like_any_world(tmp_path: Path) -> Non
     whole = start(ASKING, tmp_path / "whole")
     assert whole.digest == start(POT, tmp_path / "at-once").digest
     directory = create_run(validate(ASKING), tmp_path / "run")
-
-    async def until() -> None:
-        stop = asyncio.Event()
-        await work_on_run(directory, stop, lambda record: stop.set() if record.round == 4 else None)
-
-    with pytest.raises(Stopped):
-        asyncio.run(until())
+    stop_after(directory, 4)
     check_consistency(directory.path, finished=False)
     assert go_on(directory).digest == whole.digest
     assert repeat(directory).digest == whole.digest

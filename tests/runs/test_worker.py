@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from shoal.engine.record import RoundRecord
 from shoal.errors import (
     Diverged,
     JournalCorrupt,
@@ -22,7 +21,6 @@ from shoal.errors import (
     RunLocked,
     RunMissing,
     RunRefused,
-    Stopped,
     StorageFailed,
 )
 from shoal.runs.directory import RunDirectory, list_runs
@@ -30,7 +28,7 @@ from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
-from tests.runs.harness import asked, check_consistency, go_on, lines_of, nobody, repeat, start
+from tests.runs.harness import asked, check_consistency, go_on, lines_of, repeat, start, stop_after
 
 RUMOUR: dict[str, Any] = {
     "name": "rumour",
@@ -46,22 +44,6 @@ RUMOUR: dict[str, Any] = {
 }
 #: The same, asking outside: every decision is journaled.
 ASKING: dict[str, Any] = {**RUMOUR, "mind": {"latency": {"median_ms": 1, "sigma": 0.5}}}
-
-
-def stop_after(directory: RunDirectory, rounds: int) -> None:
-    """Run until some rounds of a world are committed, then stop."""
-
-    async def until() -> None:
-        stop = asyncio.Event()
-
-        def watch(record: RoundRecord) -> None:
-            if record.round == rounds:
-                stop.set()
-
-        await work_on_run(directory, stop, watch)
-
-    with pytest.raises(Stopped):
-        asyncio.run(until())
 
 
 def test_two_runs_of_one_scenario_are_the_same_to_the_byte(tmp_path: Path) -> None:
@@ -303,4 +285,4 @@ def test_the_lock_is_one_that_other_programs_see(tmp_path: Path) -> None:
     directory = create_run(validate(RUMOUR), tmp_path / "run")
     with directory.lock(), (directory.path / "worker.lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert asyncio.run(work_on_run(directory, asyncio.Event(), nobody)).status is Status.COMPLETED
+    assert asyncio.run(work_on_run(directory, asyncio.Event())).status is Status.COMPLETED

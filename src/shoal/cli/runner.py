@@ -1,4 +1,4 @@
-"""One run worked on from the terminal: watched, stopped by signals, and reported on."""
+"""Works on one run from the terminal: shows its progress, stops it on signals, and reports its end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ import click
 
 from shoal.cli import errors
 from shoal.cli.views.output import echo_json
-from shoal.cli.views.progress import Progress, show_progress
+from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, Watch, outcome_of
+from shoal.runs.worker import RunOutcome, read_outcome
 
-Verb = Callable[[RunDirectory, asyncio.Event, Watch], Awaitable[RunOutcome]]
+#: Gets the event that asks it to stop; it raises `Stopped` when it has.
+Operation = Callable[[asyncio.Event], Awaitable[RunOutcome]]
 
 #: The live view hides the cursor.
 _SHOW_CURSOR = b"\x1b[?25h\n"
@@ -30,14 +31,14 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 
 @dataclass(frozen=True, slots=True)
 class OutputMode:
-    """How a command speaks."""
+    """What a command prints."""
 
     json: bool
     quiet: bool
 
     @property
     def plain(self) -> bool:
-        """To a person."""
+        """Whether it prints for a person."""
         return not (self.json or self.quiet)
 
 
@@ -50,32 +51,32 @@ class CommandResult:
     signal: int | None = None
 
 
-def work_on(directory: RunDirectory, verb: Verb, progress: Progress) -> CommandResult:
-    """Carry out the verb to its end; nothing is said but progress."""
-    with show_progress(progress):
-        return run_async(_supervised(directory, verb, progress))
+def run_operation(directory: RunDirectory, operation: Operation, display: ProgressDisplay) -> CommandResult:
+    """Carry out an operation on a run to its end, and show its progress."""
+
+    async def supervise() -> CommandResult:
+        stop = asyncio.Event()
+        with _stop_on_signals(stop, display) as received:
+            try:
+                return CommandResult(await operation(stop))
+            except Stopped as error:
+                return CommandResult(_read_left(directory, Status.STOPPED), error, received[0] if received else None)
+            except Exception as error:
+                return CommandResult(_read_left(directory, Status.FAILED), error)
+
+    with show_progress(display):
+        return run_async(supervise())
 
 
-async def _supervised(directory: RunDirectory, verb: Verb, progress: Progress) -> CommandResult:
-    stop = asyncio.Event()
-    with _stopped_by_signals(stop, progress) as received:
-        try:
-            return CommandResult(await verb(directory, stop, progress.watch))
-        except Stopped as error:
-            return CommandResult(_as_left(directory, Status.STOPPED), error, received[0] if received else None)
-        except Exception as error:
-            return CommandResult(_as_left(directory, Status.FAILED), error)
-
-
-def _as_left(directory: RunDirectory, status: Status) -> RunOutcome:
-    """What there is of a run that did not come to its end. It may be another worker's, which goes on."""
-    found = outcome_of(directory)
-    return found if found.status is Status.RUNNING else replace(found, status=status)
+def _read_left(directory: RunDirectory, status: Status) -> RunOutcome:
+    """Read how far a run came that did not end well. It may be `running`: another worker goes on with it."""
+    outcome = read_outcome(directory)
+    return outcome if outcome.status is Status.RUNNING else replace(outcome, status=status)
 
 
 @contextmanager
-def _stopped_by_signals(stop: asyncio.Event, progress: Progress) -> Iterator[list[int]]:
-    """Ctrl-C and termination set the event; a second one ends the process at once.
+def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[list[int]]:
+    """Set the event on Ctrl-C and termination; a second one ends the process at once.
 
     The handlers are those of the process and not of the loop, which would wait for a long computation to end.
     """
@@ -84,9 +85,12 @@ def _stopped_by_signals(stop: asyncio.Event, progress: Progress) -> Iterator[lis
 
     def receive(number: int, _: FrameType | None) -> None:
         if received:
-            _end_at_once(number)
+            # What is journaled and committed is on disk already: there is nothing to wait for.
+            if os.isatty(2):
+                os.write(2, _SHOW_CURSOR)
+            os._exit(128 + number)
         received.append(number)
-        loop.call_soon_threadsafe(progress.stopping)
+        loop.call_soon_threadsafe(display.show_stopping)
         loop.call_soon_threadsafe(stop.set)
 
     before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -97,22 +101,15 @@ def _stopped_by_signals(stop: asyncio.Event, progress: Progress) -> Iterator[lis
             signal.signal(number, handler)
 
 
-def _end_at_once(number: int) -> None:
-    """What is journaled and committed is on disk already: there is nothing to wait for."""
-    if os.isatty(2):
-        os.write(2, _SHOW_CURSOR)
-    os._exit(128 + number)
-
-
-def end(ended: CommandResult, speech: OutputMode, *, logged: bool = True) -> None:
-    """The last line of a command, and how it exits."""
-    if speech.json:
-        echo_json(ended.outcome)
-    elif speech.quiet and ended.error is None:
-        click.echo(ended.outcome.run)
-    if ended.signal is not None:
-        raise click.exceptions.Exit(128 + ended.signal)
-    if isinstance(ended.error, ShoalError):
-        raise errors.map_error(ended.error) from ended.error
-    if ended.error is not None:
-        raise errors.InternalError(ended.error, Path(ended.outcome.run) if logged else None) from ended.error
+def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = True) -> None:
+    """Print the last line of a command, and exit as its result says."""
+    if mode.json:
+        echo_json(result.outcome)
+    elif mode.quiet and result.error is None:
+        click.echo(result.outcome.run)
+    if result.signal is not None:
+        raise click.exceptions.Exit(128 + result.signal)
+    if isinstance(result.error, ShoalError):
+        raise errors.map_error(result.error) from result.error
+    if result.error is not None:
+        raise errors.InternalError(result.error, Path(result.outcome.run) if is_logged else None) from result.error

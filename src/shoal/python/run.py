@@ -16,7 +16,7 @@ from shoal.python.transcript import Transcript, render_lines
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.summary import Summary, query_database, summarize
 from shoal.runs.state import RunState, Status
-from shoal.runs.worker import outcome_of
+from shoal.runs.worker import read_outcome
 from shoal.scenario.loading import load, validate
 from shoal.scenario.scenario import Scenario
 from shoal.text import hint, one_of
@@ -58,7 +58,7 @@ class Run:
     @property
     def digest(self) -> str:
         """The digest of the history: runs with the same digest have the same history."""
-        return outcome_of(self._directory).digest
+        return read_outcome(self._directory).digest
 
     @property
     def rounds(self) -> int:

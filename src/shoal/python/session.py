@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -25,9 +25,9 @@ from shoal.event_loop import run_async
 from shoal.runs import operations, worker
 from shoal.runs.config import Config, input_names, portable_scenario
 from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
+from shoal.runs.progress import RunProgress
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
-from shoal.runs.worker import Watch
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
@@ -82,8 +82,8 @@ def _interrupts_to(ask_to_stop: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(title: str, rounds: int, known: Mapping[str, int], quiet: bool = False) -> Iterator[Watch]:
-    """Show a bar for each world on a terminal or in a notebook. `known` holds the rounds that worlds have already."""
+def show_progress(title: str, progress: RunProgress, quiet: bool = False) -> Iterator[None]:
+    """Show a bar for each world on a terminal or in a notebook."""
     console = Console(stderr=True)
     # A notebook can only show a moving line with the help of ipywidgets.
     is_watched = (
@@ -92,7 +92,7 @@ def show_progress(title: str, rounds: int, known: Mapping[str, int], quiet: bool
         else console.is_terminal and not console.is_dumb_terminal
     )
     if quiet or not is_watched:
-        yield lambda record: None
+        yield
         return
     columns = (
         TextColumn("{task.description}"),
@@ -102,16 +102,18 @@ def show_progress(title: str, rounds: int, known: Mapping[str, int], quiet: bool
         TimeRemainingColumn(),
         TextColumn("[yellow]{task.fields[note]}"),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
-        titles = {world: title if len(known) == 1 else f"{title}: {world}" for world in known}
-        bars = {world: progress.add_task(escape(titles[world]), total=rounds, note="") for world in known}
+    with Progress(*columns, console=console, transient=True) as line:
+        worlds = progress.worlds.values()
+        titles = {world.name: title if len(worlds) == 1 else f"{title}: {world.name}" for world in worlds}
+        bars = {world.name: line.add_task(escape(titles[world.name]), total=world.rounds, note="") for world in worlds}
 
-        def watch(record: RoundRecord) -> None:
+        def advance(record: RoundRecord) -> None:
             failed = record.tally.errors + record.tally.timeouts
             note = f"{failed} failed in round {record.round}" if failed else ""
-            progress.update(bars[record.world], completed=record.round, note=note)
+            line.update(bars[record.world], completed=record.round, note=note)
 
-        yield watch
+        progress.watch(advance)
+        yield
 
 
 class Session:
@@ -160,11 +162,10 @@ class Session:
         if later:
             self.rounds = later[0][0] - 1
             return
-        known = directory.committed_rounds()
-        total = directory.scenario.rounds
+        progress = RunProgress.of(directory)
         try:
-            with show_progress(title, total, known, quiet) as watch:
-                await worker.work_on_run(directory, stop, watch, RunResources.of_user(os.environ))
+            with show_progress(title, progress, quiet):
+                await worker.work_on_run(directory, stop, progress, RunResources.of_user(os.environ))
         finally:
             self.rounds = max(directory.committed_rounds().values())
 

@@ -71,6 +71,12 @@ class Config(msgspec.Struct, frozen=True):
         changes = tuple((change.at, restore_scenario(change.scenario, folder)) for change in self.changes)
         return Versioned(restore_scenario(self.scenario, folder), changes)
 
+    @property
+    def planned_rounds(self) -> int:
+        """The number of rounds that was planned when the run was made."""
+        rounds: int = (self.changes[-1].scenario if self.changes else self.scenario)["rounds"]
+        return rounds
+
 
 class _Header(msgspec.Struct):
     """The fields that decide whether the rest can be read."""

@@ -119,21 +119,20 @@ class RunDirectory:
     @property
     def scenario_versions(self) -> Versioned[Scenario]:
         """The scenario, and how it changed where the run was forked or extended."""
-        if self._versions is None or len(self.events) > self._versions_as_of:
-            declared = self.config.scenario_versions(self.path)
-            extensions = [
-                (line.round, restore_scenario(line.event["scenario"], self.path))
-                for line in self.events
-                if line.event is not None and line.is_continuation
-            ]
-            self._versions = Versioned(declared.first, (*declared.changes, *extensions))
-            self._versions_as_of = len(self._events)
+        versions = self._versions or self.config.scenario_versions(self.path)
+        added, self._versions_as_of = self.events[self._versions_as_of :], len(self._events)
+        extensions = [
+            (line.round, restore_scenario(line.event["scenario"], self.path))
+            for line in added
+            if line.event is not None and line.is_continuation
+        ]
+        self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
         return self._versions
 
     @property
     def scenario(self) -> Scenario:
         """The scenario in its latest version."""
-        return self.scenario_versions.versions()[-1]
+        return self.scenario_versions.latest
 
     @property
     def worlds(self) -> tuple[str, ...]:
@@ -169,9 +168,9 @@ class RunDirectory:
         status = self.state().runner_status
         return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
 
-    def is_over(self) -> bool:
+    def is_over(self, state: RunState | None = None) -> bool:
         """Return whether nothing is left to do. A run that was extended after its end has something left."""
-        state = self.state()
+        state = state or self.state()
         return state.runner_status is Status.COMPLETED and state.total_rounds == self.scenario.rounds
 
     def write_state(self, state: RunState) -> None:

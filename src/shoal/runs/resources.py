@@ -1,85 +1,117 @@
-"""What a run may use of the world outside."""
+"""What a run may use of the world outside: a player at the keyboard, keys, a cache, a budget, and language models."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import NamedTuple
 
 from shoal.agents.human import AskPerson
 from shoal.agents.settings import LanguageSettings
 from shoal.journal import Journal
-from shoal.models.base import Model
-from shoal.models.costs import Spending
+from shoal.models.costs import Price
+from shoal.models.http.pool import raise_file_limit
+from shoal.models.http.routes import Proxies
+from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
+from shoal.models.stack import Stack, StackSettings, build_replay_stack, open_stack
+from shoal.runs.model_limits import RunLimits, open_limits
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.slots.location import BrokerLocation
 
-if TYPE_CHECKING:
-    from shoal.runs.model_limits import RunLimits
-
-#: The code that speaks to servers is loaded by those who do.
-_LANGUAGE = "shoal.runs.model_session"
+#: Files that a run has open beside its connections.
+OTHER_FILES = 128
 
 
 @dataclass(frozen=True, slots=True)
 class RunResources:
-    """Whoever plays somebody, the environment with its keys and addresses, a cache of replies, and money."""
+    """What one run may use."""
 
+    #: Asks the person who plays an agent.
     answer: AskPerson | None = None
+    #: Keys and addresses of models.
     environ: Mapping[str, str] = field(default_factory=dict)
-    #: Where replies are shared between runs; None: nowhere.
+    #: The file in which runs share replies; None: this run shares none.
     cache: Path | None = None
-    #: In place of what the scenario says.
+    #: Replaces the scenario's budget.
     budget: BudgetSettings | None = None
-    #: Told once where the run keeps count of what it spends, to look at whenever one likes.
-    show_spending: Callable[[Spending], None] | None = None
-    #: The same for what limits it.
-    show_limits: Callable[[RunLimits], None] | None = None
-    #: Where all runs of this user share their limits; None: this run keeps to itself.
+    #: Where all runs of this user share their limits; None: this run has its own.
     slots: BrokerLocation | None = None
-    #: How many agents act at once, over all runs that say so.
+    #: How many agents act at once, over all runs that set this.
     parallel: int | None = None
-    #: By which others that share its limits know the run; else by that of its scenario.
+    #: The name under which other runs see this one in the shared limits; the scenario's name where it is empty.
     name: str = ""
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> RunResources:
         """What a user's runs have in common: keys, replies and limits."""
-        return cls(environ=environ, cache=cache_of(environ), slots=BrokerLocation.of_user(environ))
+        base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "."), ".cache")
+        cache = Path(base) / "shoal" / "replies.db"
+        return cls(environ=environ, cache=cache, slots=BrokerLocation.of_user(environ))
+
+
+class ModelSession(NamedTuple):
+    """The open language models of a run, and what limits them."""
+
+    model: Stack
+    limits: RunLimits
 
 
 @asynccontextmanager
-async def language_models(scenario: Scenario, journal: Journal, outside: RunResources) -> AsyncIterator[Any]:
-    """What answers the questions of language minds, and what limits it; None where nobody asks any."""
+async def open_models(scenario: Scenario, journal: Journal, resources: RunResources) -> AsyncIterator[ModelSession]:
+    """Open the language models that the scenario names."""
+    assert isinstance(scenario.mind, LanguageSettings)
+    served = find_endpoints(scenario.mind, resources.environ)
+    ceiling = min(scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
+    budget = resources.budget or scenario.budget
+    async with open_limits(
+        resources.name or scenario.name, served, place=resources.slots, parallel=resources.parallel, ceiling=ceiling
+    ) as limits:
+        settings = StackSettings(
+            endpoints=served,
+            limit=limits.limit,
+            cache=resources.cache,
+            max_cost=budget.max_cost,
+            max_tokens=budget.max_tokens,
+            max_calls=budget.max_calls,
+            deadline_seconds=scenario.deadline_seconds,
+            seed=scenario.seed,
+            proxies=Proxies.of(resources.environ),
+        )
+        async with open_stack(settings, journal) as stack:
+            yield ModelSession(stack, limits)
+
+
+@asynccontextmanager
+async def open_models_if_needed(
+    scenario: Scenario, journal: Journal, resources: RunResources
+) -> AsyncIterator[ModelSession | None]:
+    """Open the language models of a scenario; None where its mind is no language mind."""
     if not isinstance(scenario.mind, LanguageSettings):
         yield None
         return
-    async with import_module(_LANGUAGE).open_models(scenario, journal, outside) as opened:
-        if outside.show_spending is not None:
-            outside.show_spending(opened.model.spending)
-        if outside.show_limits is not None:
-            outside.show_limits(opened.limits)
-        yield opened
+    async with open_models(scenario, journal, resources) as session:
+        yield session
 
 
-def check_models(scenario: Scenario, outside: RunResources) -> None:
-    """Refuse a run that could not ask anybody, before anything is made of it."""
+def sealed_models(scenario: Scenario, journal: Journal) -> Stack | None:
+    """Return a model that answers from the journal alone; None where the mind is no language mind."""
+    return build_replay_stack(journal) if isinstance(scenario.mind, LanguageSettings) else None
+
+
+def check_models(scenario: Scenario, resources: RunResources) -> None:
+    """Refuse a scenario whose models cannot be asked, such as for want of a key, before a run is made of it."""
     if isinstance(scenario.mind, LanguageSettings):
-        import_module(_LANGUAGE).endpoints(scenario.mind, outside.environ)
+        find_endpoints(scenario.mind, resources.environ)
 
 
-def sealed_models(scenario: Scenario, journal: Journal) -> Model | None:
-    """The same for a run that is run again: everything is in its journal."""
-    if not isinstance(scenario.mind, LanguageSettings):
-        return None
-    found: Model = import_module(_LANGUAGE).replay_models(journal)
-    return found
-
-
-def cache_of(environ: Mapping[str, str]) -> Path:
-    """Where this user's replies are kept for other runs to use."""
-    base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "."), ".cache")
-    return Path(base) / "shoal" / "replies.db"
+def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:
+    """Find the endpoint of every model that the scenario names."""
+    price = None if mind.price is None else Price(mind.price.input, mind.price.output)
+    url, variable = mind.base_url, mind.key_variable
+    return {
+        name: resolve_endpoint(name, base_url=url, key_variable=variable, environ=environ, price=price)
+        for name in mind.models()
+    }

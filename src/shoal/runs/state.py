@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 
 from shoal.engine.metrics import Metrics
-from shoal.engine.record import RoundRecord
 from shoal.scenario.happenings import build_clock
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
 
 class Status(StrEnum):
-    """Where a run stands. A status knows what may come after it."""
+    """Where a run stands. A status knows its successors."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -24,10 +23,9 @@ class Status(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
 
-    def to(self, next: Status) -> Status:
-        if next not in _SUCCESSORS[self]:
-            raise AssertionError(f"a run that is {self} cannot become {next}")
-        return next
+    def check_next(self, status: Status) -> None:
+        if status not in _SUCCESSORS[self]:
+            raise AssertionError(f"a run that is {self} cannot become {status}")
 
     @property
     def resumable(self) -> bool:
@@ -37,10 +35,10 @@ class Status(StrEnum):
 
 _SUCCESSORS = {
     Status.IDLE: {Status.RUNNING},
-    # A worker that was killed leaves `running` behind; the next one takes it from there.
+    # A worker that was killed leaves `running` behind; the next one starts from there.
     Status.RUNNING: {Status.RUNNING, Status.STOPPED, Status.COMPLETED, Status.FAILED},
     Status.STOPPED: {Status.RUNNING},
-    # A run that is over may be made to go on.
+    # A complete run may be extended.
     Status.COMPLETED: {Status.RUNNING},
     Status.FAILED: {Status.RUNNING},
 }
@@ -63,7 +61,7 @@ class WorldState(msgspec.Struct):
 
 
 class RunState(msgspec.Struct):
-    """How far a run is."""
+    """How far a run is. The counts are copied from the worker's `RunProgress` whenever the file is written."""
 
     simulation_id: str
     worlds: dict[str, WorldState]
@@ -83,22 +81,19 @@ class RunState(msgspec.Struct):
     metrics: Metrics = msgspec.field(default_factory=Metrics)
     #: What language models cost: calls, tokens, retries, failures by kind.
     spending: dict[str, Any] | None = None
-    #: How much of the prompts repeats the beginning of an earlier one, as far as the rounds were done or done again.
+    #: How much of the prompts repeats the beginning of an earlier one, over the rounds that were run or repeated.
     prefixes: dict[str, Any] | None = None
     #: How many calls at once: this run's, and what was learned about each model's server.
     limits: dict[str, Any] | None = None
 
-    def plan(self, history: Versioned[Scenario]) -> None:
-        """How far the run is to go."""
-        self.total_rounds = history.versions()[-1].rounds
-        self.total_simulation_hours = build_clock(history).hours_gone(self.total_rounds)
-
-    def spend(self, spending: dict[str, Any]) -> None:
-        self.spending = spending
-        self.calls, self.cost = spending["calls"], spending["cost"]
+    def plan(self, versions: Versioned[Scenario]) -> None:
+        """Set how far the run is to go."""
+        self.total_rounds = versions.latest.rounds
+        self.total_simulation_hours = build_clock(versions).hours_gone(self.total_rounds)
 
     def become(self, status: Status, error: str | None = None) -> None:
-        self.runner_status = self.runner_status.to(status)
+        self.runner_status.check_next(status)
+        self.runner_status = status
         self.error = error
         now = wall_clock()
         if status is Status.RUNNING:
@@ -107,32 +102,6 @@ class RunState(msgspec.Struct):
             self.completed_at = now
         for world in self.worlds.values():
             world.running = status is Status.RUNNING and not world.completed
-
-    def take_in(self, record: RoundRecord) -> None:
-        """A round was committed."""
-        world = self.worlds[record.world]
-        world.current_round = record.round
-        world.simulated_hours = record.hours
-        world.actions_count += record.tally.actions
-        world.rejected += record.tally.rejected
-        world.digest = record.digest
-        world.ended = record.last
-        world.completed = record.last or record.round == self.total_rounds
-        world.running = not world.completed
-        self.calls += record.tally.calls
-        self.errors += record.tally.errors
-        self.timeouts += record.tally.timeouts
-        if record.step is not None and record.round > world.measured_round:
-            world.measured_round = record.round
-            self.metrics.add_step(record.step, record.tally.errors, record.tally.timeouts)
-
-    def begin_again(self, calls: int) -> None:
-        """A run that is run again counts again from nothing; what was asked outside and what was measured stays."""
-        self.worlds = {
-            name: WorldState(running=True, measured_round=world.measured_round) for name, world in self.worlds.items()
-        }
-        self.calls = calls
-        self.errors = self.timeouts = 0
 
     @property
     def current_round(self) -> int:
@@ -152,17 +121,15 @@ class RunState(msgspec.Struct):
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file, except for the fields that only MiroFish's clients read."""
         content: dict[str, Any] = msgspec.to_builtins(self)
-        hours = max((world.simulated_hours for world in self.worlds.values()), default=0.0)
-        content |= {
+        return content | {
             "current_round": self.current_round,
-            "simulated_hours": hours,
+            "simulated_hours": max((world.simulated_hours for world in self.worlds.values()), default=0.0),
             "progress_percent": self.progress_percent,
             "resumable": self.runner_status.resumable,
             "measured": self.metrics.as_dict() if self.metrics.steps else None,
         }
-        return content
 
 
 def wall_clock() -> str:
-    """Now, for files that say when something was written; never for what happens in a run."""
+    """Return the time now, for files that say when something was written; never for what happens in a run."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -40,34 +40,45 @@ class Store:
         with database_errors(self.path):
             self._database = self._connect()
             self._digests, self._ends = self._committed()
+        #: The length of the stream up to the end of its last round.
         self._written = self._mend_stream()
+        self._is_finished = False
 
     def commit(self, record: RoundRecord) -> None:
-        """Make the round durable. A round that already is must be the same again; its lines are completed."""
+        """Make the round durable. A round that is committed already must be the same again; its lines are completed."""
         known = self._digests.get(record.round)
-        compare(record, known, self._written_by)
-        lines = self._framed(record)
+        check_digest(record, known, self._written_by)
+        lines = self._frame(record)
+        if self._is_finished:
+            with storage_errors(self._stream_path):
+                self._cut_stream(self._written)
+            self._is_finished = False
         if known is None:
             with database_errors(self.path):
                 self._transact(record, self._written + len(lines))
             self._digests[record.round] = record.digest
         if self._ends.get(record.round, self._written + 1) > self._written:
             self._append(lines)
+            self._written += len(lines)
 
     def finish(self, total_actions: int) -> None:
-        """The history is complete: make it quick to ask, and say so in the stream."""
+        """Complete the history: add indexes to the database, and the last marker to the stream.
+
+        Further rounds may be committed all the same. The marker is then taken away.
+        """
         with database_errors(self.path):
             self._database.executescript(self._world.indexes)
         rounds = max(self._digests)
         end = SimulationEnd(self._world.name, rounds, total_actions, self._world.timestamp(rounds))
         self._append(encode_marker(end))
+        self._is_finished = True
 
     def __enter__(self) -> Store:
         return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._stream)
-        # One file that can be read from anywhere; with a reader on it, it stays as it is until the next time.
+        # Back to one file that can be read from anywhere. This fails while a reader is connected, which does no harm.
         with suppress(sqlite3.Error):
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
@@ -87,13 +98,16 @@ class Store:
         return {round: digest for round, digest, _ in rows}, {round: end for round, _, end in rows}
 
     def _mend_stream(self) -> int:
-        """Cut the stream to whole committed rounds; returns its length."""
+        """Cut the stream to whole committed rounds, and return its length."""
         with storage_errors(self._stream_path):
             size = os.fstat(self._stream).st_size
             whole = max((end for end in self._ends.values() if end <= size), default=0)
-            os.ftruncate(self._stream, whole)
-            os.lseek(self._stream, whole, os.SEEK_SET)
+            self._cut_stream(whole)
         return whole
+
+    def _cut_stream(self, length: int) -> None:
+        os.ftruncate(self._stream, length)
+        os.lseek(self._stream, length, os.SEEK_SET)
 
     def _transact(self, record: RoundRecord, stream_end: int) -> None:
         database = self._database
@@ -108,8 +122,8 @@ class Store:
                 database.execute("ROLLBACK")
             raise
 
-    def _framed(self, record: RoundRecord) -> bytes:
-        """The round's lines between the markers that readers follow."""
+    def _frame(self, record: RoundRecord) -> bytes:
+        """Put the markers that readers follow around the lines of a round."""
         round, now = record.round, self._world.timestamp(record.round)
         parts = [
             encode_marker(RoundStart(round, self._world.hours(max(round - 1, 0)), now)),
@@ -125,20 +139,19 @@ class Store:
             view = memoryview(lines)
             while view:
                 view = view[os.write(self._stream, view) :]
-        self._written += len(lines)
 
 
 class DigestCheck:
-    """The rounds that were committed, for comparing: the `Ledger` of a replay. Writes nothing."""
+    """Compares rounds with those that were committed, and writes nothing: the `Ledger` of a replay."""
 
     def __init__(self, directory: Path, world: str, written_by: str) -> None:
         self._written_by = written_by
         self._digests = committed_digests(directory, world)
-        #: How many were committed.
+        #: The last committed round.
         self.rounds = max(self._digests, default=0)
 
     def commit(self, record: RoundRecord) -> None:
-        compare(record, self._digests.get(record.round), self._written_by)
+        check_digest(record, self._digests.get(record.round), self._written_by)
 
 
 def committed_digests(directory: Path, world: str) -> dict[int, str]:
@@ -185,8 +198,8 @@ def _has_rounds(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone() is not None
 
 
-def compare(record: RoundRecord, known: str | None, written_by: str) -> None:
-    """A round that was committed before must be the same again."""
+def check_digest(record: RoundRecord, known: str | None, written_by: str) -> None:
+    """Raise Diverged if the round was committed before with another digest."""
     if known is not None and known != record.digest:
         raise Diverged(
             f"{record.world}, round {record.round}: run again, the history has digest {record.digest}, "

@@ -1,4 +1,4 @@
-"""One run, worked on from its directory: every verb that runs something ends here."""
+"""Works on one run, from its directory to its end."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
 import msgspec
 
@@ -22,32 +23,26 @@ from shoal.engine.engine import Engine
 from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, RoundRecord
 from shoal.errors import ShoalError, Stopped, StorageFailed
-from shoal.journal import Journal, digest
-from shoal.runs.config import Config
+from shoal.journal import Journal, JournalLine, add_line, digest
 from shoal.runs.directory import LOG, METRICS, RunDirectory, injected_events
 from shoal.runs.files import storage_errors
-from shoal.runs.resources import RunResources, language_models
+from shoal.runs.progress import RunProgress, Watch
+from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
 from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store
-from shoal.scenario.build import Simulation, Sources, build
+from shoal.scenario.build import Simulation, Sources, build, extend_simulation
 from shoal.types import Mind
 
-if TYPE_CHECKING:
-    from shoal.runs.model_session import ModelSession
-
-#: How often the state is written while rounds go by; readers need no more.
+#: The state is written at most this often while rounds go by, and at least this often while none does.
 _STATE_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
-
-#: Told of every round, in the order in which rounds are committed.
-Watch = Callable[[RoundRecord], None]
 
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a run ended."""
+    """How far a run has come."""
 
     run: str
     status: Status
@@ -60,107 +55,169 @@ class RunOutcome:
     errors: int
     timeouts: int
 
+    @classmethod
+    def of(cls, run: RunDirectory, state: RunState) -> RunOutcome:
+        return cls(
+            run=str(run.path),
+            status=state.runner_status,
+            digest=digest(sorted((name, world.digest) for name, world in state.worlds.items())),
+            rounds=state.current_round,
+            actions=state.actions_count,
+            calls=state.calls,
+            cost=state.cost,
+            errors=state.errors,
+            timeouts=state.timeouts,
+        )
+
+
+def read_outcome(run: RunDirectory) -> RunOutcome:
+    """Read how far a run has come from its directory."""
+    return replace(RunOutcome.of(run, run.state()), status=run.status())
+
 
 async def work_on_run(
-    directory: RunDirectory, stop: asyncio.Event, watch: Watch, outside: RunResources | None = None
+    run: RunDirectory, stop: asyncio.Event, progress: RunProgress | None = None, resources: RunResources | None = None
 ) -> RunOutcome:
-    """Run the directory's run to its end, from wherever it is. Repeating this is harmless.
+    """Run a run to its end, from wherever it is. Repeating this is harmless.
 
     Everything is done again from round 0: replies come from the journal, rounds that were committed are compared and
     not written again, and what is missing is added.
     """
-    with directory.lock(), _log_to(directory) as log:
-        config = directory.config
-        state, history = directory.state(), directory.scenario_versions
-        if directory.is_over():
-            return outcome_from(directory, state)
-        state.plan(history)
-        reporter = _Reporter(directory, state, log, timed=history.versions()[-1].metrics)
-        with reporter:
-            await _work(directory, config, reporter, stop, watch, outside or RunResources())
-        return outcome_from(directory, state)
+    async with RunSession(run, progress, resources) as session:
+        return await session.advance(stop)
 
 
-async def _work(
-    directory: RunDirectory,
-    config: Config,
-    reporter: _Reporter,
-    stop: asyncio.Event,
-    watch: Watch,
-    outside: RunResources,
-) -> None:
-    latest = directory.scenario
-    async with (
-        Journal.open(directory.journal, config.shoal_version) as journal,
-        language_models(latest, journal, replace(outside, name=directory.path.name)) as language,
-    ):
-        reporter.state.begin_again(journal.calls)
-        reporter.watch_language(language)
-        simulation = build_from(directory, journal, Sources(outside.answer, language and language.model))
-        reporter.prefixes = simulation.prefixes
-        with _stores(directory, simulation, config.shoal_version) as stores, manual_gc() as collect:
-            ledgers = _observed(stores, reporter.take_in, watch, collect)
-            rounds = dict.fromkeys(simulation.worlds, simulation.rounds)
-            engines = {name: build_engine(simulation, name, journal, ledgers[name]) for name in rounds}
-            async with reporter.beating(), _minds(simulation):
-                await advance_worlds(engines, rounds, stop)
-            for name, store in stores.items():
-                store.finish(reporter.state.worlds[name].actions_count)
+class RunSession:
+    """The one worker on a run, from its lock to its release.
 
+    `advance` may be called again after `extend`. Where the extension allows it, the engines go on from where they are;
+    otherwise everything is done again from round 0. Both give the same history.
+    """
 
-def build_from(directory: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
-    """The whole simulation of a run, as its directory declares it."""
-    return build(directory.scenario_versions, injected_events(journal.events), sources)
+    def __init__(
+        self, run: RunDirectory, progress: RunProgress | None = None, resources: RunResources | None = None
+    ) -> None:
+        self.run = run
+        self._progress = progress
+        self._resources = replace(resources or RunResources(), name=run.path.name)
+        #: The lock and the log, as long as the session lasts; journal, models and stores, as long as the engines do.
+        self._held = ExitStack()
+        self._opened = AsyncExitStack()
+        self._writer: _StateWriter | None = None
+        self._journal: Journal | None = None
+        self._simulation: Simulation | None = None
+        self._stores: dict[str, Store] = {}
+        self._engines: dict[str, Engine] = {}
+        #: How many versions of the scenario the engines know.
+        self._versions = 0
 
+    async def __aenter__(self) -> RunSession:
+        self._held.enter_context(self.run.lock())
+        return self
 
-@asynccontextmanager
-async def _minds(simulation: Simulation) -> AsyncIterator[None]:
-    """Minds may have something under way that nobody waits for any more."""
-    try:
-        yield
-    finally:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._held:
+            await self._close_engines()
+
+    async def extend(self, line: JournalLine) -> None:
+        """Write an extension of the run into its journal; the next `advance` carries it out."""
+        if self._journal is not None:
+            await self._journal.record(line)
+        else:
+            add_line(self.run.journal, line)
+
+    async def advance(self, stop: asyncio.Event) -> RunOutcome:
+        """Advance all worlds to the last planned round, each in its own pace."""
+        state = self.run.state() if self._writer is None else self._writer.state
+        if self.run.is_over(state):
+            return RunOutcome.of(self.run, state)
+        if self._writer is None:
+            progress = self._progress or RunProgress.of(self.run)
+            self._writer = _StateWriter(self.run, state, progress, self._held.enter_context(_open_log(self.run)))
+        state.plan(self.run.scenario_versions)
+        with self._writer as writer:
+            try:
+                if not self._engines_can_go_on():
+                    await self._close_engines()
+                    await self._open_engines(writer)
+                writer.progress.plan(state.total_rounds)
+                with manual_gc():
+                    async with writer.beating():
+                        await advance_worlds(self._engines, dict.fromkeys(self._engines, state.total_rounds), stop)
+                for name, store in self._stores.items():
+                    store.finish(writer.progress.worlds[name].actions)
+                if writer.progress.limits is not None:
+                    # What was learned about limits is complete only once they are closed.
+                    await self._close_engines()
+            except BaseException:
+                # Engines that were interrupted cannot go on. What they committed is on disk.
+                await self._close_engines()
+                raise
+        return RunOutcome.of(self.run, state)
+
+    def _engines_can_go_on(self) -> bool:
+        """Let the engines take over an extension; return whether they can."""
+        versions = self.run.scenario_versions
+        if self._simulation is None or len(versions.versions()) != self._versions + 1:
+            return False
+        self._versions += 1
+        after = versions.versions()[-2].rounds
+        return extend_simulation(self._simulation, versions, after, injected_events(self.run.events))
+
+    async def _open_engines(self, writer: _StateWriter) -> None:
+        run, progress, stack = self.run, writer.progress, self._opened
+        self._journal = await stack.enter_async_context(Journal.open(run.journal, run.config.shoal_version))
+        models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, self._resources))
+        writer.count_from(self._journal.calls, models)
+        sources = Sources(self._resources.answer, models and models.model)
+        simulation = self._simulation = build_from(run, self._journal, sources)
+        self._versions = len(run.scenario_versions.versions())
+        writer.prefixes = simulation.prefixes
+        # Minds may have something under way that no turn waits for any more.
         for mind in simulation.minds.values():
-            await mind.close()
+            stack.push_async_callback(mind.close)
+        for name, world in simulation.worlds.items():
+            # A stream says at its start how many rounds were planned then, before any extension.
+            planned, people = run.config.planned_rounds, len(simulation.people)
+            store = stack.enter_context(Store(run.path, world, planned, people, run.config.shoal_version))
+            ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
+            self._stores[name] = store
+            self._engines[name] = build_engine(simulation, name, self._journal, ledger)
+
+    async def _close_engines(self) -> None:
+        opened, self._opened = self._opened, AsyncExitStack()
+        self._journal, self._simulation, self._stores, self._engines = None, None, {}, {}
+        await opened.aclose()
+
+
+def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
+    """Build the whole simulation of a run, as its directory declares it."""
+    return build(run.scenario_versions, injected_events(journal.events), sources)
 
 
 def build_engine(
-    simulation: Simulation,
-    world: str,
-    journal: Journal,
-    ledger: Ledger,
-    mind: Mind | None = None,
+    simulation: Simulation, world: str, journal: Journal, ledger: Ledger, mind: Mind | None = None
 ) -> Engine:
+    """Build the engine of one world, with another mind than its own where one is given."""
     decider = Decider(mind or simulation.minds[world], journal, simulation.limits)
     return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world])
 
 
 async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:
-    """All worlds side by side. The first error ends them all."""
+    """Advance all worlds side by side. The first error ends them all."""
     try:
         async with asyncio.TaskGroup() as group:
             for name, engine in engines.items():
                 group.create_task(engine.run(rounds[name], stop))
     except BaseExceptionGroup as errors:
-        raise _first(errors) from None
-
-
-def _first(errors: BaseException) -> BaseException:
-    """Of errors at once, one that is not merely being stopped because of the others."""
-    while isinstance(errors, BaseExceptionGroup):
-        failures = [error for error in errors.exceptions if not isinstance(error, Stopped)]
-        errors = (failures or errors.exceptions)[0]
-    return errors
-
-
-@contextmanager
-def _stores(directory: RunDirectory, simulation: Simulation, written_by: str) -> Iterator[dict[str, Store]]:
-    """A store for each world, open as long as they are worked on. A stream says what was planned first."""
-    planned = directory.config.scenario_versions(directory.path).versions()[-1].rounds
-    with ExitStack() as stack:
-        yield {
-            name: stack.enter_context(Store(directory.path, world, planned, len(simulation.people), written_by))
-            for name, world in simulation.worlds.items()
-        }
+        # Of errors at once, raise one that is not merely another world being stopped.
+        error: BaseException = errors
+        while isinstance(error, BaseExceptionGroup):
+            failures = [each for each in error.exceptions if not isinstance(each, Stopped)]
+            error = (failures or error.exceptions)[0]
+        raise error from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,113 +225,108 @@ class ObservedLedger:
     """Commits rounds to a ledger and reports each of them."""
 
     ledger: Ledger
-    told: tuple[Watch, ...]
+    watches: tuple[Watch, ...]
 
     def commit(self, record: RoundRecord) -> None:
         self.ledger.commit(record)
-        for tell in self.told:
-            tell(record)
+        for watch in self.watches:
+            watch(record)
 
 
-def _observed(ledgers: Mapping[str, Ledger], *told: Watch) -> dict[str, Ledger]:
-    return {name: ObservedLedger(ledger, told) for name, ledger in ledgers.items()}
+class _StateWriter:
+    """Keeps the run's state, metrics and log up to date, and writes how each `advance` ended."""
 
-
-class _Reporter:
-    """Keeps the run's state, metrics and log up to date, and writes how it ended."""
-
-    def __init__(self, directory: RunDirectory, state: RunState, log: logging.Logger, timed: bool) -> None:
+    def __init__(self, run: RunDirectory, state: RunState, progress: RunProgress, log: logging.Logger) -> None:
         self.state = state
-        self._directory = directory
-        self._log = log
-        self._written = 0.0
-        #: What language models cost so far, and what limits them, where any are asked.
-        self._language: ModelSession | None = None
+        self.progress = progress
         #: World -> how much of its prompts repeats earlier ones.
         self.prefixes: Mapping[str, PrefixMeter] = {}
+        self._run = run
+        self._log = log
+        self._written_at = 0.0
         self._metrics: FileIO | None = None
-        if timed:
-            with storage_errors(directory.file(METRICS)):
-                self._metrics = directory.file(METRICS).open("ab", buffering=0)
+        #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
+        self._calls_before: int | None = None
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _StateWriter:
+        if self._run.scenario.metrics:
+            path = self._run.file(METRICS)
+            with storage_errors(path):
+                self._metrics = path.open("ab", buffering=0)
         self.state.process_pid = os.getpid()
         self.state.become(Status.RUNNING)
         self._write()
         self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+        return self
 
-    def watch_language(self, language: ModelSession | None) -> None:
-        """Keep count where earlier sessions left off; what one that was killed did not write down any more is lost."""
-        if language is not None and self.state.spending is not None:
-            language.model.spending.add_earlier(self.state.spending)
-        self._language = language
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write the end. Where that fails, the state still says `running` without a worker: the run is resumable."""
+        if self._metrics is not None:
+            self._metrics.close()
+        status = Status.COMPLETED
+        if error is not None:
+            status = Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
+        self.state.process_pid = None
+        self.state.become(status, None if error is None else str(error))
+        with suppress(StorageFailed):
+            self._write()
+        # The traceback of an error that is not one of ours is worth keeping.
+        surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
+        self._log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
+
+    def count_from(self, calls_before: int, models: ModelSession | None) -> None:
+        """Begin to count rounds, from round 0 on."""
+        self._calls_before = calls_before
+        self.progress.begin(self.state)
+        if models is not None:
+            # Spending goes on from where earlier workers left it. What a killed one had not written down is lost.
+            if self.state.spending is not None:
+                models.model.spending.add_earlier(self.state.spending)
+            self.progress.spending, self.progress.limits = models.model.spending, models.limits
 
     @asynccontextmanager
     async def beating(self) -> AsyncIterator[None]:
         """Show that the worker is alive, also in rounds that take long."""
-        beat = asyncio.create_task(self._beat())
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(_HEARTBEAT_SECONDS)
+                # A state that cannot be written is no reason to stop; a round that cannot be committed is.
+                with suppress(StorageFailed):
+                    self._write()
+
+        task = asyncio.create_task(beat())
         try:
             yield
         finally:
-            beat.cancel()
+            task.cancel()
 
-    async def _beat(self) -> None:
-        """A state that cannot be written is no reason to stop; a round that cannot be committed is."""
-        while True:
-            await asyncio.sleep(_HEARTBEAT_SECONDS)
-            with suppress(StorageFailed):
-                self._write()
-
-    def take_in(self, record: RoundRecord) -> None:
-        self.state.take_in(record)
+    def add_round(self, record: RoundRecord) -> None:
         if record.step is not None and self._metrics is not None:
-            with storage_errors(self._directory.file(METRICS)):
-                self._metrics.write(_encode(self._measured(record, record.step)) + b"\n")
-        if time.monotonic() - self._written > _STATE_SECONDS:
+            measured = _measure(record, record.step)
+            if record.world in self.prefixes:
+                measured["prefixes"] = self.prefixes[record.world].total.as_dict()
+            if self.progress.limits is not None:
+                measured["limits"] = self.progress.limits.as_dict()
+            with storage_errors(self._run.file(METRICS)):
+                self._metrics.write(_encode(measured) + b"\n")
+        if time.monotonic() - self._written_at > _STATE_SECONDS:
             self._write()
-
-    def _measured(self, record: RoundRecord, step: Step) -> dict[str, Any]:
-        found = _measured(record, step)
-        if record.world in self.prefixes:
-            found["prefixes"] = self.prefixes[record.world].total.as_dict()
-        if self._language is not None:
-            found["limits"] = self._language.limits.as_dict()
-        return found
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """A run whose end cannot be written goes on saying `running` with nobody at work, and is resumable as well."""
-        if self._metrics is not None:
-            self._metrics.close()
-        self.state.process_pid = None
-        self.state.become(_ended(error), None if error is None else str(error))
-        with suppress(StorageFailed):
-            self._write()
-        self._log.info("%s%s", self.state.runner_status, f": {error}" if error else "", exc_info=_surprising(error))
 
     def _write(self) -> None:
-        self._written = time.monotonic()
-        self.state.updated_at = wall_clock()
-        if self._language is not None:
-            self.state.spend(self._language.model.spending.as_dict())
-            self.state.limits = self._language.limits.as_dict()
+        self._written_at = time.monotonic()
+        if self._calls_before is not None:
+            self.progress.copy_to(self.state, self._calls_before)
         if self.prefixes:
             self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
-        self._directory.write_state(self.state)
+        self.state.updated_at = wall_clock()
+        self._run.write_state(self.state)
 
 
-def _ended(error: BaseException | None) -> Status:
-    if error is None:
-        return Status.COMPLETED
-    return Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
-
-
-def _surprising(error: BaseException | None) -> BaseException | None:
-    """An error that nobody foresaw; its traceback goes to the log."""
-    return None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
-
-
-def _measured(record: RoundRecord, step: Step) -> dict[str, Any]:
-    """What may differ between equal runs."""
+def _measure(record: RoundRecord, step: Step) -> dict[str, Any]:
+    """Return the figures of a round that may differ between equal runs."""
     tally = record.tally
     return {
         "world": record.world,
@@ -293,30 +345,10 @@ def _measured(record: RoundRecord, step: Step) -> dict[str, Any]:
     }
 
 
-def outcome_of(directory: RunDirectory) -> RunOutcome:
-    """How far a run has come, as its directory says it."""
-    return replace(outcome_from(directory, directory.state()), status=directory.status())
-
-
-def outcome_from(directory: RunDirectory, state: RunState) -> RunOutcome:
-    worlds = sorted((name, world.digest) for name, world in state.worlds.items())
-    return RunOutcome(
-        run=str(directory.path),
-        status=state.runner_status,
-        digest=digest(worlds),
-        rounds=state.current_round,
-        actions=state.actions_count,
-        calls=state.calls,
-        cost=state.cost,
-        errors=state.errors,
-        timeouts=state.timeouts,
-    )
-
-
 @contextmanager
-def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
-    """The run's own log, which goes with the worker. What models have to say belongs there too, and not on a screen."""
-    path = directory.file(LOG)
+def _open_log(run: RunDirectory) -> Iterator[logging.Logger]:
+    """Open the run's own log. Messages of the model stack go there too, and not to the screen."""
+    path = run.file(LOG)
     log, models = logging.getLogger(f"shoal.run.{path}"), logging.getLogger("shoal.models")
     log.setLevel(logging.INFO)
     with storage_errors(path):
@@ -336,19 +368,20 @@ def _log_to(directory: RunDirectory) -> Iterator[logging.Logger]:
 
 @contextmanager
 def manual_gc() -> Iterator[Watch]:
-    """A run makes millions of objects and hardly any cycles, and what stays after a round stays for long.
+    """Turn off automatic garbage collection; yields a collection of young objects, to be called once a round.
 
-    So instead of going through everything again and again, garbage is looked for once per round, among what is new.
+    A run makes millions of objects and hardly any cycles, and what survives a round lives long. Going through all of
+    it again and again would be wasted.
     """
     was_on = gc.isenabled()
     gc.collect()
     gc.disable()
     try:
-        yield _collect_young
+        yield collect_young
     finally:
         if was_on:
             gc.enable()
 
 
-def _collect_young(record: RoundRecord) -> None:
+def collect_young(record: RoundRecord) -> None:
     gc.collect(0)

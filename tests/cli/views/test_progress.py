@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from shoal.cli.views.progress import Board, PlainLines
+from shoal.cli.views.progress import PlainLines
 from shoal.cli.views.summary import draw_sparkline
 from shoal.engine.metrics import Latencies, Step
 from shoal.engine.record import RoundRecord, Tally
+from shoal.runs.progress import RunProgress
 from shoal.text import format_duration, format_milliseconds
 from shoal.worlds.clock import Clock, TimeSettings
 from tests.cli.terminal import COMMAND, environment, shoal
@@ -28,18 +29,18 @@ def record(round: int, world: str = "twitter") -> RoundRecord:
 
 
 class Lines:
-    """A board on a clock that is set by hand, and what was written about it."""
+    """Progress on a clock that is set by hand, and what was written about it."""
 
     def __init__(self, rounds: int, known: int = 0) -> None:
         self.time = 0.0
         self.written: list[str] = []
-        board = Board(rounds, {"twitter": known}, Clock(TimeSettings()), now=lambda: self.time)
-        self.plain = PlainLines(self.written.append, board, "running")
+        self.progress = RunProgress(rounds, {"twitter": known}, Clock(TimeSettings()), now=lambda: self.time)
+        self.plain = PlainLines(self.written.append, self.progress, "running")
 
     def pass_rounds(self, first: int, last: int, seconds_each: float) -> None:
         for round in range(first, last + 1):
             self.time += seconds_each
-            self.plain.watch(record(round))
+            self.progress.add_round(record(round))
 
 
 def test_a_fast_run_writes_one_line_for_each_world() -> None:
@@ -83,9 +84,9 @@ def test_latencies_are_shown_where_calls_were_made() -> None:
     for _ in range(8):
         latencies.add(0.1)
     timed = replace(record(1), step=Step("parallel", 0.102, 0.8, latencies))
-    lines.plain.watch(timed)
+    lines.progress.add_round(timed)
     assert "speedup" not in lines.written[-1]
-    lines.plain.watch(replace(timed, tally=Tally(acting=8, actions=8, calls=8)))
+    lines.progress.add_round(replace(timed, tally=Tally(acting=8, actions=8, calls=8)))
     assert "speedup 7.8  p50 100 ms  p99 100 ms" in lines.written[-1]
 
 
@@ -95,13 +96,13 @@ def test_rounds_that_are_only_repeated_are_not_measured() -> None:
     for round, seconds in ((1, 0.001), (2, 0.001), (3, 0.1)):
         latencies = Latencies()
         latencies.add(seconds)
-        lines.plain.watch(replace(record(round), tally=asked, step=Step("sequential", 0.2, seconds, latencies)))
+        lines.progress.add_round(replace(record(round), tally=asked, step=Step("sequential", 0.2, seconds, latencies)))
     assert "speedup 0.5  p50 100 ms" in lines.written[-1]
 
 
 def test_a_world_that_came_to_its_end_is_done() -> None:
     lines = Lines(rounds=100)
-    lines.plain.watch(replace(record(4), last=True))
+    lines.progress.add_round(replace(record(4), last=True))
     assert lines.written[-1].endswith("round 4/100  day 1, 11:00  10 acting  12 actions  done  1 rejected\n")
 
 

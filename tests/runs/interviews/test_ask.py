@@ -41,7 +41,7 @@ from shoal.scenario.scenario import BudgetSettings
 from shoal.types import Action, Decision, Observation
 from tests.engine.harness import crowd, village
 from tests.models.fakes import make_failure
-from tests.runs.harness import nobody, start
+from tests.runs.harness import start
 
 MODEL = "openai/gpt-4.1-mini"
 PEOPLE = ["Ada", "Bea", "Cid"]
@@ -75,7 +75,7 @@ def language_run(folder: Path, answer: AskPerson | None = None, **more: Any) -> 
 
     async def run(server: Rehearsal, outside: RunResources) -> RunDirectory:
         directory = create_run(validate(scenario), folder / "run")
-        await work_on_run(directory, asyncio.Event(), nobody, replace(outside, answer=answer))
+        await work_on_run(directory, asyncio.Event(), None, replace(outside, answer=answer))
         return directory
 
     found: RunDirectory = run_beside_server(run, folder)

@@ -28,7 +28,6 @@ from shoal.seeds import Draws, derive
 from shoal.types import Versioned
 from shoal.worlds.base import BaseWorld
 from tests.engine.harness import Ledger
-from tests.runs.harness import nobody
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MINI, LARGE, OWN = "openai/gpt-4.1-mini", "openai/gpt-4.1", "nobody/knows-it"
@@ -61,7 +60,7 @@ async def measure_run(scenario: Scenario, folder: Path) -> dict[str, Any]:
     directory = create_run(scenario, folder)
     async with start(RehearsalSettings()) as server:
         outside = RunResources(environ={"OPENAI_BASE_URL": server.base_url})
-        await work_on_run(directory, asyncio.Event(), nobody, outside)
+        await work_on_run(directory, asyncio.Event(), None, outside)
     found = directory.state().spending
     assert found is not None
     return found

@@ -15,9 +15,9 @@ from shoal.runs.rerun.diff import Diff, WorldDiff, diff_runs
 from shoal.scenario.loading import validate
 from shoal.types import Event, Notice
 from tests.engine.harness import crowd, village
-from tests.runs.harness import branch, start
+from tests.runs.harness import branch, start, stop_after
 from tests.runs.test_fork import PEOPLE, post_id, scripted
-from tests.runs.test_worker import ASKING, RUMOUR, stop_after
+from tests.runs.test_worker import ASKING, RUMOUR
 
 POST = {"post": "the bridge is closed", "by": "Ada", "round": 3}
 

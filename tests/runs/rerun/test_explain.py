@@ -18,8 +18,8 @@ from shoal.scenario.build import build
 from shoal.scenario.loading import validate
 from shoal.types import Action, Decision, Event, Mind, Notice, Observation, Versioned
 from tests.engine.harness import crowd, play, village
-from tests.runs.harness import branch, start
-from tests.runs.test_worker import ASKING, RUMOUR, stop_after
+from tests.runs.harness import branch, start, stop_after
+from tests.runs.test_worker import ASKING, RUMOUR
 
 PEOPLE = ["Ada", "Bea", "Cid"]
 TURNS = [

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shoal.errors import ScenarioInvalid, Stopped
+from shoal.errors import ScenarioInvalid
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
-from shoal.runs.worker import build_from, work_on_run
+from shoal.runs.worker import build_from
 from shoal.scenario.loading import validate
 from tests.engine.harness import crowd, village
-from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start
+from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start, stop_after
 
 PEOPLE = ["Ada", "Ben", "Cid"]
 
@@ -200,14 +199,8 @@ def test_interventions_do_not_depend_on_concurrency(tmp_path: Path) -> None:
 def test_interventions_are_the_same_after_resume_and_replay(tmp_path: Path) -> None:
     whole = start(EVERYTHING, tmp_path / "whole")
     directory = create_run(validate(EVERYTHING), tmp_path / "stopped")
-
-    async def stop_at(round: int) -> None:
-        stop = asyncio.Event()
-        await work_on_run(directory, stop, lambda record: stop.set() if record.round == round else None)
-
     for round in (2, 5):
-        with pytest.raises(Stopped):
-            asyncio.run(stop_at(round))
+        stop_after(directory, round)
         check_consistency(directory.path, finished=False)
     assert go_on(directory).digest == whole.digest
     check_consistency(directory.path, finished=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 
@@ -30,16 +29,18 @@ from shoal.cli.options import (
     yes_option,
 )
 from shoal.cli.play import terminal_answer
-from shoal.cli.runner import OutputMode, end, work_on
+from shoal.cli.runner import OutputMode, end_command, run_operation
 from shoal.cli.views.output import Output
-from shoal.cli.views.progress import Board, Progress, Silent, progress_on
+from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
-from shoal.runs import operations, worker
+from shoal.runs import operations
 from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.progress import RunProgress
 from shoal.runs.reports.summary import summarize
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources, check_models
 from shoal.runs.state import Status
+from shoal.runs.worker import work_on_run
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
 from shoal.scenario.loading import load_events
 from shoal.scenario.overrides import override
@@ -144,9 +145,9 @@ def replay_(run: Path, speech: OutputMode) -> None:
     """
     directory = RunDirectory(run)
     rounds = max(directory.committed_rounds().values())
-    board = _board(directory, rounds, {})
-    progress = progress_on(Console(stderr=True), board, f"replaying {run}", speech.quiet)
-    ended = work_on(directory, replay, progress)
+    progress = RunProgress(rounds, dict.fromkeys(directory.worlds, 0), directory.clock)
+    display = choose_display(Console(stderr=True), progress, f"replaying {run}", speech.quiet)
+    ended = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
     if ended.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
     elif ended.error is None and speech.plain:
@@ -155,7 +156,7 @@ def replay_(run: Path, speech: OutputMode) -> None:
             f"replayed {format_count(outcome.rounds, 'round')} of {run}: "
             f"the same {format_count(outcome.actions, 'action')}, the same history\ndigest {outcome.digest}"
         )
-    end(ended, speech, logged=False)
+    end_command(ended, speech, is_logged=False)
 
 
 @click.command("fork")
@@ -289,29 +290,23 @@ def _work(
     """Work on a run to its end and say what happened."""
     scenario = _latest(directory.scenario_versions)
     title = f"{title}: {describe_scenario(scenario)}"
+    progress = RunProgress.of(directory, known={name: known.get(name, 0) for name in directory.worlds})
     if scenario.play:
         # A view that draws itself anew would draw over what is being typed.
         complain(title)
         for who in _played(scenario):
             complain(f"You are {who.name}. {who.persona}")
-        progress: Progress = Silent()
+        display: ProgressDisplay = SilentDisplay()
         outside = replace(outside, answer=terminal_answer())
     else:
-        board = _board(directory, scenario.rounds, known)
-        progress = progress_on(Console(stderr=True), board, title, speech.quiet)
-        outside = replace(outside, show_spending=board.watch_spending, show_limits=board.watch_limits)
-    ended = work_on(directory, partial(worker.work_on_run, outside=outside), progress)
+        display = choose_display(Console(stderr=True), progress, title, speech.quiet)
+    ended = run_operation(directory, lambda stop: work_on_run(directory, stop, progress, outside), display)
     if ended.signal is not None:
         rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(directory.path)}")
     elif ended.error is None and speech.plain:
         print_summary(Output(), summarize(directory))
-    end(ended, speech)
-
-
-def _board(directory: RunDirectory, rounds: int, known: dict[str, int]) -> Board:
-    worlds = directory.worlds
-    return Board(rounds, {name: known.get(name, 0) for name in worlds}, directory.clock)
+    end_command(ended, speech)
 
 
 def _latest(history: Versioned[Scenario]) -> Scenario:

@@ -34,7 +34,7 @@ from shoal.models.openai.endpoints import resolve_endpoint
 from shoal.models.tokens import estimate
 from shoal.runs.directory import claim_directory
 from shoal.runs.files import storage_errors
-from shoal.runs.model_session import endpoints
+from shoal.runs.resources import find_endpoints
 from shoal.runs.tuning.calls import TuneBounds, TuneTarget, count_most_calls, measure_calls
 from shoal.runs.tuning.levels import STOPPED, Gauge
 from shoal.runs.tuning.probes import (
@@ -230,7 +230,7 @@ def _build_target(scenario: Scenario | None, model: str, options: _TuneOptions) 
     assert isinstance(scenario.mind, LanguageSettings)
     model = scenario.mind.model
     # A missing key is reported before the scenario is played through.
-    at = endpoints(scenario.mind, os.environ)[model]
+    at = find_endpoints(scenario.mind, os.environ)[model]
     return TuneTarget(model, at, run_async(make_scenario_probes(scenario, options.seed)), proxies)
 
 

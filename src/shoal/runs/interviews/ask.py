@@ -23,7 +23,7 @@ from shoal.models.base import Model, ModelFailed, Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
 from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, write_transcript
-from shoal.runs.resources import RunResources, language_models
+from shoal.runs.resources import RunResources, open_models
 from shoal.scenario import document
 from shoal.scenario.loading import read_text
 from shoal.scenario.scenario import BudgetSettings
@@ -216,7 +216,7 @@ async def _ask_models(
     with TemporaryDirectory(prefix="shoal-ask-") as folder:
         async with (
             Journal.open(Path(folder) / "journal.jsonl") as journal,
-            language_models(scenario, journal, outside) as language,
+            open_models(scenario, journal, outside) as language,
         ):
             rows = await collect_answers(jobs, language.model)
             spending = language.model.spending.as_dict()

@@ -23,7 +23,7 @@ from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.reports.summary import open_database
 from shoal.runs.reports.tables import ExportedPeople, read_graphs, read_metrics, read_tables
 from shoal.runs.store import database_path
-from shoal.runs.worker import outcome_of
+from shoal.runs.worker import read_outcome
 from shoal.scenario.sampling.sampler import sample
 
 MANIFEST = "manifest.json"
@@ -58,7 +58,7 @@ def export_run(
     directory: RunDirectory, out: Path, format: Format = "csv", graphs: Graphs = "all", force: bool = False
 ) -> Manifest:
     """Write all files of an export. The run is only read, also while it goes on."""
-    config, outcome, scenario = directory.config, outcome_of(directory), directory.scenario_versions.first
+    config, outcome, scenario = directory.config, read_outcome(directory), directory.scenario_versions.first
     write = choose_writer(format)
     files: list[ExportedFile] = []
     with _write_in_place(out, force) as folder:

@@ -15,6 +15,7 @@ from shoal.engine.record import RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
+from shoal.runs.progress import RunProgress, Watch
 from shoal.runs.resources import sealed_models
 from shoal.runs.state import Status
 from shoal.runs.store import DigestCheck
@@ -22,12 +23,10 @@ from shoal.runs.stream import parse_line
 from shoal.runs.worker import (
     ObservedLedger,
     RunOutcome,
-    Watch,
     advance_worlds,
     build_engine,
     build_from,
     manual_gc,
-    outcome_from,
 )
 from shoal.scenario.build import Sources
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
@@ -117,17 +116,19 @@ def open_rerun(directory: RunDirectory) -> Rerun:
     return Rerun(directory)
 
 
-async def replay(directory: RunDirectory, stop: asyncio.Event, watch: Watch) -> RunOutcome:
+async def replay(directory: RunDirectory, stop: asyncio.Event, progress: RunProgress | None = None) -> RunOutcome:
     """Run all worlds again, and compare every round with what was committed."""
-    state = directory.new_state()
+    rerun, state = Rerun(directory), directory.new_state()
+    progress = progress or RunProgress(state.total_rounds, dict.fromkeys(rerun.rounds, 0), directory.clock)
     state.become(Status.RUNNING)
-    rerun = Rerun(directory)
     with manual_gc() as collect:
-        engines = {name: rerun.engine(name, state.take_in, watch, collect) for name in rerun.rounds}
+        engines = {name: rerun.engine(name, progress.add_round, collect) for name in rerun.rounds}
         await advance_worlds(engines, rerun.rounds, stop)
+    progress.plan(state.total_rounds)
+    progress.copy_to(state)
     is_whole = all(world.completed for world in state.worlds.values())
     state.become(Status.COMPLETED if is_whole else Status.STOPPED)
-    return outcome_from(directory, state)
+    return RunOutcome.of(directory, state)
 
 
 def parse_round(record: RoundRecord) -> Iterator[Event | Notice]:

@@ -25,6 +25,7 @@ from shoal.engine.record import RoundRecord
 from shoal.errors import RunRefused, ShoalError, Stopped
 from shoal.machine.hardware import inspect_machine
 from shoal.runs.operations import create_run
+from shoal.runs.progress import RunProgress
 from shoal.runs.tuning.knee import MeasuredLevel
 from shoal.runs.tuning.levels import TIME_USED, Gauge, compute_percentiles, measure_levels
 from shoal.runs.worker import work_on_run
@@ -175,7 +176,8 @@ class _Simulator:
             self._last = {}
             scenario = self._scenario.model_copy(update={"seed": self._scenario.seed + number})
             try:
-                await work_on_run(create_run(scenario, self._folder / str(number)), self._stop, self._watch)
+                run = create_run(scenario, self._folder / str(number))
+                await work_on_run(run, self._stop, RunProgress.of(run, self._watch))
             except Stopped:
                 pass
             except ShoalError as error:
