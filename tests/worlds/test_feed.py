@@ -122,7 +122,7 @@ def test_no_popularity_is_above_that_of_a_viral_post() -> None:
     for row in range(2):
         posts.add(row + 1, row, 1, "Hello.", None, None)
     posts.shares[0], posts.likes[1] = 10, 4000
-    weights = Stage(feed=hot(popularity=1, viral_threshold=10)).world._custom.first.weights
+    weights = Stage(feed=hot(popularity=1, viral_threshold=10)).world._presets.first.weights
     viral, liked = Ranking(posts, crowd(2), 60).general(weights, 0, 1).tolist()
     assert viral >= liked
 

@@ -80,7 +80,7 @@ class Terminal:
         """Return the line that is typed next; None at the end of the input."""
         if self._typed is None:
             self._typed = asyncio.Queue()
-            # A thread of its own, for reading blocks; nobody waits for it at the end, when it may still be reading.
+            # Reading blocks, so it has a thread. The thread is never joined: at the end it may still be reading.
             pump = Thread(target=_pump, args=(self._lines, self._typed, asyncio.get_running_loop()), daemon=True)
             pump.start()
         return await self._typed.get()

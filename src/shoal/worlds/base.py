@@ -127,10 +127,11 @@ class BaseWorld:
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         self._news.pop(agent, None)
-        actions = () if decision.failure is not None else decision.actions
+        failure = describe_failure(decision)
+        actions = decision.actions if failure is None else ()
         time, events = self.timestamp(round), []
         for n, action in enumerate(actions or (Action(DO_NOTHING),)):
-            refusal, args = describe_failure(decision), action.args
+            refusal, args = failure, action.args
             if refusal is None:
                 try:
                     args = self._try(round, agent, n, action)

@@ -1,4 +1,4 @@
-"""What every world starts from."""
+"""What every world is built from."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from shoal.worlds.lexicon import TextReader
 
 @dataclass(frozen=True, slots=True)
 class WorldContext:
-    """The people, how they stand to one another, time and chance."""
+    """The people, the follow graph, time and randomness of a run."""
 
     population: Population
-    #: Who follows whom.
     graph: FollowGraph
     time: Versioned[TimeSettings]
     clock: Clock

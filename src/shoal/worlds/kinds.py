@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.types import Observation
 from shoal.worlds.dialogue.kind import DIALOGUE
-from shoal.worlds.playing import PLAY_ANYTHING, PlayAdapter
+from shoal.worlds.playing import PlayAdapter
 from shoal.worlds.rendering import ObservationRenderer
 from shoal.worlds.room.kind import ROOM
 from shoal.worlds.settings import WorldSettings
@@ -26,6 +26,7 @@ PAST_VERBS: Mapping[str, str] = {
 }
 
 _ANY_RENDERER: ObservationRenderer[Any] = ObservationRenderer()
+_ANY_PLAY: PlayAdapter[Any] = PlayAdapter()
 
 
 def kind_named(name: object) -> WorldKind | None:
@@ -43,6 +44,6 @@ def renderer_for(observation: Observation) -> ObservationRenderer[Any]:
     return _ANY_RENDERER if kind is None else kind.renderer
 
 
-def play_adapter_for(observation: Observation) -> PlayAdapter:
+def play_adapter_for(observation: Observation) -> PlayAdapter[Any]:
     kind = kind_seen(observation)
-    return PLAY_ANYTHING if kind is None else kind.play
+    return _ANY_PLAY if kind is None else kind.play

@@ -34,18 +34,18 @@ class NameIndex:
         return next(iter(self.namesakes(who.strip())), None) if found is None else found
 
     def namesakes(self, name: str) -> Sequence[int]:
-        """Return everybody with this name, in upper or lower case."""
+        """Return all people with this name, in upper or lower case."""
         return self._by_folded_name.get(name.casefold(), ())
 
     def search(self, query: str) -> list[int]:
-        """Return everybody whose name contains every word of the query."""
+        """Return all people whose name contains every word of the query."""
         found = [self._by_word.get(word, []) for word in query.casefold().split()]
         return sorted(set(found[0]).intersection(*found[1:])) if found else []
 
     def resolve(self, text: str) -> int:
         """Return the one person that a user means by a name or by a number written in digits.
 
-        Raises QueryFailed where nobody or more than one person is meant.
+        Raises QueryFailed where the text fits no person, or more than one.
         """
         same = self.namesakes(text)
         found = [number for number in same if self.names[number] == text] or same

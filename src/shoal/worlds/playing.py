@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -14,21 +13,11 @@ from shoal.text import nearest
 from shoal.types import Action, Observation
 
 DO_NOTHING = Action("DO_NOTHING")
+S = TypeVar("S", bound=Observation)
 
 
 class Mistake(Exception):
     """What was typed makes no sense here; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlayAdapter:
-    """One kind of world as a person plays it."""
-
-    #: Yields the lines that show an observation.
-    show: Callable[[Any], Iterable[str]]
-    #: Returns the action that a typed line means, given what the person sees.
-    read: Callable[[str, Any], Action]
-    help: str
 
 
 def split_word(line: str) -> tuple[str, str]:
@@ -51,23 +40,7 @@ def choose_verb(verb: str, verbs: Mapping[str, Callable[[], Action]], mark: str 
     raise Mistake(f"there is no {mark}{verb}{f'; did you mean {mark}{near}?' if near else ''}")
 
 
-# Worlds of the user's own
-
-_HELP = """\
-  KIND name=value ...   do something, as in: BID price=3 note="a last word"
-  nothing               do nothing"""
-_NOT_SHOWN = frozenset({*Observation.__struct_fields__, "announcements"})
-
-
-def _show(seen: Observation) -> Iterable[str]:
-    for name in seen.__struct_fields__:
-        value = getattr(seen, name)
-        if name not in _NOT_SHOWN:
-            for key, part in (value if isinstance(value, Mapping) else {name: value}).items():
-                yield f"  {key}: {part if isinstance(part, str) else msgspec.json.encode(part).decode()}"
-
-
-def read_action(line: str, seen: Observation) -> Action:
+def read_action(line: str) -> Action:
     """Read `BID price=3 note="a last word"`."""
     try:
         kind, *rest = shlex.split(line.removeprefix("/"))
@@ -78,14 +51,33 @@ def read_action(line: str, seen: Observation) -> Action:
     pairs = [word.partition("=") for word in rest]
     if not all(name and equals for name, equals, _ in pairs):
         raise Mistake("after the action come name=value pairs, as in: BID price=3")
-    return Action(kind.upper(), {name: _read_value(value) for name, _, value in pairs})
+    args: dict[str, Any] = {}
+    for name, _, value in pairs:
+        try:
+            args[name] = json.loads(value)
+        except ValueError:
+            args[name] = value
+    return Action(kind.upper(), args)
 
 
-def _read_value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
+_NOT_SHOWN = frozenset({*Observation.__struct_fields__, "announcements"})
 
 
-PLAY_ANYTHING = PlayAdapter(_show, read_action, _HELP)
+class PlayAdapter(Generic[S]):
+    """One kind of world as a person plays it. The defaults serve worlds of the user's own."""
+
+    help = """\
+  KIND name=value ...   do something, as in: BID price=3 note="a last word"
+  nothing               do nothing"""
+
+    def show(self, seen: S) -> Iterable[str]:
+        """Yield the lines that show an observation."""
+        for name in seen.__struct_fields__:
+            value = getattr(seen, name)
+            if name not in _NOT_SHOWN:
+                for key, part in (value if isinstance(value, Mapping) else {name: value}).items():
+                    yield f"  {key}: {part if isinstance(part, str) else msgspec.json.encode(part).decode()}"
+
+    def read(self, line: str, seen: S) -> Action:
+        """Return the action that a typed line means, given what the person sees."""
+        return read_action(line)

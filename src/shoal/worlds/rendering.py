@@ -55,7 +55,7 @@ class PromptWriter:
             self.lines.append(line)
 
     def name(self, agent: int, name: str) -> str:
-        """Return what the prompt calls a person. Two people of one name are told apart by their numbers."""
+        """Return what the prompt calls a person. A number distinguishes two people of one name."""
         if agent == self._agent:
             return "you"
         holder = self._holders.setdefault(name, agent)
@@ -66,7 +66,7 @@ class PromptWriter:
             self.add(f"Announcement: {quote(news, MAX_NEWS_CHARS)}")
 
     def add_pending(self, actions: Sequence[Action]) -> None:
-        """Add what the agent did and nobody can have reacted to yet."""
+        """Add actions of the agent that no one can have reacted to yet."""
         if actions:
             done = (one.kind + "".join(f" {quote(str(value), 80)}" for value in one.args.values()) for one in actions)
             self.add(f"Just now you did, and nobody has seen it yet: {join_words(done, _MAX_PENDING)}.")

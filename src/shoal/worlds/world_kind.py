@@ -1,4 +1,4 @@
-"""What makes one kind of world: everything that other rooms need to know about it, in one object."""
+"""One kind of world: everything that the rest of the package needs to know about it, in one object."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXAMPLES: dict[type, Any] = {int: 12, float: 1.5, str: "...", bool: True, list:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Something that an action needs or may have, as language models are told."""
+    """An argument of an action, described for language models."""
 
     #: The name that models write.
     name: str
@@ -40,7 +40,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class ActionCard:
-    """One kind of action, as language models are told."""
+    """One kind of action, described for language models."""
 
     kind: str
     arguments: tuple[Argument, ...] = ()
@@ -56,7 +56,7 @@ class ActionCard:
 
 @dataclass(frozen=True, slots=True)
 class WorldRules:
-    """The rules of one world, as language models are told."""
+    """The rules of one world, described for language models."""
 
     place: str
     actions: tuple[ActionCard, ...]
@@ -80,7 +80,7 @@ class SummaryContext:
     clock: Clock
     #: The last committed round.
     last_round: int
-    #: Opinion at the start -> agents, where the run lists everybody.
+    #: Opinion at the start -> agents, where the run lists all people.
     camps: Mapping[str, Sequence[int]] | None
 
 
@@ -90,7 +90,7 @@ class Remark:
 
     round: int
     speaker: str
-    #: The person addressed; None where everybody within hearing was.
+    #: The person addressed; None where all within hearing were.
     target: str | None
     text: str
 
@@ -117,7 +117,7 @@ class WorldKind:
     cards: tuple[ActionCard, ...]
     rules: Callable[[Any], WorldRules]
     renderer: ObservationRenderer[Any]
-    play: PlayAdapter
+    play: PlayAdapter[Any]
     #: Actions with which an agent ends something before its time.
     ending_actions: frozenset[str] = frozenset()
     #: Reads figures from the database that only this kind has, as fields of a world's summary.

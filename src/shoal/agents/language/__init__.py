@@ -1,1 +1,1 @@
-"""The mind that asks a language model: what it is told, how its replies are read."""
+"""The mind that asks a language model: its prompts, and how replies are read."""

@@ -21,7 +21,7 @@ _QUIET, _SPOKEN, _NEWS = 1.0, 1.5, 2.0
 def summarise_turn(
     observation: Observation, decision: Decision, thought: str, names: Sequence[str]
 ) -> tuple[str, float]:
-    """Return the turn in words, and how much it matters.
+    """Return the turn as text, and how much it matters.
 
     `names` says who the people are that actions give by number.
     """

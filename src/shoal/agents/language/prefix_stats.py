@@ -63,7 +63,7 @@ class PrefixMeter:
         self._latest: dict[int, array[int]] = {}
 
     def add(self, agent: int, shared: str, own: str) -> None:
-        """Measure a prompt that begins with what all agents share, and goes on with what only this agent is told."""
+        """Measure a prompt that has a part that all agents share, and then a part for this agent alone."""
         # Each block is hashed together with all before it. The shared part is one block, however long it is.
         block = hash(shared)
         blocks = array("q", [block])

@@ -40,7 +40,7 @@ _PRONOUNS = {"female": " She ", "male": " He ", "other": " They "}
 
 
 def join_prompt(persona: str, memory: str, sight: str) -> str:
-    """Join what one agent alone is told. It is one message: not every server takes two of the same role in a row."""
+    """Join the part of a prompt for one agent alone. Not every server takes two messages of one role in a row."""
     remembered = f"# What you remember\n{memory.rstrip()}\n\n" if memory else ""
     return f"{persona}\n\n{remembered}{sight}\n\nWhat do you do? Reply in JSON."
 

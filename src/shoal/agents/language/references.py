@@ -10,7 +10,7 @@ from shoal.types import Observation
 from shoal.worlds.kinds import renderer_for
 from shoal.worlds.names import NameIndex
 
-#: `Ada Lund (17)`: how two people of one name are told apart.
+#: `Ada Lund (17)`: the number distinguishes two people of one name.
 _NUMBERED = re.compile(r".*\((\d+)\)")
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ _EVERYBODY = frozenset({"everyone", "everybody", "all", "the room", "room", "gro
 
 
 class Finder:
-    """Knows the names in one observation, and those of everybody. Looks only when asked, which is seldom."""
+    """Knows the names in one observation, and those of all people. Looks only when asked, which is seldom."""
 
     def __init__(self, observation: Observation, index: NameIndex) -> None:
         self._seen = observation
@@ -38,7 +38,7 @@ class Finder:
         return found[0] if found else None
 
     def find_person(self, name: str) -> str | None:
-        """Return the full name of a person in sight, or None for everybody. Unknown names stay as they are."""
+        """Return the full name of a person in sight, or None for all of them. Unknown names stay as they are."""
         simple = _simplify(name)
         if simple in _EVERYBODY:
             return None

@@ -37,7 +37,7 @@ class ParsedReply(msgspec.Struct, frozen=True):
 
     actions: tuple[Action, ...] = ()
     thought: str = ""
-    #: What cannot be used of it, in words for the model that wrote it.
+    #: What cannot be used of it, as sentences for the model that wrote it.
     complaints: tuple[str, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""What everybody in a world is told first: its rules, what can be done in it, and how to say so.
+"""The beginning of every prompt: the rules of the world, its actions, and the form of a reply.
 
 A card is the same for all agents of a world and never changes while they act, so that it stands at the beginning of
 every prompt and a server has to read it only once.
@@ -17,7 +17,7 @@ from shoal.types import WorldProtocol
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.world_kind import NOTHING, ActionCard, Argument, WorldRules
 
-#: How much of the docstring of a user's own world is told.
+#: How much of the docstring of a user's own world stands in its card.
 _MAX_DOCSTRING_CHARS = 2000
 
 _JSON_TYPES: Mapping[type, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}

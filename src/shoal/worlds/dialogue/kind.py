@@ -1,10 +1,10 @@
-"""Conversations of two as a kind of world, and what language models are told about them."""
+"""Conversations of two as a kind of world, and their rules for language models."""
 
 from __future__ import annotations
 
 from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.dialogue.observations import DialogueObservation
-from shoal.worlds.dialogue.play import PLAY
+from shoal.worlds.dialogue.play import DialoguePlay
 from shoal.worlds.dialogue.render import DialogueRenderer
 from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.dialogue.summary import summarise
@@ -32,7 +32,7 @@ CARDS = (
 )
 
 
-def _rules(settings: DialogueSettings) -> WorldRules:
+def describe_dialogue(settings: DialogueSettings) -> WorldRules:
     return WorldRules(_PLACE, CARDS)
 
 
@@ -44,9 +44,9 @@ DIALOGUE = WorldKind(
     actions={**Dialogue.actions, DO_NOTHING: ()},
     events=frozenset(),
     cards=CARDS,
-    rules=_rules,
+    rules=describe_dialogue,
     renderer=DialogueRenderer(),
-    play=PLAY,
+    play=DialoguePlay(),
     summarise=summarise,
     ending_actions=frozenset({LEAVE}),
 )

@@ -1,4 +1,4 @@
-"""What the two in a conversation get to see."""
+"""What the two in a conversation see."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from shoal.types import Observation
 
 
 class LineView(msgspec.Struct, frozen=True, gc=False):
-    """Something one of the two said."""
+    """One thing that was said."""
 
     speaker_id: int
     speaker: str
     content: str
     topics: tuple[str, ...] = ()
-    #: Which way it leans, -1 to 1: as the speaker says outright, or else read from the words.
+    #: Which way it leans, -1 to 1: the speaker's stated opinion, or else read from the words.
     slant: float = 0.0
 
 
@@ -30,7 +30,7 @@ class DialogueObservation(Observation, frozen=True, kw_only=True):
     #: Scenes and turns are counted from 1.
     scene: int
     setting: str
-    #: What has happened in the middle of this scene; None before that.
+    #: The event in the middle of this scene; None before that.
     turning_point: str | None
     turn: int
     turns: int
@@ -42,6 +42,6 @@ class DialogueObservation(Observation, frozen=True, kw_only=True):
     rating: bool = False
 
     def sources(self) -> Iterator[tuple[int, object]]:
-        """Who said which line."""
+        """Yield each line with its speaker."""
         for line in self.lines:
             yield line.speaker_id, line.content

@@ -125,7 +125,7 @@ def scene_at(settings: DialogueSettings, scene: int) -> SceneSettings:
 
 
 def make_pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> list[Pair]:
-    """Pair the people who talk to one another. With an odd number, the last person talks to nobody."""
+    """Pair the people who talk to one another. With an odd number, the last person stays alone."""
     if isinstance(settings.pairs, tuple):
         index = NameIndex(population.names)
         numbers = [(index[first], index[second]) for first, second in settings.pairs]

@@ -27,8 +27,8 @@ class StopSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    said: tuple[str, ...] = Field(default=(), description="When somebody says one of these words.")
-    silence: int | None = Field(default=None, ge=1, description="After so many turns in a row without a word.")
+    said: tuple[str, ...] = Field(default=(), description="When one of these words is said.")
+    silence: int | None = Field(default=None, ge=1, description="After this many turns in a row without a word.")
     agreement: float | None = Field(
         default=None, ge=0, le=2, description="When what both said last leans the same way, within this distance."
     )
@@ -39,7 +39,7 @@ class DialogueSettings(WorldSettings):
 
     kind: Literal["dialogue"] = Field(default="dialogue", description="Conversations of two.")
     pairs: Literal["listed", "random"] | tuple[tuple[Who, Who], ...] = Field(
-        default="listed", description="Who talks to whom: neighbours in the list, drawn by lot, or pairs of names."
+        default="listed", description="Which people talk: neighbours in the list, drawn at random, or pairs of names."
     )
     turns: int = Field(default=20, ge=1, le=10_000, description="Turns of a scene, at most; the two take them in turn.")
     scenes: tuple[SceneSettings, ...] = Field(

@@ -18,7 +18,7 @@ from shoal.worlds.dialogue.settings import DialogueSettings
 SAY, THINK, LEAVE, RATE = "SAY", "THINK", "LEAVE", "RATE"
 MAX_SCORE = 10
 
-#: The partner of an agent that has nobody to talk to.
+#: The partner of an agent that is in no pair.
 NOBODY = -1
 
 _PAIR = "INSERT INTO pair VALUES (?,?,?)"

@@ -1,10 +1,10 @@
-"""Rooms as a kind of world, and what language models are told about them."""
+"""Rooms as a kind of world, and their rules for language models."""
 
 from __future__ import annotations
 
 from shoal.worlds.base import DO_NOTHING
 from shoal.worlds.room.observations import RoomObservation
-from shoal.worlds.room.play import PLAY
+from shoal.worlds.room.play import RoomPlay
 from shoal.worlds.room.render import RoomRenderer
 from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.room.summary import summarise
@@ -36,7 +36,7 @@ CARDS = (
 )
 
 
-def _rules(settings: RoomSettings) -> WorldRules:
+def describe_room(settings: RoomSettings) -> WorldRules:
     allowed = settings.actions
     return WorldRules(_PLACE, tuple(card for card in CARDS if allowed is None or card.kind in (*allowed, "DONE")))
 
@@ -49,8 +49,8 @@ ROOM = WorldKind(
     actions={**Room.actions, DO_NOTHING: ()},
     events=frozenset(STIMULI),
     cards=CARDS,
-    rules=_rules,
+    rules=describe_room,
     renderer=RoomRenderer(),
-    play=PLAY,
+    play=RoomPlay(),
     summarise=summarise,
 )

@@ -1,4 +1,4 @@
-"""What people in a room get to see."""
+"""What people in a room see."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from shoal.types import Observation
 class Stimulus(msgspec.Struct, frozen=True, gc=False):
     """Something that reached an agent."""
 
-    #: `hear`, `see`, `think`, `goal`, `location`; `reach_out` when somebody wants the agent's attention; `relate` when
-    #: somebody says what the two are to one another.
+    #: `hear`, `see`, `think`, `goal`, `location`; `reach_out` when a person wants the agent's attention; `relate` when
+    #: a person says what the two are to one another.
     kind: str
     content: str
-    #: Who it came from; None where nobody in the room did it.
+    #: The person it came from; None where it came from outside.
     source_id: int | None = None
     source: str | None = None
-    #: Said to this agent, and not to the room.
+    #: Whether it was said to this agent, and not to the room.
     addressed: bool = False
     #: What it is about, in the words of the scenario's topics.
     topics: tuple[str, ...] = ()
     #: Which way it leans, -1 to 1: the speaker's opinion, or else read from the words.
     slant: float = 0.0
-    #: What the speaker thinks of the scenario's topic, where it was said outright.
+    #: The speaker's stated opinion on the scenario's topic.
     opinion: float | None = None
 
 
@@ -41,7 +41,7 @@ class RoomObservation(Observation, frozen=True, kw_only=True):
     location: str = ""
     #: What reached the agent since its last turn, in the order in which it came.
     stimuli: tuple[Stimulus, ...] = ()
-    #: Who hears the agent when it speaks to nobody in particular.
+    #: The people who hear the agent when it addresses no one.
     present: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
     #: What the agent has turned its attention to.
@@ -49,7 +49,7 @@ class RoomObservation(Observation, frozen=True, kw_only=True):
     relations: tuple[Relation, ...] = ()
 
     def sources(self) -> Iterator[tuple[int, object]]:
-        """What came from people, in the order in which it came."""
+        """Yield what came from people, in the order in which it came."""
         for stimulus in self.stimuli:
             if stimulus.source_id is not None:
                 yield stimulus.source_id, (stimulus.kind, stimulus.content)

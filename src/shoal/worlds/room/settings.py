@@ -35,7 +35,7 @@ class RoomSettings(WorldSettings):
     )
     hearing: Hearing = Field(
         default="everyone",
-        description="Who hears what is said to nobody in particular: everyone; neighbours, who follow or are followed; "
+        description="Who hears words that address no one: everyone; neighbours, who follow or are followed; "
         "relations; or pairs, drawn anew each round.",
     )
     location: str = Field(
@@ -43,7 +43,7 @@ class RoomSettings(WorldSettings):
     )
     relations: tuple[RelationSettings, ...] = Field(default=(), description="How people stand to one another.")
     quiet_rounds: int | None = Field(
-        default=None, ge=1, description="The room empties after so many rounds in which nobody spoke."
+        default=None, ge=1, description="The run of the room ends after this many rounds without a word."
     )
     actions: tuple[str, ...] | None = Field(
         default=None, description="The only actions allowed, besides DONE; default: all."

@@ -81,7 +81,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
 
     @property
     def over(self) -> bool:
-        """Whether nobody spoke for as many rounds as the scenario allows."""
+        """Whether the room was silent for as many rounds as the scenario allows."""
         quiet = self._settings.quiet_rounds
         return quiet is not None and self._round - self._last_spoken >= quiet
 
@@ -224,7 +224,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
     # Hearing
 
     def _hearers(self, round: int, agent: int) -> Sequence[int]:
-        """Return the agents that hear this one when it addresses nobody, in order of their numbers."""
+        """Return the agents that hear this one when it addresses no one, in order of their numbers."""
         hearing = self.settings.at(round).hearing
         if hearing == "everyone":
             return self._inboxes.others(agent)
@@ -236,7 +236,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         if hearing == "relations":
             return sorted(self._ties.get(agent, ()))
         if self._partners[0] != round:
-            # Everyone is drawn into a pair; with an odd number, the last one meets nobody.
+            # Everyone is drawn into a pair; with an odd number, the last one stays alone.
             key = derive(self.given.seed, self.name, round, "pairs")
             drawn = np.argsort(hashes(key, np.arange(len(self.people))), kind="stable").tolist()
             pairs = list(zip(drawn[::2], drawn[1::2], strict=False))

@@ -39,7 +39,7 @@ CREATE INDEX comment_by_post ON comment (post_id);
 CREATE INDEX follow_by_follower ON follow (follower_id);
 """
 
-#: Where everybody acts in every round, keeping these up to date would touch a page per agent and round.
+#: Made at the end: keeping them up to date would touch a page per agent and round.
 INDEXES = """
 CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id);
 CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
@@ -74,7 +74,7 @@ POST_COUNTS = "UPDATE post SET num_likes=?,num_dislikes=?,num_shares=?,num_repor
 COMMENT_COUNTS = "UPDATE comment SET num_likes=?,num_dislikes=? WHERE comment_id=?"
 USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
-#: Within a round, a row that is dropped and made anew must be deleted before it is inserted.
+#: The order of writing: a row that is dropped and made anew in a round must be deleted before it is inserted.
 ORDER = (
     UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, COMMENT, LIKE, DISLIKE, COMMENT_LIKE, COMMENT_DISLIKE, FOLLOW,
     MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, UNLIKE, UNDO_DISLIKE, COMMENT_UNLIKE, COMMENT_UNDO_DISLIKE,
@@ -102,7 +102,7 @@ class Rows:
         self._lists[statement].extend(rows)
 
     def put(self, statement: str, key: tuple[int, int], *row: Any) -> None:
-        """A row that may be taken back within the round."""
+        """Add a row that may be taken back within the round."""
         self._keyed[statement][key] = row
 
     def drop(self, statement: str, key: tuple[int, int], deletion: str) -> None:
@@ -111,11 +111,11 @@ class Rows:
         self._lists[deletion].append(key)
 
     def stream(self, statement: str, rows: Iterable[Row]) -> None:
-        """Rows too many to hold at once."""
+        """Add rows that are too many to hold at once."""
         self._streams[statement] = rows
 
     def take(self) -> Writes:
-        """Everything gathered since the last call, in the order in which it must be written."""
+        """Return everything gathered since the last call, in the order in which it must be written."""
         taken: dict[str, Iterable[Row]] = {}
         for statement in ORDER:
             rows = [*self._lists[statement], *self._keyed.get(statement, {}).values()]
@@ -130,7 +130,7 @@ class Rows:
 #: How many posts are named.
 _MAX_NAMED = 5
 
-#: A post that only passes on another one has no reactions of its own.
+#: Reactions to a repost count for the post that it passes on.
 _TOP_POSTS = """
 SELECT post_id, name, coalesce(quote_content, content), num_likes, num_dislikes, num_shares,
     (SELECT count(*) FROM comment WHERE comment.post_id = post.post_id) AS comments, post.created_at

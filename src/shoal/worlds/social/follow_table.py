@@ -1,4 +1,4 @@
-"""Who follows whom: one big sorted table, and the few changes since it was last rebuilt."""
+"""The follow graph: one big sorted table, and the few changes since it was last rebuilt."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ class FollowTable:
         self._added: set[int] = set()
         self._removed: set[int] = set()
         self._changes: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-        #: Who unfollowed somebody since the table was made; the others need not be looked at.
+        #: Agents that unfollowed another one since the last merge; the others need not be looked at.
         self.has_removed = np.zeros(self._people, np.bool_)
         self.followings = np.diff(graph.starts).astype(np.int32)
         self.followers = np.bincount(graph.targets, minlength=self._people).astype(np.int32)
 
     def has(self, follower: int, followee: int) -> bool:
         key = follower * self._people + followee
-        if key in self._added:
-            return True
-        return key not in self._removed and self._in_table(follower, followee)
+        if key in self._added or key in self._removed:
+            return key in self._added
+        row = self._targets[self._starts[follower] : self._starts[follower + 1]]
+        place = int(np.searchsorted(row, followee))
+        return place < len(row) and int(row[place]) == followee
 
     def add(self, follower: int, followee: int) -> None:
         key = follower * self._people + followee
@@ -51,7 +53,7 @@ class FollowTable:
         self._count(follower, followee, -1)
 
     def table(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Starts and targets as they were when last merged."""
+        """Return starts and targets as they were when last merged."""
         return self._starts, self._targets
 
     def settle(self) -> None:
@@ -61,14 +63,14 @@ class FollowTable:
             self.merge()
 
     def changes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Pairs added to, and pairs removed from the table, each as sorted keys `follower * people + followee`."""
+        """Return pairs added and pairs removed since the last merge, as sorted keys `follower * people + followee`."""
         if self._changes is None:
-            self._changes = (_sorted(self._added), _sorted(self._removed))
+            self._changes = (_sort_keys(self._added), _sort_keys(self._removed))
         return self._changes
 
     def are(self, followers: NDArray[np.int64], followees: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """`has` for many pairs at once."""
-        found = self._in_rows(followers, followees)
+        """Return `has` for many pairs at once."""
+        found = self._search(followers, followees)
         keys = followers * self._people + followees
         added, removed = self.changes()
         if len(removed):
@@ -94,13 +96,8 @@ class FollowTable:
         self.followings[follower] += change
         self.followers[followee] += change
 
-    def _in_table(self, follower: int, followee: int) -> bool:
-        row = self._targets[self._starts[follower] : self._starts[follower + 1]]
-        place = int(np.searchsorted(row, followee))
-        return place < len(row) and int(row[place]) == followee
-
-    def _in_rows(self, followers: NDArray[np.int64], followees: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Binary search in many rows at once."""
+    def _search(self, followers: NDArray[np.int64], followees: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Search many rows at once, by halving."""
         if not len(self._targets):
             return np.zeros(followers.shape, np.bool_)
         low, high = self._starts[followers], self._starts[followers + 1]
@@ -117,7 +114,7 @@ class FollowTable:
         return np.asarray(inside & (self._targets[np.minimum(low, len(self._targets) - 1)] == followees))
 
 
-def _sorted(keys: set[int]) -> NDArray[np.int64]:
+def _sort_keys(keys: set[int]) -> NDArray[np.int64]:
     array = np.fromiter(keys, np.int64, len(keys))
     array.sort()
     return array

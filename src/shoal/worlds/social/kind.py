@@ -1,4 +1,4 @@
-"""Social platforms as a kind of world, and what language models are told about them."""
+"""Social platforms as a kind of world, and their rules for language models."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.database import summarise
 from shoal.worlds.social.observations import SocialObservation
 from shoal.worlds.social.platform import Platform
-from shoal.worlds.social.play import PLAY
+from shoal.worlds.social.play import SocialPlay
 from shoal.worlds.social.render import SocialRenderer
 from shoal.worlds.social.settings import SocialSettings
 from shoal.worlds.world_kind import ActionCard, Argument, WorldKind, WorldRules
@@ -78,8 +78,8 @@ CARDS = (
 )
 
 
-def _rules(settings: SocialSettings) -> WorldRules:
-    """Tell of what the scenario allows, or of everything; of buying only where there is something to buy."""
+def describe_social(settings: SocialSettings) -> WorldRules:
+    """Describe the actions that the scenario allows, or all; buying only where there is something to buy."""
     hidden = () if settings.products else ("PURCHASE_PRODUCT",)
     allowed = settings.actions
     cards = [card for card in CARDS if (allowed is None or card.kind in allowed) and card.kind not in hidden]
@@ -94,8 +94,8 @@ SOCIAL = WorldKind(
     actions=ACTIONS,
     events=frozenset({"post"}),
     cards=CARDS,
-    rules=_rules,
+    rules=describe_social,
     renderer=SocialRenderer(),
-    play=PLAY,
+    play=SocialPlay(),
     summarise=summarise,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -19,15 +20,15 @@ class CommentView(msgspec.Struct, frozen=True, gc=False):
 
 
 class PostView(msgspec.Struct, frozen=True, gc=False):
-    """A post as everybody sees it who is shown it in this round."""
+    """A post, as all agents see it that are shown it in this round."""
 
     post_id: int
     author_id: int
     author: str
     content: str
-    #: What the author added to somebody else's post; None unless this is a quote.
+    #: What the author added to another person's post; None unless this is a quote.
     quote: str | None
-    #: Whose words `content` are, where this post is a repost or a quote.
+    #: The author of `content`, where this post is a repost or a quote.
     original_author: str | None
     #: Rounds since it was written.
     age: int
@@ -60,7 +61,7 @@ class GroupView(msgspec.Struct, frozen=True, gc=False):
 
 
 class LookedUp(msgspec.Struct, frozen=True, gc=False):
-    """What came of looking something up in the agent's last turn."""
+    """What the agent found when it looked something up in its last turn."""
 
     action: str
     query: str
@@ -76,13 +77,13 @@ class SocialObservation(Observation, frozen=True, kw_only=True):
     followed: tuple[PostView, ...]
     #: Posts the platform chose, best first.
     recommended: tuple[PostView, ...]
-    #: Authors among the recommended whom the agent does not follow.
+    #: Authors of recommended posts that the agent does not follow.
     strangers: tuple[int, ...] = ()
     #: Posts shown here that the agent has already liked, disliked or shared.
     reacted: tuple[int, ...] = ()
     followers: int = 0
     following: int = 0
-    #: News to everybody, or to this agent, since its last turn.
+    #: News to all, or to this agent, since its last turn.
     announcements: tuple[str, ...] = ()
     answers: tuple[LookedUp, ...] = ()
     groups: tuple[GroupView, ...] = ()
@@ -97,15 +98,11 @@ class SocialObservation(Observation, frozen=True, kw_only=True):
             yield from answer.posts
 
     def sources(self) -> Iterator[tuple[int, object]]:
-        """What people wrote, said or passed on; how many liked it is nobody's in particular."""
+        """Yield what people wrote, said or passed on, with its author. Counts of likes have no author."""
         for post in self.posts():
             yield post.author_id, ("post", post.post_id, post.content, post.quote)
             for reply in post.replies:
                 yield reply.author_id, ("comment", reply.comment_id, reply.content)
-        yield from _said(message for group in self.groups for message in group.messages)
-        yield from _said(message for answer in self.answers for message in answer.messages)
-
-
-def _said(messages: Iterable[MessageView]) -> Iterator[tuple[int, object]]:
-    for message in messages:
-        yield message.author_id, ("message", message.content)
+        messages = [*(group.messages for group in self.groups), *(answer.messages for answer in self.answers)]
+        for message in chain.from_iterable(messages):
+            yield message.author_id, ("message", message.content)

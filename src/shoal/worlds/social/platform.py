@@ -1,4 +1,4 @@
-"""A social platform as a world: feeds to look at, actions with their rules, events that are made to happen."""
+"""A social platform as a world: feeds, actions with their rules, and events."""
 
 from __future__ import annotations
 
@@ -11,23 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.seeds import derive
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Versioned, Writes
-from shoal.worlds.base import Rejected
+from shoal.worlds.base import Rejected, describe_failure
 from shoal.worlds.clock import ActivationSampler, MutedAgents
 from shoal.worlds.context import WorldContext
 from shoal.worlds.social import database
 from shoal.worlds.social.actions import RULES
-from shoal.worlds.social.feed import Delays, Feed, FeedShape
-from shoal.worlds.social.follow_table import FollowTable
+from shoal.worlds.social.feed import FeedShape
 from shoal.worlds.social.observations import LookedUp, SocialObservation
-from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.ranking import HotPosts, Ranking, RankingWeights
+from shoal.worlds.social.ranking import RankingWeights
 from shoal.worlds.social.settings import SocialSettings
-from shoal.worlds.social.state import Actor, Done, FeedParts, State, trace
+from shoal.worlds.social.state import Actor, Done, State, trace
 from shoal.worlds.social.view_builder import ViewBuilder
 
-_CHUNK = 100_000
+#: Edges of the follow graph that are written at once.
+_CHUNK_EDGES = 100_000
 #: A post this much newer may have a tenth of the engagement and be as hot; Reddit's own formula has 45,000 seconds.
 _DECADE_MINUTES = {"twitter": 360, "reddit": 750}
 
@@ -67,19 +65,19 @@ class Platform:
     def __init__(self, name: str, settings: Versioned[SocialSettings], given: WorldContext) -> None:
         self.name = name
         self.visibility = settings.first.visibility
+        self.muted = MutedAgents()
         self._settings = settings
-        self._custom: Versioned[PlatformPreset] = settings.map(PlatformPreset.of)
+        self._presets: Versioned[PlatformPreset] = settings.map(PlatformPreset.of)
         self._clock = given.clock
         self._given = given
         self._activity = given.time.map(
-            lambda time: ActivationSampler(time, self._clock, given.population, given.seed, name)
+            lambda time: ActivationSampler(time, given.clock, given.population, given.seed, name)
         )
-        self._state = _new_state(name, given, self._custom.first, given.time.first.minutes_per_round)
+        self._state = State(name, given, self._presets.first.decade_minutes)
         self._state.sales.update(dict.fromkeys(settings.first.products, 0))
-        self._window: tuple[tuple[int, int], ViewBuilder] | None = None
+        self._builder: tuple[tuple[int, int], ViewBuilder] | None = None
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
-        self.muted = MutedAgents()
         self._news: list[tuple[int, Happening]] = []
         self._posted: Counter[int] = Counter()
         self._stamp = ""
@@ -87,7 +85,7 @@ class Platform:
         self._allowed = settings.first.actions
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
-        """One group of everybody who is awake."""
+        """Return one group with all agents that are awake."""
         awake = self.muted.exclude_from(self._activity.at(round).draw(round), round)
         new = awake[self._last_turn[awake] != round]
         self._previous_turn[new] = self._last_turn[new]
@@ -96,7 +94,7 @@ class Platform:
 
     def explain_absence(self, round: int, agent: int) -> str:
         """Return why an agent has no turn in a round."""
-        people, hour = self._given.population, self._clock.at(round).hour
+        people, hour = self._given.population, self._clock.hour(round)
         if (round, agent) in self.muted:
             return f"muted until round {self.muted.until(agent)}"
         if not int(people.active_hours[agent]) >> hour & 1:
@@ -104,9 +102,14 @@ class Platform:
         return f"awake but not drawn to act this time, with an activity of {people.activity[agent]:.2f}"
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[SocialObservation]:
-        everyone = np.asarray(agents, np.int64)
-        state, window = self._state, self._window_at(round)
-        news = self._untold(round, everyone)
+        everyone, state = np.asarray(agents, np.int64), self._state
+        # All who look at the same round of the same state share one builder.
+        moment = (round, state.version)
+        if self._builder is None or self._builder[0] != moment:
+            preset = self._presets.at(round)
+            self._builder = (moment, ViewBuilder(state, round, preset.shape, preset.weights))
+        builder = self._builder[1]
+        news = self._find_news(round, everyone)
         followers, following = state.follows.followers[everyone].tolist(), state.follows.followings[everyone].tolist()
         products = tuple(state.sales.items())
         time = self._clock.stamp(round)
@@ -115,45 +118,59 @@ class Platform:
                 world=self.name, round=round, agent=agent, name=state.names[agent], time=time,
                 followed=page.followed, recommended=page.recommended, strangers=page.strangers, reacted=page.reacted,
                 followers=followers[i], following=following[i], announcements=news.get(agent, ()),
-                answers=self._answers(agent) if agent in state.answers else (), groups=window.groups(agent),
+                answers=self._find_answers(agent) if agent in state.answers else (), groups=builder.groups(agent),
                 products=products,
             )
-            for i, (agent, page) in enumerate(zip(agents, window.pages(everyone), strict=True))
+            for i, (agent, page) in enumerate(zip(agents, builder.pages(everyone), strict=True))
         ]  # fmt: skip
 
-    def _answers(self, agent: int) -> tuple[LookedUp, ...]:
-        """What the agent looked up and could not see yet when it last had its turn."""
+    def _find_news(self, round: int, agents: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
+        """Return what was broadcast to each agent since its last turn."""
+        news: dict[int, tuple[str, ...]] = {}
+        for since, happening in self._news:
+            if since <= round:
+                missed = agents[self._previous_turn[agents] < since].tolist()
+                for agent in missed if not happening.to else set(missed).intersection(happening.to):
+                    news[agent] = (*news.get(agent, ()), happening.content)
+        return news
+
+    def _find_answers(self, agent: int) -> tuple[LookedUp, ...]:
+        """Return what the agent looked up and could not see yet when it last had its turn."""
         seen = int(self._previous_turn[agent]) - self.visibility
         return tuple(answer for asked, answer in self._state.answers[agent] if asked > seen)
 
-    def _forget_answers(self, round: int, agent: int) -> None:
-        answers = self._state.answers.pop(agent, None)
-        still_unseen = [answer for answer in answers or () if answer[0] > round - self.visibility]
-        if still_unseen:
-            self._state.answers[agent] = still_unseen
-
-    def _window_at(self, round: int) -> ViewBuilder:
-        """One window for all who look at the same round of the same state."""
-        moment = (round, self._state.version)
-        if self._window is None or self._window[0] != moment:
-            custom = self._custom.at(round)
-            self._window = (moment, ViewBuilder(self._state, round, custom.shape, custom.weights))
-        return self._window[1]
-
     def begin(self, round: int) -> None:
-        state = self._state
+        state, settings, preset = self._state, self._settings.at(round), self._presets.at(round)
         state.version += 1
         self._stamp = self._clock.stamp(round)
-        custom = self._custom.at(round)
-        self._created_at = self._date(round) if custom.is_dated else round
-        state.self_rating = self._settings.at(round).self_rating
-        self._allowed = self._settings.at(round).actions
-        state.comments_shown = custom.shape.comments
+        self._created_at = self._clock.at(round).strftime("%Y-%m-%d %H:%M:%S") if preset.is_dated else round
+        state.self_rating = settings.self_rating
+        self._allowed = settings.actions
+        state.comments_shown = preset.shape.comments
         state.feed.open_round()
         state.find_trend(round)
         self._posted.clear()
         if round == 0:
-            self._sign_up()
+            state.rows.stream(database.USER, self._user_rows())
+            state.rows.add(database.SIGN_UP)
+            state.rows.stream(database.FOLLOW, self._follow_rows())
+            for number, product in enumerate(self._settings.first.products, 1):
+                state.rows.add(database.PRODUCT, number, product, 0)
+
+    def _user_rows(self) -> Iterator[tuple[Any, ...]]:
+        follows = self._state.follows
+        for agent in range(len(self._given.population)):
+            who = self._given.population[agent]
+            counts = int(follows.followings[agent]), int(follows.followers[agent])
+            yield (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
+
+    def _follow_rows(self) -> Iterator[tuple[Any, ...]]:
+        graph = self._given.graph
+        followers = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
+        for first in range(0, graph.edges, _CHUNK_EDGES):
+            part = slice(first, first + _CHUNK_EDGES)
+            numbers = range(first + 1, first + _CHUNK_EDGES + 1)
+            yield from zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         match happening.kind:
@@ -164,38 +181,54 @@ class Platform:
             case "mute":
                 self.muted.add(round, happening)
             case "change":
-                self._change(happening)
+                # The world uses activity and influence; other traits concern the mind alone.
+                agents = happening.to or range(len(self._given.population))
+                activity, influence = happening.args.get("activity"), happening.args.get("influence")
+                if activity is not None:
+                    for version in self._activity.versions():
+                        version.change(agents, activity)
+                if isinstance(influence, (int, float)):
+                    self._state.ranking.change_influence(agents, influence)
         return [happening.notice(round, self._clock.stamp(round))]
 
+    def _post(self, round: int, happening: Happening) -> Event:
+        """Post in an agent's name. There is room for as many in a round as for the agent's own actions."""
+        agent = happening.agent or 0
+        number = self._posted[agent]
+        self._posted[agent] += 1
+        actor = Actor(self._state, round, agent, self._created_at, event=number)
+        args, refusal = {"content": happening.content}, None
+        if number >= MAX_ACTIONS_PER_TURN:
+            refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
+        else:
+            done = RULES["CREATE_POST"][1](self._state, actor, args)
+            trace(self._state, actor, "create_post", done.trace)
+            args = done.args
+        return self._make_event(actor, f"event{number}", "CREATE_POST", args, refusal)
+
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
-        actor = Actor(self._state, round, agent, self._created_at)
-        self._state.version += 1
-        self._forget_answers(round, agent)
-        if decision.failure is not None:
-            return [self._refused(actor, 0, Action("DO_NOTHING"), _failure(decision))]
-        actions = decision.actions or (Action("DO_NOTHING"),)
-        return [self._carry_out(actor, n, action) for n, action in enumerate(actions)]
-
-    def writes(self) -> Writes:
         state = self._state
-        state.pools.update(np.array(sorted(state.touched_posts), np.int64))
-        state.follows.settle()
-        state.write_counts()
-        return state.rows.take()
-
-    def timestamp(self, round: int) -> str:
-        return self._clock.stamp(round)
-
-    def hours(self, round: int) -> float:
-        return self._clock.hours_gone(round)
-
-    def _carry_out(self, actor: Actor, n: int, action: Action) -> Event:
-        try:
-            done = self._try(actor, n, action)
-        except Rejected as refusal:
-            return self._refused(actor, n, action, str(refusal))
-        trace(self._state, actor, action.kind.lower(), done.trace)
-        return self._event(actor, n, action.kind, done.args, True, None)
+        actor = Actor(state, round, agent, self._created_at)
+        state.version += 1
+        answers = state.answers.pop(agent, None)
+        if answers:
+            unseen = [answer for answer in answers if answer[0] > round - self.visibility]
+            if unseen:
+                state.answers[agent] = unseen
+        failure = describe_failure(decision)
+        actions = decision.actions if failure is None else ()
+        events = []
+        for n, action in enumerate(actions or (Action("DO_NOTHING"),)):
+            refusal, args = failure, action.args
+            if refusal is None:
+                try:
+                    done = self._try(actor, n, action)
+                    trace(state, actor, action.kind.lower(), done.trace)
+                    args = done.args
+                except Rejected as rejected:
+                    refusal = str(rejected)
+            events.append(self._make_event(actor, n, action.kind, args, refusal))
+        return events
 
     def _try(self, actor: Actor, n: int, action: Action) -> Done:
         if n >= MAX_ACTIONS_PER_TURN:
@@ -211,90 +244,20 @@ class Platform:
                 raise Rejected(f"{action.kind} needs {name} ({'a number' if kind is int else 'a text'})")
         return rule(self._state, actor, action.args)
 
-    def _refused(self, actor: Actor, n: int, action: Action, why: str) -> Event:
-        return self._event(actor, n, action.kind, action.args, False, why)
+    def _make_event(self, actor: Actor, n: int | str, kind: str, args: dict[str, Any], refusal: str | None) -> Event:
+        agent, number = actor.agent, f"{self.name}-{actor.round}-{actor.agent}-{n}"
+        name, is_done = self._state.names[agent], refusal is None
+        return Event(actor.round, agent, name, kind, args, is_done, refusal, self._stamp, number)
 
-    def _event(
-        self, actor: Actor, n: int | str, kind: str, args: dict[str, Any], success: bool, result: str | None
-    ) -> Event:
-        agent = actor.agent
-        number = f"{self.name}-{actor.round}-{agent}-{n}"
-        return Event(actor.round, agent, self._state.names[agent], kind, args, success, result, self._stamp, number)
+    def writes(self) -> Writes:
+        state = self._state
+        state.pools.update(np.array(sorted(state.touched_posts), np.int64))
+        state.follows.settle()
+        state.write_counts()
+        return state.rows.take()
 
-    def _post(self, round: int, happening: Happening) -> Event:
-        """A post in somebody's name. There is room for as many in a round as for the agent's own actions."""
-        agent = happening.agent or 0
-        number = self._posted[agent]
-        self._posted[agent] += 1
-        actor = Actor(self._state, round, agent, self._created_at, event=number)
-        args, named = {"content": happening.content}, f"event{number}"
-        if number >= MAX_ACTIONS_PER_TURN:
-            refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
-            return self._event(actor, named, "CREATE_POST", args, False, refusal)
-        done = RULES["CREATE_POST"][1](self._state, actor, args)
-        trace(self._state, actor, "create_post", done.trace)
-        return self._event(actor, named, "CREATE_POST", done.args, True, None)
+    def timestamp(self, round: int) -> str:
+        return self._clock.stamp(round)
 
-    def _change(self, happening: Happening) -> None:
-        """How active people are, and how far their words carry, is the world's business; the rest is their mind's."""
-        agents = happening.to or range(len(self._given.population))
-        activity, influence = happening.args.get("activity"), happening.args.get("influence")
-        if activity is not None:
-            for version in self._activity.versions():
-                version.change(agents, activity)
-        if isinstance(influence, (int, float)):
-            self._state.ranking.change_influence(agents, influence)
-
-    def _untold(self, round: int, agents: NDArray[np.int64]) -> dict[int, tuple[str, ...]]:
-        """What was broadcast to each agent since its last turn."""
-        news: dict[int, tuple[str, ...]] = {}
-        for since, told in self._news:
-            if since <= round:
-                missed = agents[self._previous_turn[agents] < since].tolist()
-                for agent in missed if not told.to else set(missed).intersection(told.to):
-                    news[agent] = (*news.get(agent, ()), told.content)
-        return news
-
-    def _date(self, round: int) -> str:
-        return self._clock.at(round).strftime("%Y-%m-%d %H:%M:%S")
-
-    def _sign_up(self) -> None:
-        rows = self._state.rows
-        rows.stream(database.USER, self._user_rows())
-        rows.add(database.SIGN_UP)
-        rows.stream(database.FOLLOW, self._follow_rows())
-        for number, product in enumerate(self._settings.first.products, 1):
-            rows.add(database.PRODUCT, number, product, 0)
-
-    def _user_rows(self) -> Iterator[tuple[Any, ...]]:
-        follows = self._state.follows
-        for agent in range(len(self._given.population)):
-            who = self._given.population[agent]
-            counts = int(follows.followings[agent]), int(follows.followers[agent])
-            yield (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
-
-    def _follow_rows(self) -> Iterator[tuple[Any, ...]]:
-        graph = self._given.graph
-        followers = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
-        for first in range(0, graph.edges, _CHUNK):
-            part = slice(first, first + _CHUNK)
-            numbers = range(first + 1, first + _CHUNK + 1)
-            yield from zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
-
-
-def _failure(decision: Decision) -> str:
-    """Of a timeout there is nothing more to say."""
-    return "timeout" if decision.failure == "timeout" else f"{decision.failure}: {decision.reason}"
-
-
-def _new_state(name: str, given: WorldContext, custom: PlatformPreset, minutes_per_round: int) -> State:
-    """All parts of an empty platform, joined."""
-    posts, follows = Posts(), FollowTable(given.graph)
-    ranking = Ranking(posts, given.population, minutes_per_round)
-    habits = given.population.habits
-    pools = HotPosts(posts, len(given.reader.vocabulary), minutes_per_round, custom.decade_minutes, habits)
-    delays = Delays(given.population, minutes_per_round, given.seed, name)
-    feed = Feed(posts, follows, ranking, pools, delays, derive(given.seed, name))
-    return State(
-        given.population, given.graph, FeedParts(posts, follows, ranking, pools, feed), given.reader, minutes_per_round
-    )
+    def hours(self, round: int) -> float:
+        return self._clock.hours_gone(round)

@@ -1,4 +1,4 @@
-"""Posts and comments, column by column: rows are numbered in the order in which they were written."""
+"""Posts and comments in columns. Rows are numbered in the order in which they were written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.worlds.lexicon import MAX_TOPICS
 from shoal.worlds.social.observations import CommentView
 
 _FIRST_CAPACITY = 1024
-#: Topics that are kept of a text: as many as a reader finds, the subject included.
+#: Topics kept of a text: as many as a reader finds, with the subject.
 _TOPICS_KEPT = MAX_TOPICS + 1
 
 
@@ -27,7 +27,7 @@ _POST = np.dtype(
 
 
 class Posts:
-    """Everything ever posted. A repost or quote points to the row of the post at its root."""
+    """Every post. A repost or quote points to the row of the post at its root."""
 
     post_id: NDArray[np.int64]
     author: NDArray[np.int32]
@@ -51,10 +51,12 @@ class Posts:
         self._use(np.zeros(_FIRST_CAPACITY, _POST))
 
     def add(self, post_id: int, author: int, round: int, content: str, quote: str | None, root: int | None) -> int:
-        """Append a post; returns its row. Its counters start at zero."""
+        """Append a post and return its row. Its counters start at zero."""
         row = self.count
         if row == len(self.post_id):
-            self._grow()
+            grown = np.zeros(2 * len(self._table), _POST)
+            grown[: len(self._table)] = self._table
+            self._use(grown)
         self.count = row + 1
         self.content.append(content)
         self.quote.append(quote)
@@ -67,23 +69,18 @@ class Posts:
         return row
 
     def describe(self, row: int, topics: Sequence[int], slant: float) -> None:
-        """What the words of a post are about, and which way they lean."""
+        """Set what the words of a post are about, and which way they lean."""
         self.topics[row, : len(topics)] = topics
         self.lean[row] = round(slant * 100)
 
-    def rated(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Where reactions to these posts are counted: a quote has its own, a repost has those of its root."""
+    def find_rated(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return where reactions to these posts are counted: a quote has its own, a repost has those of its root."""
         return np.where(self.is_quote[rows], rows, self.root[rows])
 
     def engagement(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
-        """How much was made of these posts: a share counts twice, a dislike takes one back."""
-        made = self.likes[rows] + 2 * self.shares[rows] + self.comments[rows] - self.dislikes[rows]
-        return np.asarray(made, np.int32)
-
-    def _grow(self) -> None:
-        grown = np.zeros(2 * len(self._table), _POST)
-        grown[: len(self._table)] = self._table
-        self._use(grown)
+        """Return how strongly people reacted to these posts: a share counts twice, a dislike takes one back."""
+        total = self.likes[rows] + 2 * self.shares[rows] + self.comments[rows] - self.dislikes[rows]
+        return np.asarray(total, np.int32)
 
     def _use(self, table: NDArray[np.void]) -> None:
         """Give each column its name."""
@@ -94,7 +91,7 @@ class Posts:
 
 
 class Comments:
-    """Everything ever said under a post."""
+    """Every comment."""
 
     def __init__(self) -> None:
         self.row_of: dict[int, int] = {}
@@ -105,7 +102,7 @@ class Comments:
         self.likes: list[int] = []
         self.dislikes: list[int] = []
         self._under: dict[int, list[int]] = {}
-        #: What was last shown under a post, and how many comments that was at most; gone when it is out of date.
+        #: Post -> the comments last shown under it, and the most that could be shown; removed when out of date.
         self.shown: dict[int, tuple[int, tuple[CommentView, ...]]] = {}
 
     def add(self, comment_id: int, post: int, author: int, content: str) -> int:
@@ -122,7 +119,7 @@ class Comments:
         return row
 
     def best(self, post: int, count: int, of_newest: int = 24) -> list[int]:
-        """The best liked of the newest comments under a post, newer ones first where they are liked the same."""
+        """Return the best liked of the newest comments under a post; newer ones first among equals."""
         under = self._under.get(post)
         if not under or not count:
             return []

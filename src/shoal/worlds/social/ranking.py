@@ -1,12 +1,12 @@
-"""What is worth showing to whom.
+"""Scores posts for agents, and keeps pools of the hottest posts.
 
 All scores are whole numbers computed from tables, so that they are the same on every machine. A candidate is one
 number, its score in the high bits and its row in the low ones: sorting candidates sorts by score, newer posts first
 among equals, and no two candidates are ever equal.
 
-The cost of a round grows with what is new and who is active. Pools of the hottest posts, one per topic and one for
+The cost of a round grows with new posts and active agents. Pools of the hottest posts, one per topic and one for
 all, are kept up to date from the posts that were written or reacted to in the round; the hot score of a post does not
-change while nobody touches it (the age is in it as the time of writing, as Reddit does), so nothing else moves.
+change while no agent touches it (the age is in it as the time of writing, as Reddit does), so nothing else moves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROW_MASK = (1 << _ROW_BITS) - 1
 #: Posts older than this many rounds are not shown unless they are in a pool.
 WINDOW_ROUNDS = 48
 _MOST_ENGAGEMENT = 4095
-#: Nobody's posts are colder than if they had this influence.
+#: A smaller influence counts as this one.
 _LEAST_INFLUENCE = 0.01
 POOL_SIZE = 16
 HOT_POOL_SIZE = 48
@@ -54,26 +54,26 @@ class Ranking:
     def __init__(self, posts: Posts, population: Population, minutes_per_round: int) -> None:
         self._posts = posts
         self._interests = population.interests
-        #: What the platform believes each agent agrees with, from what it wrote and liked; -100 to 100.
+        #: What each agent seems to agree with, from what it wrote and liked; -100 to 100.
         self.leaning = np.zeros(len(population), np.int16)
         half_life_rounds = max(6 * 60 / minutes_per_round, 2.0)
         self._recency = np.array([round(FULL * 0.5 ** (age / half_life_rounds)) for age in range(WINDOW_ROUNDS + 1)])
         self._popularity = np.minimum(_logarithm_table(FULL), FULL)
-        #: How much an author's posts count, in thousandths; None: everybody's the same.
+        #: How much an author's posts count, in thousandths; None: all count the same.
         self._influence: NDArray[np.int64] | None = None
         if population.habits.influence is not None:
             self._influence = np.rint(population.habits.influence.astype(np.float64) * FULL).astype(np.int64)
 
     def change_influence(self, agents: Sequence[int], influence: float) -> None:
-        """From now on what these agents write counts this much."""
+        """Set how much the posts of these agents count from now on."""
         if self._influence is None:
             self._influence = np.full(len(self.leaning), FULL, np.int64)
         self._influence[list(agents)] = round(influence * FULL)
 
     def general(self, weights: RankingWeights, first_row: int, now: int) -> Scores:
-        """The part of the score that is the same for everybody, of all posts from a row on."""
+        """Return the part of the score that is the same for all agents, of all posts from a row on."""
         rows = np.arange(first_row, self._posts.count)
-        rated = self._posts.rated(rows)
+        rated = self._posts.find_rated(rows)
         age = np.minimum(now - self._posts.round[rows], WINDOW_ROUNDS)
         popularity = self._popularity[np.clip(self._posts.engagement(rated), 0, _MOST_ENGAGEMENT)]
         popularity = np.where(self._posts.shares[rated] >= weights.viral_threshold, FULL, popularity)
@@ -81,7 +81,7 @@ class Ranking:
         return scores if self._influence is None else scores * self._influence[self._posts.author[rows]] // FULL
 
     def personal(self, weights: RankingWeights, agents: NDArray[np.int64], rows: Rows) -> Scores:
-        """What a post means to each agent, for one line of rows per agent."""
+        """Return the part of the score that depends on the agent, for one line of rows per agent."""
         words = self._posts.root[rows]
         interests = self._interests[agents]
         topics = self._posts.topics[words]
@@ -94,17 +94,17 @@ class Ranking:
         return self._interests[agents]
 
     def learn(self, agent: int, lean: int) -> None:
-        """The agent wrote or liked something that leans this way. Rounds towards zero, so that no side is favoured."""
+        """Note the leaning of something that the agent wrote or liked. Rounds towards zero, which favours no side."""
         self.leaning[agent] = int((3 * int(self.leaning[agent]) + lean) / 4)
 
 
 def candidates(scores: Scores, rows: Rows) -> NDArray[np.int64]:
-    """One number per post to choose from; -1 where there is none (row below 0)."""
+    """Return one number per post to choose from; -1 for a row below 0, which stands for no post."""
     return np.asarray(np.where(rows >= 0, (scores << _ROW_BITS) | np.maximum(rows, 0), -1), np.int64)
 
 
 def best(of: NDArray[np.int64], count: int) -> Rows:
-    """The rows of the best candidates of each line, best first; -1 where there are no more."""
+    """Return the rows of the best candidates of each line, best first; -1 where there are no more."""
     if of.shape[1] > count:
         of = np.partition(of, of.shape[1] - count, axis=1)[:, of.shape[1] - count :]
     of = -np.sort(-of, axis=1)
@@ -114,8 +114,8 @@ def best(of: NDArray[np.int64], count: int) -> Rows:
 class HotPosts:
     """The hottest posts of every topic, and of all.
 
-    A pool keeps twice as many as it shows, and how hot a post can be that it does not keep. When so many of its posts
-    have cooled down that one of the others might belong among those shown, it is filled anew from all posts.
+    A pool keeps twice as many as it shows, and the heat of the hottest post that it may have left out. When its posts
+    have cooled down so far that a post left out might belong among those shown, it is filled anew from all posts.
     """
 
     def __init__(
@@ -134,33 +134,35 @@ class HotPosts:
         self.hot = self._kept_of_all[:HOT_POOL_SIZE]
 
     def heat(self, rows: Rows) -> Scores:
-        """The hot score: tenfold engagement is worth as much as being written `decade_minutes` later."""
+        """Return the hot score: tenfold engagement is worth as much as being written `decade_minutes` later."""
         engagement = self._posts.engagement(rows)
         size = self._heat_of_engagement[np.minimum(np.abs(engagement), _MOST_ENGAGEMENT)]
         heat = np.asarray(np.sign(engagement) * size + self._posts.round[rows].astype(np.int64) * self._heat_per_round)
         return heat if self._lead is None else heat + self._lead[self._posts.author[rows]]
 
     def update(self, touched: Rows) -> None:
-        """Take in the posts that were written or reacted to; only originals and quotes are recommended."""
-        new = self._recommendable(touched)
+        """Add the posts that were written or reacted to. Only originals and quotes are recommended."""
+        new = self._find_recommendable(touched)
         if not len(new):
             return
-        self._take_in(None, self._kept_of_all, new)
+        self._refill(None, self._kept_of_all, new)
         of_topic = self._posts.topics[new]
         for topic in np.unique(of_topic[of_topic >= 0]).tolist():
-            self._take_in(topic, self._kept[topic], new[(of_topic == topic).any(axis=1)])
+            self._refill(topic, self._kept[topic], new[(of_topic == topic).any(axis=1)])
 
-    def _recommendable(self, rows: Rows) -> Rows:
-        own: NDArray[np.bool_] = self._posts.rated(rows) == rows
+    def _find_recommendable(self, rows: Rows) -> Rows:
+        own: NDArray[np.bool_] = self._posts.find_rated(rows) == rows
         return rows[own]
 
-    def _take_in(self, topic: int | None, kept: Rows, new: Rows) -> None:
-        """Fill the pool in place from what it keeps and what is new."""
-        heat, rows = self._by_heat(np.union1d(kept[kept >= 0], new))
+    def _refill(self, topic: int | None, kept: Rows, new: Rows) -> None:
+        """Fill the pool in place from its posts and the new ones."""
+        heat, rows = self._sort_by_heat(np.union1d(kept[kept >= 0], new))
         last_shown = len(kept) // 2 - 1
         left_out = self._left_out.get(topic)
         if left_out is not None and (heat[last_shown], rows[last_shown]) < left_out:
-            heat, rows = self._by_heat(self._everything(topic))
+            rows = self._find_recommendable(np.arange(self._posts.count))
+            in_pool = slice(None) if topic is None else (self._posts.topics[rows] == topic).any(axis=1)
+            heat, rows = self._sort_by_heat(rows[in_pool])
             left_out = None
         if len(rows) > len(kept):
             first_out = (int(heat[len(kept)]), int(rows[len(kept)]))
@@ -168,19 +170,15 @@ class HotPosts:
         count = min(len(rows), len(kept))
         kept[:count] = rows[:count]
 
-    def _by_heat(self, rows: Rows) -> tuple[Scores, Rows]:
-        """Hottest first, newer ones first among equals."""
+    def _sort_by_heat(self, rows: Rows) -> tuple[Scores, Rows]:
+        """Sort rows: hottest first, newer ones first among equals."""
         heat = self.heat(rows)
         order = np.lexsort((rows, heat))[::-1]
         return heat[order], rows[order]
 
-    def _everything(self, topic: int | None) -> Rows:
-        rows = self._recommendable(np.arange(self._posts.count))
-        return rows if topic is None else rows[(self._posts.topics[rows] == topic).any(axis=1)]
-
 
 def _lead(habits: Habits | None) -> NDArray[np.int64] | None:
-    """What the influence that people start with is worth as heat: tenfold influence as much as tenfold engagement."""
+    """Return the heat that the influence of each person is worth: tenfold influence as much as tenfold engagement."""
     if habits is None or habits.influence is None:
         return None
     known, places = np.unique(habits.influence, return_inverse=True)
@@ -189,5 +187,5 @@ def _lead(habits: Habits | None) -> NDArray[np.int64] | None:
 
 
 def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:
-    """log(1 + n) for n = 0, 1, ..., scaled so that n = `of` has `full`."""
+    """Return log(1 + n) for n = 0, 1, ..., scaled so that n = `of` has `full`."""
     return np.array([round(full * math.log1p(n) / math.log1p(of)) for n in range(_MOST_ENGAGEMENT + 1)], np.int64)

@@ -1,4 +1,4 @@
-"""Everything a platform knows, and one agent's turn at it."""
+"""The state of a platform, and one agent's turn on it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shoal.types import MAX_ACTIONS_PER_TURN, FollowGraph, Population
-from shoal.worlds.lexicon import TextReader
+from shoal.seeds import derive
+from shoal.types import MAX_ACTIONS_PER_TURN
+from shoal.worlds.context import WorldContext
 from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
-from shoal.worlds.social.feed import Feed
+from shoal.worlds.social.feed import Delays, Feed
 from shoal.worlds.social.follow_table import FollowTable
 from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.ranking import HotPosts, Ranking
 
-#: Numbers for new things that one agent can use up in one round: half for its turn, half for events in its name.
+#: Numbers for new things that one agent can use in one round: half for its turn, half for events in its name.
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
 _TREND_DAYS = 7
 
@@ -57,7 +58,7 @@ class RatingKind:
 
 
 class Ratings:
-    """Who rated what in one way. Kept by agent, so that what one agent did lies together in memory."""
+    """One kind of rating, by agent, so that the ratings of one agent lie together in memory."""
 
     __slots__ = ("_given", "kind")
 
@@ -65,7 +66,7 @@ class Ratings:
         self.kind = kind
         self._given: dict[int, dict[int, int]] = {}
 
-    def given(self, agent: int, row: int) -> bool:
+    def has(self, agent: int, row: int) -> bool:
         return row in self._given.get(agent, _NOTHING)
 
     def give(self, agent: int, row: int, rating_id: int) -> None:
@@ -86,36 +87,38 @@ COMMENT_DISLIKE = RatingKind(
 
 
 class State:
-    """All of a platform's memory. The rules in `rules/` read and change it; nothing else does."""
+    """Everything that a platform remembers. Only the rules in `actions/` change it."""
 
-    def __init__(
-        self, population: Population, graph: FollowGraph, parts: FeedParts, reader: TextReader, minutes_per_round: int
-    ) -> None:
-        people = len(population)
-        self.people = people
+    def __init__(self, name: str, given: WorldContext, decade_minutes: int) -> None:
+        population, minutes_per_round = given.population, given.time.first.minutes_per_round
+        self.people = len(population)
         self.names = population.names
-        self.topics = reader.vocabulary
-        #: Every combination of topics that was ever shown.
+        self.index = NameIndex(self.names)
+        self.reader = given.reader
+        self.topics = given.reader.vocabulary
+        #: Every combination of topics that was ever shown, so that equal ones are one object.
         self.themes: dict[tuple[str, ...], tuple[str, ...]] = {}
-        self.reader = reader
         self.minutes_per_round = minutes_per_round
-        self.posts, self.comments = parts.posts, Comments()
-        self.follows, self.feed, self.ranking, self.pools = parts.follows, parts.feed, parts.ranking, parts.pools
+        self.posts, self.comments = Posts(), Comments()
+        self.follows = FollowTable(given.graph)
+        self.ranking = Ranking(self.posts, population, minutes_per_round)
+        self.pools = HotPosts(self.posts, len(self.topics), minutes_per_round, decade_minutes, population.habits)
+        delays = Delays(population, minutes_per_round, given.seed, name)
+        self.feed = Feed(self.posts, self.follows, self.ranking, self.pools, delays, derive(given.seed, name))
         self.likes, self.dislikes = Ratings(LIKE), Ratings(DISLIKE)
         self.shares, self.reports = Ratings(SHARE), Ratings(REPORT)
         self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE), Ratings(COMMENT_DISLIKE)
-        #: The rows of everything an agent liked, disliked or shared.
+        #: Agent -> the rows of everything it liked, disliked or shared.
         self.reacted: dict[int, set[int]] = {}
         self.mutes: dict[tuple[int, int], int] = {}
         self.groups: dict[int, GroupChat] = {}
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
-        #: What agents looked up, with the round in which they did.
+        #: Agent -> what it looked up, with the round in which it did.
         self.answers: dict[int, list[tuple[int, LookedUp]]] = {}
-        self.index = NameIndex(self.names)
         self.self_rating = True
         self.comments_shown = 0
-        self.first_follow_id = graph.edges + 1
+        self.first_follow_id = given.graph.edges + 1
         #: Counts the turns that may have changed something.
         self.version = 0
         self.rows = database.Rows()
@@ -127,7 +130,7 @@ class State:
         self.trending: int | None = None
 
     def write_counts(self) -> None:
-        """Rows for the counters that changed since the last call."""
+        """Write the counters that changed since the last call."""
         posts, comments, follows = self.posts, self.comments, self.follows
         rows = np.array(sorted(self.touched_posts), np.int64)
         # A new post has its zeros from being inserted.
@@ -151,26 +154,15 @@ class State:
         self.answers.setdefault(actor.agent, []).append((actor.round, answer))
 
     def find_trend(self, round: int) -> None:
-        """A round begins: see what is trending."""
+        """Find the most liked post of the last days, at the start of a round."""
         oldest = round - _TREND_DAYS * 24 * 60 // self.minutes_per_round
         first = int(np.searchsorted(self.posts.round[: self.posts.count], oldest))
         likes = self.posts.likes[first : self.posts.count]
         self.trending = first + int(np.argmax(likes)) if len(likes) else None
 
 
-@dataclass(frozen=True, slots=True)
-class FeedParts:
-    """The parts that choosing posts needs, and that the rules keep up to date."""
-
-    posts: Posts
-    follows: FollowTable
-    ranking: Ranking
-    pools: HotPosts
-    feed: Feed
-
-
 class Actor:
-    """One agent acting in one round. Numbers of new things depend only on who made them and when.
+    """One agent acting in one round. Numbers of new things depend only on their author and round.
 
     A counter over all would do for a single run; but then one more post in a fork would renumber all later ones, and
     every agent would seem to see something new.

@@ -1,4 +1,4 @@
-"""Turning rows into what agents see."""
+"""Turns rows into what agents see."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Theme = tuple[str, ...]
 
 
 class Page(NamedTuple):
-    """What one agent is shown of posts."""
+    """The posts that one agent is shown."""
 
     followed: tuple[PostView, ...]
     recommended: tuple[PostView, ...]
@@ -35,13 +35,17 @@ class Page(NamedTuple):
 
 
 class ViewBuilder:
-    """The platform at one moment, as agents see it. Everybody who is shown a post is shown the same object."""
+    """The platform at one moment, as agents see it. All agents that are shown a post share one view of it."""
 
     def __init__(self, state: State, round: int, shape: FeedShape, weights: RankingWeights) -> None:
         self._state = state
         self._shape = shape
-        self._picture = state.feed.picture(round, weights)
-        self._biggest_groups = _biggest_groups(state)
+        self._picture = state.feed.take_picture(round, weights)
+        biggest = sorted(state.groups.values(), key=lambda group: (-len(group.members), group.group_id))[:_GROUPS_SHOWN]
+        #: The biggest groups, as agents outside see them.
+        self._biggest_groups = [
+            (group, GroupView(group.group_id, group.name, len(group.members), False, ())) for group in biggest
+        ]
         self._joined_groups: dict[int, GroupView] = {}
         # One place more than there are posts, for row -1: nothing.
         self._views = np.full(state.posts.count + 1, None, object)
@@ -49,42 +53,29 @@ class ViewBuilder:
         self._is_made[-1] = True
 
     def pages(self, agents: NDArray[np.int64]) -> list[Page]:
-        """What each of them is shown of posts."""
-        followed, recommended = self._state.feed.choose(self._picture, agents, self._shape)
+        """Return the posts that each agent is shown."""
+        state, muters = self._state, self._picture.muters
+        followed, recommended = state.feed.choose(self._picture, agents, self._shape)
         rows = np.concatenate([followed, recommended], axis=1)
-        above, below = np.split(self._show(rows), [followed.shape[1]], axis=1)
-        pages = map(
-            self._page, agents.tolist(), above.tolist(), below.tolist(), self._strangers(agents, recommended).tolist(),
-            self._state.posts.rated(np.maximum(rows, 0)).tolist(),
-        )  # fmt: skip
-        return [self._without_muted(page, agent) for page, agent in zip(pages, agents.tolist(), strict=True)]
-
-    def groups(self, agent: int) -> tuple[GroupView, ...]:
-        """The groups that the agent joined last, and the biggest others."""
-        state = self._state
-        others = [view for group, view in self._biggest_groups if agent not in group.members]
-        joined = state.group_ids_of.get(agent)
-        if not joined:
-            return tuple(others)
-        return (*(self._show_group(state.groups[group_id], agent) for group_id in joined[-_JOINED_SHOWN:]), *others)
-
-    def _show_group(self, group: GroupChat, agent: int) -> GroupView:
-        """Members who muted nobody all see the same."""
-        if agent in self._picture.muters:
-            return show_group(self._state, group, agent)
-        view = self._joined_groups.get(group.group_id)
-        if view is None:
-            view = self._joined_groups[group.group_id] = show_group(self._state, group, agent)
-        return view
-
-    def _show(self, rows: Rows) -> NDArray[np.object_]:
-        """What is in these rows; None where there is nothing."""
         new = np.unique(rows[~self._is_made[rows]])
-        self._views[new] = show_posts(self._state, new, self._picture.round, self._shape.comments)
+        self._views[new] = show_posts(state, new, self._picture.round, self._shape.comments)
         self._is_made[new] = True
-        return self._views[rows]
+        above, below = np.split(self._views[rows], [followed.shape[1]], axis=1)
+        # Authors of recommended posts that the agent does not follow; -1 for the others.
+        authors = state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
+        who = np.broadcast_to(agents[:, None], recommended.shape)
+        known = state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
+        strangers = np.where((recommended >= 0) & ~known, authors, -1)
+        pages = map(
+            self._make_page, agents.tolist(), above.tolist(), below.tolist(), strangers.tolist(),
+            state.posts.find_rated(np.maximum(rows, 0)).tolist(),
+        )  # fmt: skip
+        return [
+            _drop_muted(state, agent, page) if agent in muters else page
+            for page, agent in zip(pages, agents.tolist(), strict=True)
+        ]
 
-    def _page(
+    def _make_page(
         self,
         agent: int,
         above: list[PostView | None],
@@ -102,35 +93,32 @@ class ViewBuilder:
             tuple([post.post_id for n in known if (post := posts[n]) is not None]),
         )
 
-    def _strangers(self, agents: NDArray[np.int64], recommended: Rows) -> NDArray[np.int64]:
-        """Authors of recommended posts whom the agent does not follow; -1 for the others."""
-        authors = self._state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
-        who = np.broadcast_to(agents[:, None], recommended.shape)
-        known = self._state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
-        return np.where((recommended >= 0) & ~known, authors, -1)
-
-    def _without_muted(self, page: Page, agent: int) -> Page:
-        if agent not in self._picture.muters:
-            return page
-        return page._replace(
-            followed=tuple(without_muted(self._state, agent, post) for post in page.followed),
-            recommended=tuple(without_muted(self._state, agent, post) for post in page.recommended),
-        )
-
-
-def _biggest_groups(state: State) -> list[tuple[GroupChat, GroupView]]:
-    """The biggest groups, as those see them who are not in them."""
-    biggest = sorted(state.groups.values(), key=lambda group: (-len(group.members), group.group_id))[:_GROUPS_SHOWN]
-    return [(group, GroupView(group.group_id, group.name, len(group.members), False, ())) for group in biggest]
+    def groups(self, agent: int) -> tuple[GroupView, ...]:
+        """Return the groups that the agent joined last, and the biggest others."""
+        state = self._state
+        others = [view for group, view in self._biggest_groups if agent not in group.members]
+        joined = state.group_ids_of.get(agent)
+        if not joined:
+            return tuple(others)
+        views = []
+        for group_id in joined[-_JOINED_SHOWN:]:
+            # All members that muted no one see the same.
+            view = None if agent in self._picture.muters else self._joined_groups.get(group_id)
+            if view is None:
+                view = show_group(state, state.groups[group_id], agent)
+                if agent not in self._picture.muters:
+                    self._joined_groups[group_id] = view
+            views.append(view)
+        return (*views, *others)
 
 
 def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_shown: int) -> list[PostView]:
-    """The posts in these rows, as everybody sees them who is shown them."""
+    """Return views of the posts in these rows, which all agents share."""
     if not len(rows):
         return []
     posts, names, topics, themes = state.posts, state.names, state.topics, state.themes
     at = np.asarray(rows, np.int64)
-    root, rated = posts.root[at], posts.rated(at)
+    root, rated = posts.root[at], posts.find_rated(at)
     columns = (
         posts.post_id[at], posts.author[at], root, posts.topics[root], posts.lean[at], rated, posts.author[root],
         round - posts.round[at], posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated],
@@ -140,7 +128,7 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
         PostView(
             post_id, author, names[author], posts.content[root], posts.quote[row],
             None if root == row else names[wrote], age, likes, dislikes, shares, comments,
-            reports >= _REPORTS_TO_FLAG, _interned(themes, tuple([topics[topic] for topic in about if topic >= 0])),
+            reports >= _REPORTS_TO_FLAG, _intern(themes, tuple([topics[topic] for topic in about if topic >= 0])),
             _SLANTS[lean], show_comments(state, rated, comments_shown) if comments else (),
         )
         for (
@@ -149,37 +137,42 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
     ]  # fmt: skip
 
 
-def _interned(known: dict[Theme, Theme], theme: Theme) -> Theme:
-    """One object for equal ones, so that there are few to look at."""
+def _intern(known: dict[Theme, Theme], theme: Theme) -> Theme:
+    """Return one object for equal ones, so that there are few to look at."""
     return known.setdefault(theme, theme)
 
 
 def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]:
-    """The best comments under the post in this row; the same objects until one of them changes."""
+    """Return the best comments under the post in this row; the same objects until one of them changes."""
     comments = state.comments
     shown = comments.shown.get(row)
     if shown is None or shown[0] != count:
-        shown = comments.shown[row] = (count, tuple(_comment(state, c) for c in comments.best(row, count)))
+        views = tuple(
+            CommentView(
+                comments.comment_id[c], comments.author[c], state.names[comments.author[c]], comments.content[c],
+                comments.likes[c], comments.dislikes[c],
+            )
+            for c in comments.best(row, count)
+        )  # fmt: skip
+        shown = comments.shown[row] = (count, views)
     return shown[1]
 
 
-def _comment(state: State, row: int) -> CommentView:
-    comments = state.comments
-    author = comments.author[row]
-    return CommentView(
-        comments.comment_id[row], author, state.names[author], comments.content[row], comments.likes[row],
-        comments.dislikes[row],
-    )  # fmt: skip
-
-
-def without_muted(state: State, agent: int, post: PostView) -> PostView:
-    """The post without what people said under it whom the agent has muted."""
+def drop_muted_replies(state: State, agent: int, post: PostView) -> PostView:
+    """Return the post without comments by people that the agent has muted."""
     heard = tuple(reply for reply in post.replies if not state.feed.is_muted(agent, reply.author_id))
     return post if len(heard) == len(post.replies) else msgspec.structs.replace(post, replies=heard)
 
 
+def _drop_muted(state: State, agent: int, page: Page) -> Page:
+    return page._replace(
+        followed=tuple(drop_muted_replies(state, agent, post) for post in page.followed),
+        recommended=tuple(drop_muted_replies(state, agent, post) for post in page.recommended),
+    )
+
+
 def show_group(state: State, group: GroupChat, agent: int) -> GroupView:
-    """A group as its members see it."""
+    """Return a group as its members see it."""
     messages = tuple(
         MessageView(author, state.names[author], content)
         for author, content in group.messages[-_MESSAGES_SHOWN:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from shoal.worlds.social.actions import following, groups, lookup, posting, reactions
@@ -10,21 +11,21 @@ from shoal.worlds.social.state import Actor, Done, State
 
 Rule = Callable[[State, Actor, dict[str, Any]], Done]
 
-#: Every action there is: what it needs, and the rule that carries it out.
+#: Kind of action -> the arguments it needs, and the rule that carries it out.
 RULES: Mapping[str, tuple[Mapping[str, type], Rule]] = {
     "CREATE_POST": ({"content": str}, posting.create_post),
     "REPOST": ({"post_id": int}, posting.repost),
     "QUOTE_POST": ({"post_id": int, "quote_content": str}, posting.quote_post),
     "CREATE_COMMENT": ({"post_id": int, "content": str}, posting.create_comment),
-    "LIKE_POST": ({"post_id": int}, reactions.like_post),
-    "UNLIKE_POST": ({"post_id": int}, reactions.unlike_post),
-    "DISLIKE_POST": ({"post_id": int}, reactions.dislike_post),
-    "UNDO_DISLIKE_POST": ({"post_id": int}, reactions.undo_dislike_post),
+    "LIKE_POST": ({"post_id": int}, partial(reactions.rate_post, by="likes")),
+    "UNLIKE_POST": ({"post_id": int}, partial(reactions.unrate_post, by="likes")),
+    "DISLIKE_POST": ({"post_id": int}, partial(reactions.rate_post, by="dislikes")),
+    "UNDO_DISLIKE_POST": ({"post_id": int}, partial(reactions.unrate_post, by="dislikes")),
     "REPORT_POST": ({"post_id": int, "report_reason": str}, reactions.report_post),
-    "LIKE_COMMENT": ({"comment_id": int}, reactions.like_comment),
-    "UNLIKE_COMMENT": ({"comment_id": int}, reactions.unlike_comment),
-    "DISLIKE_COMMENT": ({"comment_id": int}, reactions.dislike_comment),
-    "UNDO_DISLIKE_COMMENT": ({"comment_id": int}, reactions.undo_dislike_comment),
+    "LIKE_COMMENT": ({"comment_id": int}, partial(reactions.rate_comment, by="comment_likes")),
+    "UNLIKE_COMMENT": ({"comment_id": int}, partial(reactions.unrate_comment, by="comment_likes")),
+    "DISLIKE_COMMENT": ({"comment_id": int}, partial(reactions.rate_comment, by="comment_dislikes")),
+    "UNDO_DISLIKE_COMMENT": ({"comment_id": int}, partial(reactions.unrate_comment, by="comment_dislikes")),
     "FOLLOW": ({"followee_id": int}, following.follow),
     "UNFOLLOW": ({"followee_id": int}, following.unfollow),
     "MUTE": ({"mutee_id": int}, following.mute),
@@ -32,7 +33,7 @@ RULES: Mapping[str, tuple[Mapping[str, type], Rule]] = {
     "SEARCH_POSTS": ({"query": str}, lookup.search_posts),
     "SEARCH_USER": ({"query": str}, lookup.search_user),
     "TREND": ({}, lookup.trend),
-    "REFRESH": ({}, lookup.refresh),
+    "REFRESH": ({}, lookup.do_nothing),
     "DO_NOTHING": ({}, lookup.do_nothing),
     "INTERVIEW": ({"prompt": str}, lookup.interview),
     "PURCHASE_PRODUCT": ({"product_name": str, "purchase_num": int}, groups.purchase_product),
@@ -43,5 +44,5 @@ RULES: Mapping[str, tuple[Mapping[str, type], Rule]] = {
     "LISTEN_FROM_GROUP": ({}, groups.listen_from_group),
 }
 
-#: Kind of action -> names of what it needs.
+#: Kind of action -> names of the arguments it needs.
 ACTIONS: Mapping[str, tuple[str, ...]] = {kind: tuple(needs) for kind, (needs, _) in RULES.items()}

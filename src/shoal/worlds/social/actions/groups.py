@@ -36,7 +36,7 @@ def join_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def leave_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    group = _joined(state, actor, args["group_id"])
+    group = _find_joined(state, actor, args["group_id"])
     group.members.remove(actor.agent)
     state.group_ids_of[actor.agent].remove(group.group_id)
     state.rows.drop(database.GROUP_JOIN, (group.group_id, actor.agent), database.GROUP_LEAVE)
@@ -44,7 +44,7 @@ def leave_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def send_to_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    group, content = _joined(state, actor, args["group_id"]), args["message"]
+    group, content = _find_joined(state, actor, args["group_id"]), args["message"]
     if not content.strip():
         raise Rejected("a message cannot be empty")
     message_id = actor.new_id()
@@ -56,7 +56,7 @@ def send_to_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def listen_from_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    """The newest messages in the agent's groups; they are in the agent's next observation."""
+    """Show the newest messages in the agent's groups in its next observation."""
     heard = tuple(
         MessageView(author, state.names[author], content)
         for group_id in state.group_ids_of.get(actor.agent, ())
@@ -94,7 +94,7 @@ def _find(state: State, group_id: int) -> GroupChat:
     return group
 
 
-def _joined(state: State, actor: Actor, group_id: int) -> GroupChat:
+def _find_joined(state: State, actor: Actor, group_id: int) -> GroupChat:
     group = _find(state, group_id)
     if actor.agent not in group.members:
         raise Rejected("not a member of this group")

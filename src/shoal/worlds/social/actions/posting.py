@@ -10,15 +10,15 @@ from shoal.worlds.social.state import Actor, Done, State
 
 
 def find_post(state: State, post_id: int) -> int:
-    """The row of the post that an action on this post concerns: acting on a repost means its root."""
+    """Return the row that an action on this post concerns: of a repost, it is the row of its root."""
     row = state.posts.row_of.get(post_id)
     if row is None:
         raise Rejected(f"there is no post {post_id}")
     return row if state.posts.is_quote[row] else int(state.posts.root[row])
 
 
-def about_post(state: State, row: int) -> dict[str, Any]:
-    """A post as the stream names it beside an action on it."""
+def describe_post(state: State, row: int) -> dict[str, Any]:
+    """Return a post as the stream shows it beside an action on it."""
     words = state.posts.quote[row] or state.posts.content[row]
     return {
         "post_id": int(state.posts.post_id[row]),
@@ -28,7 +28,7 @@ def about_post(state: State, row: int) -> dict[str, Any]:
 
 
 def create_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    content = _text(args["content"], "a post")
+    content = _need_text(args["content"], "a post")
     post_id = _add_post(state, actor, content, None, None)
     return Done({"content": content, "post_id": post_id}, {"content": content, "post_id": post_id})
 
@@ -37,23 +37,23 @@ def repost(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     root = _find_root(state, args["post_id"])
     original = _share(state, actor, root)
     post_id = _add_post(state, actor, state.posts.content[root], None, root)
-    args = {"post_id": original["post_id"], "new_post_id": post_id, **_as_original(original)}
+    args = {"post_id": original["post_id"], "new_post_id": post_id, **_credit(original)}
     return Done(args, {"reposted_id": original["post_id"], "new_post_id": post_id})
 
 
 def quote_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    words = _text(args["quote_content"], "a quote")
+    words = _need_text(args["quote_content"], "a quote")
     root = _find_root(state, args["post_id"])
     original = _share(state, actor, root)
     post_id = _add_post(state, actor, state.posts.content[root], words, root)
-    args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_as_original(original)}
+    args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_credit(original)}
     return Done(args, {"quoted_id": original["post_id"], "new_post_id": post_id})
 
 
 def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    content = _text(args["content"], "a comment")
+    content = _need_text(args["content"], "a comment")
     row = find_post(state, args["post_id"])
-    about = about_post(state, row)
+    about = describe_post(state, row)
     comment_id = actor.new_id()
     state.comments.add(comment_id, row, actor.agent, content)
     state.posts.comments[row] += 1
@@ -65,28 +65,28 @@ def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     )
 
 
-def _text(value: str, what: str) -> str:
+def _need_text(value: str, what: str) -> str:
     if not value.strip():
         raise Rejected(f"{what} cannot be empty")
     return value
 
 
 def _find_root(state: State, post_id: int) -> int:
-    """The row of the post that sharing this post concerns: also a quote is shared by its root."""
+    """Return the row that sharing this post concerns: also of a quote, it is the row of its root."""
     return int(state.posts.root[find_post(state, post_id)])
 
 
 def _share(state: State, actor: Actor, root: int) -> dict[str, Any]:
-    if state.shares.given(actor.agent, root):
+    if state.shares.has(actor.agent, root):
         raise Rejected("this was already shared")
     state.shares.give(actor.agent, root, 0)
     state.reacted.setdefault(actor.agent, set()).add(root)
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
-    return about_post(state, root)
+    return describe_post(state, root)
 
 
-def _as_original(about: dict[str, Any]) -> dict[str, Any]:
+def _credit(about: dict[str, Any]) -> dict[str, Any]:
     return {"original_content": about["post_content"], "original_author_name": about["post_author_name"]}
 
 
