@@ -67,7 +67,7 @@ class SilentDisplay:
 
 
 class LiveView:
-    """All worlds at once, drawn by a thread of its own, so that it costs the run nothing."""
+    """All worlds at once, drawn by another thread, so that it costs the run nothing."""
 
     def __init__(self, console: Console, progress: RunProgress, title: str) -> None:
         self._view = ProgressView(progress, title)
