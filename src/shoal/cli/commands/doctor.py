@@ -38,7 +38,7 @@ ReportLine = tuple[str, Text]
 @click.option("--out", type=PATH, default=RUNS, metavar="DIR", help="Where runs are to go; default: runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: Any) -> None:
-    """Say how many simulations and calls at once suit this machine and this server, and why.
+    """Recommend how many simulations and calls at once suit this machine and this server, with reasons.
 
     Looks at cores, memory, the limits of a container, disk and open files. With a model, named or the scenario's, also
     at its server: whether it can be reached and takes the key. That costs nothing; --call asks it for one token, which
