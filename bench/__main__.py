@@ -14,8 +14,9 @@ from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.imports import importing
 from bench.rooms import room_ageing
+from bench.scripts import short_calls
 
-ALL = (*social.ALL, room_ageing, dialogues, importing, *language.ALL, *slots.ALL, *sending.ALL)
+ALL = (*social.ALL, room_ageing, dialogues, importing, short_calls, *language.ALL, *slots.ALL, *sending.ALL)
 RESULTS = Path(__file__).parent / "results.json"
 
 
