@@ -24,7 +24,8 @@ def run(name, calls):
         world.run({rounds} // calls)
     return time.perf_counter() - before, world.results.digest
 run("warm", 1)
-print(json.dumps([run(f"long-{{n}}", 1) for n in range({tries})] + [run(f"short-{{n}}", {rounds}) for n in range({tries})]))
+found = [run(f"{{calls}}-calls-{{n}}", calls) for calls in (1, {rounds}) for n in range({tries})]
+print(json.dumps(found))
 """
 
 

@@ -173,4 +173,5 @@ def run(
     session.declare(scenario if isinstance(scenario, Scenario) else load(Path(scenario)))
     path = str(session.directory.path)
     finish_session(session, f"running {path}", quiet, f"shoal.run(..., out={path!r})")
+    session.close()
     return Run(session.directory)

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,13 +22,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from shoal.engine.record import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
-from shoal.event_loop import run_async
-from shoal.runs import operations, worker
+from shoal.event_loop import new_event_loop, run_async
+from shoal.journal import JournalLine
+from shoal.runs import operations
 from shoal.runs.config import Config, input_names, portable_scenario
 from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
 from shoal.runs.progress import RunProgress
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
+from shoal.runs.worker import RunSession
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
@@ -37,11 +40,13 @@ T = TypeVar("T")
 Work = Callable[[asyncio.Event], Coroutine[Any, Any, T]]
 
 
-def wait_for(work: Work[T]) -> T:
+def wait_for(work: Work[T], runner: asyncio.Runner | None = None) -> T:
     """Do the work in an event loop and wait for its end. An interrupt (Ctrl-C) asks it to stop and waits on.
 
-    Where this thread runs a loop already, as in a notebook, the work gets a thread with a loop of its own.
+    Where this thread runs a loop already, as in a notebook, the work gets a thread of its own. With `runner`, several
+    pieces of work share one loop.
     """
+    run = run_async if runner is None else runner.run
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def main() -> T:
@@ -57,9 +62,9 @@ def wait_for(work: Work[T]) -> T:
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return run_async(main())
+            return run(main())
         with ThreadPoolExecutor(1, "shoal") as pool:
-            return pool.submit(lambda: run_async(main())).result()
+            return pool.submit(lambda: run(main())).result()
 
 
 @contextmanager
@@ -82,7 +87,7 @@ def _interrupts_to(ask_to_stop: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(title: str, progress: RunProgress, quiet: bool = False) -> Iterator[None]:
+def show_progress(title: str, rounds: int, progress: RunProgress, quiet: bool = False) -> Iterator[None]:
     """Show a bar for each world on a terminal or in a notebook."""
     console = Console(stderr=True)
     # A notebook can only show a moving line with the help of ipywidgets.
@@ -105,7 +110,7 @@ def show_progress(title: str, progress: RunProgress, quiet: bool = False) -> Ite
     with Progress(*columns, console=console, transient=True) as line:
         worlds = progress.worlds.values()
         titles = {world.name: title if len(worlds) == 1 else f"{title}: {world.name}" for world in worlds}
-        bars = {world.name: line.add_task(escape(titles[world.name]), total=world.rounds, note="") for world in worlds}
+        bars = {world.name: line.add_task(escape(titles[world.name]), total=rounds, note="") for world in worlds}
 
         def advance(record: RoundRecord) -> None:
             failed = record.tally.errors + record.tally.timeouts
@@ -113,7 +118,60 @@ def show_progress(title: str, progress: RunProgress, quiet: bool = False) -> Ite
             line.update(bars[record.world], completed=record.round, note=note)
 
         progress.watch(advance)
-        yield
+        try:
+            yield
+        finally:
+            progress.unwatch(advance)
+
+
+class LiveWorker:
+    """The worker of a script's run with its event loop, kept from one call to the next so that engines can go on.
+
+    Between calls the run is free for others. A worker that is forgotten is closed when it is collected, or at exit.
+    """
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._runner = asyncio.Runner(loop_factory=new_event_loop)
+        self._worker = RunSession(directory, resources=RunResources.of_user(os.environ))
+        self._is_begun = False
+        self.close = weakref.finalize(self, _close_worker, self._runner, self._worker)
+
+    def work(self, title: str, quiet: bool, extension: JournalLine | None) -> None:
+        """Carry out an extension and advance to the last round."""
+        wait_for(lambda stop: self._work(stop, title, quiet, extension), self._runner)
+
+    async def _work(self, stop: asyncio.Event, title: str, quiet: bool, extension: JournalLine | None) -> None:
+        if self._is_begun:
+            await self._worker.reclaim()
+        else:
+            await self._worker.__aenter__()
+            self._is_begun = True
+        try:
+            await advance(self._worker, stop, title, quiet, extension)
+        finally:
+            self._worker.release()
+
+
+def _close_worker(runner: asyncio.Runner, worker: RunSession) -> None:
+    """Close a worker from a thread: the one that collects garbage may be running another loop."""
+
+    def close() -> None:
+        with runner:
+            runner.run(worker.close())
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    thread.join()
+
+
+async def advance(
+    worker: RunSession, stop: asyncio.Event, title: str, quiet: bool, extension: JournalLine | None
+) -> None:
+    """Carry out an extension and advance to the last round, showing how far it is."""
+    if extension is not None:
+        await worker.extend(extension)
+    with show_progress(title, worker.run.scenario.rounds, worker.progress, quiet):
+        await worker.advance(stop)
 
 
 class Session:
@@ -121,6 +179,9 @@ class Session:
 
     def __init__(self, out: Path | None = None) -> None:
         self._out = out
+        self._live: LiveWorker | None = None
+        #: How the run goes on, where the last declared scenario extends it.
+        self._extension: JournalLine | None = None
         self._directory: RunDirectory | None = None
         self._first: Scenario | None = None
         #: The number of scenarios declared so far.
@@ -155,19 +216,43 @@ class Session:
             self._extend(self._directory, scenario)
         self._declared += 1
 
-    async def work(self, stop: asyncio.Event, title: str, quiet: bool) -> None:
-        """Work on the run up to the last declared round."""
-        directory = self.directory
-        later = directory.scenario_versions.changes[self._declared - 1 :]
+    def work(self, title: str, quiet: bool) -> None:
+        """Work on the run up to the last declared round. The next call goes on where this one ends."""
+        if self._is_known():
+            return
+        self._live = self._live or LiveWorker(self.directory)
+        with self._count_rounds() as extension:
+            self._live.work(title, quiet, extension)
+
+    async def work_async(self, title: str, quiet: bool) -> None:
+        """Do the same in the caller's event loop, which no later call can share."""
+        if self._is_known():
+            return
+        self.close()
+        with self._count_rounds() as extension:
+            async with RunSession(self.directory, resources=RunResources.of_user(os.environ)) as worker:
+                await advance(worker, asyncio.Event(), title, quiet, extension)
+
+    def close(self) -> None:
+        """Give up the worker that is kept for the next call."""
+        if self._live is not None:
+            self._live.close()
+            self._live = None
+
+    def _is_known(self) -> bool:
+        """Whether an earlier script has carried out what was declared, and went on."""
+        later = self.directory.scenario_versions.changes[self._declared - 1 :]
         if later:
             self.rounds = later[0][0] - 1
-            return
-        progress = RunProgress.of(directory)
+        return bool(later)
+
+    @contextmanager
+    def _count_rounds(self) -> Iterator[JournalLine | None]:
+        extension, self._extension = self._extension, None
         try:
-            with show_progress(title, progress, quiet):
-                await worker.work_on_run(directory, stop, progress, RunResources.of_user(os.environ))
+            yield extension
         finally:
-            self.rounds = max(directory.committed_rounds().values())
+            self.rounds = max(self.directory.committed_rounds().values())
 
     def _begin(self, scenario: Scenario) -> RunDirectory:
         if self._out is not None and (self._out / CONFIG).exists():
@@ -196,7 +281,7 @@ class Session:
             known, asked = (portable_scenario(one, directory.path) for one in (versions[self._declared], scenario))
             _check_same(directory, known, asked)
         else:
-            operations.extend_run(directory, scenario)
+            self._extension = operations.plan_extension(directory, scenario)
 
 
 def _check_same(directory: RunDirectory, known: dict[str, Any], asked: dict[str, Any]) -> None:
@@ -217,7 +302,7 @@ def slug(name: str, usual: str = "world") -> str:
 def finish_session(session: Session, title: str, quiet: bool, again: str) -> None:
     """Work on what was declared. An interrupt stops it cleanly and says how to go on: with this call again."""
     try:
-        wait_for(lambda stop: session.work(stop, title, quiet))
+        session.work(title, quiet)
     except Stopped:
         path = session.directory.path
         raise KeyboardInterrupt(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -216,7 +215,7 @@ class World:
     ) -> Run:
         """Run more rounds from a coroutine. Cancelling it stops the run cleanly."""
         if self._declare(rounds, parallel, every):
-            await self._session.work(asyncio.Event(), self.name, quiet)
+            await self._session.work_async(self.name, quiet)
         return self.results
 
     def _declare(self, rounds: object, parallel: bool | None, every: Span | None) -> bool:

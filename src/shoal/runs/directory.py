@@ -155,7 +155,8 @@ class RunDirectory:
         """Read the state that the last worker wrote, or make a new one."""
         try:
             return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
-        except FileNotFoundError:
+        except (FileNotFoundError, msgspec.DecodeError):
+            # A power cut may leave it empty. What it said is in the journal and the databases.
             return self.new_state()
 
     def new_state(self) -> RunState:
@@ -174,8 +175,8 @@ class RunDirectory:
         return state.runner_status is Status.COMPLETED and state.total_rounds == self.scenario.rounds
 
     def write_state(self, state: RunState) -> None:
-        replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)})
-        replace_json(self.path / ENV_STATUS, mirofish.env_status(state))
+        replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)}, sync=False)
+        replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
 
     # Who works on it
 
@@ -193,8 +194,10 @@ class RunDirectory:
                 raise RunLocked(
                     f"{self.path} is being worked on by process {pid}.\nWait until it ends, or stop it first."
                 ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+            owner = f"{os.getpid()}\n".encode()
+            if os.pread(handle, 32, 0) != owner:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, owner, 0)
             yield
         finally:
             os.close(handle)

@@ -13,16 +13,17 @@ import msgspec
 from shoal.errors import StorageFailed
 
 
-def replace_json(path: Path, content: object) -> None:
-    """Write the file anew and put it in place in one step."""
+def replace_json(path: Path, content: object, *, sync: bool = True) -> None:
+    """Write the file anew and put it in place in one step. Without `sync`, a power cut may undo or empty it."""
     text = msgspec.json.format(msgspec.json.encode(content), indent=2)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     with storage_errors(path):
         try:
             with beside.open("wb") as file:
                 file.write(text + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
             beside.replace(path)
         except OSError:
             beside.unlink(missing_ok=True)

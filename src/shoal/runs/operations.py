@@ -42,12 +42,17 @@ def extend_run(directory: RunDirectory, changed: Scenario) -> None:
     What a person decides while a run is under way comes from outside the function, so it goes into the journal.
     """
     with directory.lock():
-        at = max(directory.committed_rounds().values()) + 1
-        _check_can_go_on(directory, changed, at)
-        _check_changes(directory.scenario_versions.at(at), changed, at)
-        number = sum(line.is_continuation for line in directory.events)
-        event = {"scenario": portable_scenario(changed, directory.path)}
-        add_line(directory.journal, JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, number), event=event))
+        add_line(directory.journal, plan_extension(directory, changed))
+
+
+def plan_extension(directory: RunDirectory, changed: Scenario) -> JournalLine:
+    """Return the line of the journal with which a run goes on; RunRefused or ScenarioInvalid where it cannot."""
+    at = max(directory.committed_rounds().values()) + 1
+    _check_can_go_on(directory, changed, at)
+    _check_changes(directory.scenario_versions.at(at), changed, at)
+    number = sum(line.is_continuation for line in directory.events)
+    event = {"scenario": portable_scenario(changed, directory.path)}
+    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, number), event=event)
 
 
 def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:

@@ -143,6 +143,9 @@ class RunProgress:
         """Call this with every round, once it is counted. It must cost next to nothing."""
         self._watches.append(watch)
 
+    def unwatch(self, watch: Watch) -> None:
+        self._watches.remove(watch)
+
     def begin(self, state: RunState) -> None:
         """Count again from round 0, as a worker does that begins. Measured times of earlier workers stay."""
         self.metrics = state.metrics

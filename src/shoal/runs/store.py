@@ -84,7 +84,8 @@ class Store:
         self._database.close()
 
     def _connect(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self.path, isolation_level=None, cached_statements=256)
+        # A notebook works on its run from one thread after the other, never from two at once.
+        database = sqlite3.connect(self.path, isolation_level=None, cached_statements=256, check_same_thread=False)
         database.execute("PRAGMA journal_mode=WAL")
         # A commit that a power cut undoes is made again by resume; the journal is what must not be lost.
         database.execute("PRAGMA synchronous=NORMAL")

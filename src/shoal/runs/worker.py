@@ -91,16 +91,18 @@ class RunSession:
     """The one worker on a run, from its lock to its release.
 
     `advance` may be called again after `extend`. Where the extension allows it, the engines go on from where they are;
-    otherwise everything is done again from round 0. Both give the same history.
+    otherwise everything is done again from round 0. Both give the same history. Between two calls the lock can be given
+    up with `release`, and taken back with `reclaim`.
     """
 
     def __init__(
         self, run: RunDirectory, progress: RunProgress | None = None, resources: RunResources | None = None
     ) -> None:
         self.run = run
-        self._progress = progress
+        self.progress = progress or RunProgress.of(run)
         self._resources = replace(resources or RunResources(), name=run.path.name)
-        #: The lock and the log, as long as the session lasts; journal, models and stores, as long as the engines do.
+        #: The lock, the log as long as the session lasts, and journal, models and stores as long as the engines do.
+        self._locked = ExitStack()
         self._held = ExitStack()
         self._opened = AsyncExitStack()
         self._writer: _StateWriter | None = None
@@ -110,16 +112,40 @@ class RunSession:
         self._engines: dict[str, Engine] = {}
         #: How many versions of the scenario the engines know.
         self._versions = 0
+        #: The files that only a worker changes, as they were when the lock was released.
+        self._left: list[tuple[int, int]] = []
 
     async def __aenter__(self) -> RunSession:
-        self._held.enter_context(self.run.lock())
+        self._locked.enter_context(self.run.lock())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._held:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close what is open, and release the lock where it is held."""
+        with self._locked, self._held:
             await self._close_engines()
+
+    def release(self) -> None:
+        """Give up the lock and keep the engines, for a script that may or may not go on."""
+        self._left = self._measure_files()
+        self._locked.close()
+
+    async def reclaim(self) -> None:
+        """Take the lock back. Engines are given up where another worker has changed the run."""
+        self._locked.enter_context(self.run.lock())
+        if self._measure_files() != self._left:
+            await self._close_engines()
+            self._held.close()
+            self._writer, self.progress = None, RunProgress.of(self.run)
+
+    def _measure_files(self) -> list[tuple[int, int]]:
+        files = [self.run.journal, *(self.run.file(f"{world}/actions.jsonl") for world in self.run.worlds)]
+        found = [file.stat() for file in files if file.exists()]
+        return [(stat.st_size, stat.st_mtime_ns) for stat in found]
 
     async def extend(self, line: JournalLine) -> None:
         """Write an extension of the run into its journal; the next `advance` carries it out."""
@@ -134,8 +160,7 @@ class RunSession:
         if self.run.is_over(state):
             return RunOutcome.of(self.run, state)
         if self._writer is None:
-            progress = self._progress or RunProgress.of(self.run)
-            self._writer = _StateWriter(self.run, state, progress, self._held.enter_context(_open_log(self.run)))
+            self._writer = _StateWriter(self.run, state, self.progress, self._held.enter_context(_open_log(self.run)))
         state.plan(self.run.scenario_versions)
         with self._writer as writer:
             try:
@@ -168,6 +193,7 @@ class RunSession:
 
     async def _open_engines(self, writer: _StateWriter) -> None:
         run, progress, stack = self.run, writer.progress, self._opened
+        gc.collect()
         self._journal = await stack.enter_async_context(Journal.open(run.journal, run.config.shoal_version))
         models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, self._resources))
         writer.count_from(self._journal.calls, models)
@@ -255,7 +281,10 @@ class _StateWriter:
                 self._metrics = path.open("ab", buffering=0)
         self.state.process_pid = os.getpid()
         self.state.become(Status.RUNNING)
-        self._write()
+        if not self._written_at:
+            # Engines that go on say so with their next round; a script that calls for one round after the other
+            # would wait for the file system more than for its agents.
+            self._write()
         self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
         return self
 
@@ -374,7 +403,6 @@ def manual_gc() -> Iterator[Watch]:
     it again and again would be wasted.
     """
     was_on = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield collect_young
