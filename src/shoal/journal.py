@@ -106,7 +106,7 @@ class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inhe
     @property
     def is_continuation(self) -> bool:
         """Whether the line extends the run, rather than injecting an event into it."""
-        return self.event is not None and JournalKey.parse(self.key).purpose == CONTINUE
+        return self.event is not None and self.key.split("/", 3)[2] == CONTINUE
 
 
 def _encode_key(value: object) -> str:

@@ -136,6 +136,10 @@ class LiveWorker:
         self._is_begun = False
         self.close = weakref.finalize(self, _close_worker, self._runner, self._worker)
 
+    @property
+    def rounds(self) -> int:
+        return self._worker.progress.last_round
+
     def work(self, title: str, quiet: bool, extension: JournalLine | None) -> None:
         """Carry out an extension and advance to the last round."""
         wait_for(lambda stop: self._work(stop, title, quiet, extension), self._runner)
@@ -221,17 +225,23 @@ class Session:
         if self._is_known():
             return
         self._live = self._live or LiveWorker(self.directory)
-        with self._count_rounds() as extension:
+        extension, self._extension = self._extension, None
+        try:
             self._live.work(title, quiet, extension)
+        finally:
+            self.rounds = self._live.rounds
 
     async def work_async(self, title: str, quiet: bool) -> None:
         """Do the same in the caller's event loop, which no later call can share."""
         if self._is_known():
             return
         self.close()
-        with self._count_rounds() as extension:
-            async with RunSession(self.directory, resources=RunResources.of_user(os.environ)) as worker:
+        extension, self._extension = self._extension, None
+        async with RunSession(self.directory, resources=RunResources.of_user(os.environ)) as worker:
+            try:
                 await advance(worker, asyncio.Event(), title, quiet, extension)
+            finally:
+                self.rounds = worker.progress.last_round
 
     def close(self) -> None:
         """Give up the worker that is kept for the next call."""
@@ -245,14 +255,6 @@ class Session:
         if later:
             self.rounds = later[0][0] - 1
         return bool(later)
-
-    @contextmanager
-    def _count_rounds(self) -> Iterator[JournalLine | None]:
-        extension, self._extension = self._extension, None
-        try:
-            yield extension
-        finally:
-            self.rounds = max(self.directory.committed_rounds().values())
 
     def _begin(self, scenario: Scenario) -> RunDirectory:
         if self._out is not None and (self._out / CONFIG).exists():

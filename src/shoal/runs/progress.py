@@ -139,6 +139,11 @@ class RunProgress:
             progress.watch(watch)
         return progress
 
+    @property
+    def last_round(self) -> int:
+        """The last round that any world has committed."""
+        return max(max(world.round, world.known) for world in self.worlds.values())
+
     def watch(self, watch: Watch) -> None:
         """Call this with every round, once it is counted. It must cost next to nothing."""
         self._watches.append(watch)
