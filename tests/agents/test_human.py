@@ -18,7 +18,7 @@ from shoal.journal import Journal
 from shoal.types import Action, Decision, MindMode, Observation
 from tests.agents.heuristic.test_dialogue import NEAR, look, mind_of, people
 from tests.engine.harness import Ledger
-from tests.worlds.salon import dialogue
+from tests.worlds.drivers import make_dialogue
 
 
 class Person:
@@ -45,7 +45,7 @@ async def run(
     ledger = Ledger()
     async with Journal.open(journal) as lines:
         asking = Decider(mind, lines, limits or DecisionLimits())
-        world = dialogue(people(*NEAR), turns=6)
+        world = make_dialogue(people(*NEAR), turns=6)
         await Engine(world, asking, ledger, seed=7).run(10, stop or asyncio.Event())
     return ledger.digests
 

@@ -334,7 +334,7 @@ worlds: {dialogue: {turns: 6}}
 TURNS = ("Hello.\n\n", "I trust it.\n/think Hm.\n\n", "Bye.\n\n", "/rate 8 fine\n\n")
 
 
-def playing(folder: Path, *command: str) -> subprocess.Popen[str]:
+def start_playing(folder: Path, *command: str) -> subprocess.Popen[str]:
     """Start the command, which waits for input."""
     (folder / "talk.yaml").write_text(SCENARIO)
     return subprocess.Popen(
@@ -343,9 +343,9 @@ def playing(folder: Path, *command: str) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
-def typed(folder: Path, text: str, *command: str) -> str:
+def type_lines(folder: Path, text: str, *command: str) -> str:
     """What the command ends with when this is typed."""
-    with playing(folder, *command) as process:
+    with start_playing(folder, *command) as process:
         out, errors = process.communicate(text, timeout=60)
     assert process.returncode == 0, errors
     return str(last_object(out)["digest"])
@@ -359,15 +359,15 @@ def lines_in(run: Path, agent: int) -> list[str]:
 
 def test_a_person_plays_in_the_terminal_and_is_not_asked_again_on_replay(tmp_path: Path) -> None:
     run = ("run", "talk.yaml", "--out", "run", "--play", "Ben Li", "--json")
-    digest = typed(tmp_path, "".join(TURNS), *run)
+    digest = type_lines(tmp_path, "".join(TURNS), *run)
     assert lines_in(tmp_path / "run", 1) == ["Hello.", "I trust it.", "Bye."]
     assert len(lines_in(tmp_path / "run", 0)) == 3
-    assert typed(tmp_path, "", "replay", "run", "--json") == digest
+    assert type_lines(tmp_path, "", "replay", "run", "--json") == digest
 
 
 def test_a_person_goes_on_where_they_were_when_it_was_killed(tmp_path: Path) -> None:
-    whole = typed(tmp_path, "".join(TURNS), "run", "talk.yaml", "--out", "whole", "--play", "Ben Li", "--json")
-    with playing(tmp_path, "run", "talk.yaml", "--out", "run", "--play", "Ben Li", "--json") as process:
+    whole = type_lines(tmp_path, "".join(TURNS), "run", "talk.yaml", "--out", "whole", "--play", "Ben Li", "--json")
+    with start_playing(tmp_path, "run", "talk.yaml", "--out", "run", "--play", "Ben Li", "--json") as process:
         assert process.stdin is not None
         assert process.stderr is not None
         process.stdin.write(TURNS[0])
@@ -376,7 +376,7 @@ def test_a_person_goes_on_where_they_were_when_it_was_killed(tmp_path: Path) -> 
             assert process.poll() is None
         process.kill()
     assert lines_in(tmp_path / "run", 1) == ["Hello."]
-    assert typed(tmp_path, "".join(TURNS[1:]), "resume", "run", "--json") == whole
+    assert type_lines(tmp_path, "".join(TURNS[1:]), "resume", "run", "--json") == whole
     assert lines_in(tmp_path / "run", 1) == ["Hello.", "I trust it.", "Bye."]
 
 

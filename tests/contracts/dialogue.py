@@ -8,7 +8,7 @@ from typing import Any
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening
 from shoal.worlds.dialogue.world import Dialogue
-from tests.worlds.salon import dialogue
+from tests.worlds.drivers import make_dialogue
 
 PEOPLE = 8
 DIALOGUE_EVENTS = (
@@ -45,7 +45,9 @@ TEXTS = (
 def dialogue_world(score: bool) -> Dialogue:
     """Two short scenes, which end early now and then."""
     scenes = [{"setting": "A kitchen.", "turning_point": "The phone rings.", "turns": 4}, {"turns": 3}]
-    return dialogue(PEOPLE, scenes=scenes, score=score, stop={"said": ["football"], "silence": 3, "agreement": 0.1})
+    return make_dialogue(
+        PEOPLE, scenes=scenes, score=score, stop={"said": ["football"], "silence": 3, "agreement": 0.1}
+    )
 
 
 class DialogueActions:

@@ -1,4 +1,4 @@
-"""A world and a mind of somebody's own making, as a stranger would write them: a pot that people fill and empty."""
+"""A world and a mind as a user would write them: a pot that people fill and empty."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Event, Happening, Mind, Observation, Versioned
+from shoal.types import Action, Decision, Event, Happening, Mind, Observation
 from shoal.worlds.base import BaseWorld, Needs, Rejected, ViewObservation
-from shoal.worlds.clock import Clock, TimeSettings
 from shoal.worlds.context import WorldContext
-from shoal.worlds.lexicon import TextReader
-from tests.worlds.stage import SUBJECT, crowd, graph
+from tests.worlds.context import make_context
 
 PEOPLE = 8
 OWN_EVENTS = (
@@ -90,10 +88,7 @@ not_a_class = 5
 
 
 def own_world() -> Pot:
-    people, time = crowd(PEOPLE), TimeSettings(daily_rhythm=False)
-    edges = graph(PEOPLE, [(0, 1)])
-    given = WorldContext(people, edges, Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT))
-    return Pot("pot", given, {})
+    return Pot("pot", make_context(PEOPLE, [(0, 1)]), {})
 
 
 class OwnActions:

@@ -7,12 +7,9 @@ from typing import Any
 
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening, Versioned
-from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.context import WorldContext
-from shoal.worlds.lexicon import TextReader
 from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.room.world import Room
-from tests.worlds.stage import NAMES, SUBJECT, crowd, graph
+from tests.worlds.context import NAMES, make_context
 
 PEOPLE = 8
 FOLLOWS = [(agent, (agent + step) % PEOPLE) for agent in range(PEOPLE) for step in (1, 3)]
@@ -49,13 +46,8 @@ IMPOSSIBLE = (
 
 def room_world(turns: str = "parallel", hearing: str = "everyone", **settings: Any) -> Room:
     """Eight people who know one another a little."""
-    people = crowd(PEOPLE)
     first = RoomSettings.model_validate({"turns": turns, "hearing": hearing, "relations": RELATIONS, **settings})
-    time = TimeSettings(daily_rhythm=False)
-    given = WorldContext(
-        people, graph(PEOPLE, FOLLOWS), Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT)
-    )
-    return Room("room", Versioned(first), given)
+    return Room("room", Versioned(first), make_context(PEOPLE, FOLLOWS))
 
 
 class RoomActions:

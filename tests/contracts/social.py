@@ -7,13 +7,10 @@ from typing import Any, ClassVar
 
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening, Notice, Versioned
-from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.context import WorldContext
-from shoal.worlds.lexicon import TextReader
 from shoal.worlds.social.actions import ACTIONS
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import SocialSettings
-from tests.worlds.stage import SUBJECT, crowd, graph
+from tests.worlds.context import crowd, make_context
 
 PEOPLE = 8
 FOLLOWS = [(agent, (agent + step) % PEOPLE) for agent in range(PEOPLE) for step in (1, 3)]
@@ -32,11 +29,7 @@ def social_world(kind: str, visibility: int) -> Platform:
     people = crowd(PEOPLE)
     people.activity[:] = 0.7
     settings = SocialSettings.model_validate({"kind": kind, "visibility": visibility, "products": ("tea", "lamp")})
-    time = TimeSettings(daily_rhythm=False)
-    given = WorldContext(
-        people, graph(PEOPLE, FOLLOWS), Versioned(time), Clock(time), seed=7, reader=TextReader(people.topics, SUBJECT)
-    )
-    return Platform(kind, Versioned(settings), given)
+    return Platform(kind, Versioned(settings), make_context(people, FOLLOWS))
 
 
 class SocialActions:

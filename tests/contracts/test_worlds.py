@@ -50,7 +50,7 @@ class Case:
     possible: Action
     #: Things that cannot be done: unknown, without what they need, or with something of the wrong kind.
     impossible: Sequence[Action]
-    #: What is made to happen, and when.
+    #: Events and their rounds.
     events: Sequence[tuple[int, Happening]] = ()
     #: Whether whose turn it is depends on what has happened, as in a conversation that can end.
     turns_follow_history: bool = False
@@ -145,7 +145,7 @@ class History:
 
 
 def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[WorldProtocol, History]:
-    """Lead a new world through random turns, as the engine would; everybody looks so many times before acting."""
+    """Drive a new world through random turns, as the engine would. Agents look `looks` times before they act."""
     world, history, actions = case.build(), History(), case.actions()
     for round in range(rounds + 1):
         history.events += happen(case, world, round, posts=False)
@@ -169,7 +169,7 @@ def live(case: Case, seed: int, rounds: int = ROUNDS, looks: int = 1) -> tuple[W
 
 
 def happen(case: Case, world: WorldProtocol, round: int, posts: bool) -> list[Event | Notice]:
-    """What is made to happen in the round: posts after its beginning, everything else before anybody looks."""
+    """Let the events of the round happen: posts after its beginning, everything else before agents look."""
     due = [event for when, event in case.events if when == round and (event.kind == "post") is posts]
     return [event for happening in due for event in world.happen(round, happening)]
 
@@ -180,8 +180,8 @@ def _decision(actions: Actions, draws: Draws) -> Decision:
     return Decision(tuple(actions.invent(draws) for _ in range(draws.below(7))))
 
 
-def begun(case: Case) -> WorldProtocol:
-    """A world in its first round."""
+def begin_world(case: Case) -> WorldProtocol:
+    """Return a world in its first round."""
     world = case.build()
     world.begin(0)
     world.writes()
@@ -242,7 +242,7 @@ def test_observations_can_be_written_down_and_are_the_same_bytes_again(case: Cas
 
 
 @every_world
-def test_turns_are_the_same_each_time_and_everybody_is_in_them_at_most_once(case: Case) -> None:
+def test_turns_are_the_same_each_time_and_list_an_agent_at_most_once(case: Case) -> None:
     world, other = case.build(), live(case, seed=1)[0]
     for round in range(1, 30):
         groups = world.turns(round)
@@ -257,8 +257,8 @@ def test_turns_are_the_same_each_time_and_everybody_is_in_them_at_most_once(case
 
 
 @every_world
-def test_whoever_is_muted_takes_no_turns_for_a_while(case: Case) -> None:
-    world = begun(case)
+def test_a_muted_agent_takes_no_turns_for_a_while(case: Case) -> None:
+    world = begin_world(case)
     world.happen(2, Happening("mute", to=(0, 1, 2), args={"rounds": 3}))
     for round in (2, 3, 4):
         assert {0, 1, 2}.isdisjoint(agent for group in world.turns(round) for agent in group)
@@ -267,12 +267,12 @@ def test_whoever_is_muted_takes_no_turns_for_a_while(case: Case) -> None:
     assert {0, 1, 2} & later
 
 
-# What is made to happen
+# Events
 
 
 @every_world
-def test_what_is_made_to_happen_is_told_in_the_stream(case: Case) -> None:
-    world = begun(case)
+def test_events_are_in_the_stream(case: Case) -> None:
+    world = begin_world(case)
     told: dict[str, dict[str, Any]] = {"broadcast": {}, "mute": {"rounds": 1}, "change": {"stance": 0.5, "activity": 1}}
     for kind, args in told.items():
         (notice,) = world.happen(2, Happening(kind, "Why.", to=(1,), args=args))
@@ -282,8 +282,8 @@ def test_what_is_made_to_happen_is_told_in_the_stream(case: Case) -> None:
 
 
 @every_world
-def test_a_broadcast_is_seen_in_its_round_by_those_it_is_for(case: Case) -> None:
-    world, untouched = begun(case), begun(case)
+def test_a_broadcast_is_seen_in_its_round_by_its_addressees(case: Case) -> None:
+    world, untouched = begin_world(case), begin_world(case)
     for one in (world, untouched):
         one.turns(2)
     world.happen(2, Happening("broadcast", "A word to two of you.", to=(0, 1)))
@@ -307,8 +307,8 @@ def test_there_is_an_event_for_every_action(case: Case, seed: int) -> None:
 
 
 @every_world
-def test_a_turn_becomes_events_in_order_and_in_the_name_of_who_acts(case: Case) -> None:
-    world = begun(case)
+def test_a_turn_becomes_events_in_order_and_in_the_agents_name(case: Case) -> None:
+    world = begin_world(case)
     actions = (case.possible, case.impossible[0], case.possible)
     events = world.apply(1, 2, Decision(actions))
     name = world.observe(1, [2])[0].name
@@ -325,7 +325,7 @@ def test_a_turn_becomes_events_in_order_and_in_the_name_of_who_acts(case: Case) 
 @every_world
 @pytest.mark.parametrize("failure", ["timeout", "error", "unusable"])
 def test_a_decision_that_failed_is_doing_nothing_without_success(case: Case, failure: str) -> None:
-    world = begun(case)
+    world = begin_world(case)
     (event,) = world.apply(1, 3, Decision((case.possible,), failure=failure, reason="why"))
     result = "timeout" if failure == "timeout" else f"{failure}: why"
     assert (event.action_type, event.action_args, event.success, event.result) == ("DO_NOTHING", {}, False, result)
@@ -334,13 +334,13 @@ def test_a_decision_that_failed_is_doing_nothing_without_success(case: Case, fai
 
 @every_world
 def test_a_decision_to_do_nothing_is_an_event_too(case: Case) -> None:
-    (event,) = begun(case).apply(1, 3, Decision())
+    (event,) = begin_world(case).apply(1, 3, Decision())
     assert (event.action_type, event.success) == ("DO_NOTHING", True)
 
 
 @every_world
 def test_what_is_impossible_is_refused_with_a_reason_and_changes_nothing(case: Case) -> None:
-    world, untouched = begun(case), begun(case)
+    world, untouched = begin_world(case), begin_world(case)
     for action in case.impossible:
         (event,) = world.apply(1, 3, Decision((action,)))
         assert (event.action_type, event.action_args, event.success) == (action.kind, action.args, False)
@@ -354,7 +354,7 @@ def test_what_is_impossible_is_refused_with_a_reason_and_changes_nothing(case: C
 
 @every_world
 def test_no_more_than_32_actions_are_carried_out_in_one_turn(case: Case) -> None:
-    world, just_enough = begun(case), begun(case)
+    world, just_enough = begin_world(case), begin_world(case)
     events = world.apply(1, 3, Decision((case.possible,) * (MAX_ACTIONS_PER_TURN + 3)))
     just_enough.apply(1, 3, Decision((case.possible,) * MAX_ACTIONS_PER_TURN))
     assert [event.success for event in events] == [True] * MAX_ACTIONS_PER_TURN + [False] * 3
@@ -391,7 +391,7 @@ def test_everything_that_can_happen_can_be_written_to_the_database(case: Case, s
 
 
 @every_world
-def test_what_was_written_is_not_written_again(case: Case) -> None:
+def test_rows_are_written_once(case: Case) -> None:
     world, _ = live(case, seed=8)
     assert all(not list(rows) for rows in world.writes().values())
 
@@ -422,7 +422,7 @@ def _database(world: WorldProtocol, history: History) -> sqlite3.Connection:
 @pytest.mark.parametrize("case", SOCIAL, ids=str)
 @settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
-def test_the_database_holds_what_the_stream_tells(case: Case, seed: int) -> None:
+def test_the_database_agrees_with_the_stream(case: Case, seed: int) -> None:
     world, history = live(case, seed, rounds=20)
     bystander = Bystander(case.people, history.events)
     with closing(_database(world, history)) as database:

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.types import Happening
 from shoal.worlds.clock import ActivationSampler, Clock, MutedAgents, TimeSettings
-from tests.worlds.stage import Crowd, crowd
+from tests.worlds.context import Crowd, crowd
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -128,11 +128,11 @@ def test_without_daily_rhythm_every_hour_is_alike() -> None:
 # Who acts
 
 
-def test_everybody_acts_who_always_does() -> None:
+def test_an_agent_with_full_activity_always_acts() -> None:
     assert activity(crowd(5), daily_rhythm=False).draw(1).tolist() == [0, 1, 2, 3, 4]
 
 
-def test_nobody_acts_outside_their_hours() -> None:
+def test_no_agent_acts_outside_its_hours() -> None:
     people = crowd(3)
     people.active_hours[:] = [1 << 0, 1 << 1, (1 << 0) | (1 << 23)]
     who = activity(people, daily_rhythm=False)
@@ -181,7 +181,7 @@ def test_no_more_act_than_the_maximum_and_no_fewer_than_the_minimum() -> None:
     assert set(counts(activity(people, agents_per_hour_min=30, agents_per_hour_max=30), range(1, 25))) == {30}
 
 
-def test_the_minimum_wakes_nobody_outside_their_hours() -> None:
+def test_the_minimum_wakes_no_agent_outside_its_hours() -> None:
     people = crowd(10)
     people.activity[:] = 0.001
     people.activity[3] = 0.0

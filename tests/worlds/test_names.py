@@ -17,13 +17,13 @@ def test_a_person_is_found_by_exact_name_then_by_other_letters_then_by_number() 
         NAMES["Nobody"]
 
 
-def test_everybody_of_a_name_and_everybody_with_some_words_in_their_name_are_found() -> None:
+def test_all_people_of_a_name_and_all_with_some_words_in_their_name_are_found() -> None:
     assert list(NAMES.namesakes("ADA LUND")) == [0, 2]
     assert NAMES.search("lee bo") == [1, 4]
     assert NAMES.search("lund lee") == NAMES.search(" ") == []
 
 
-def test_a_user_means_one_person_or_is_told_why_not() -> None:
+def test_a_text_of_a_user_means_one_person_or_is_refused_with_a_reason() -> None:
     assert [NAMES.resolve(text) for text in ("Ada Lund", "kim far", "3", "7")] == [0, 3, 3, 5]
     with pytest.raises(QueryFailed, match="several people are called 'bo lee'; name one by number: 1, 4"):
         NAMES.resolve("bo lee")

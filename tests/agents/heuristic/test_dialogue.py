@@ -17,8 +17,8 @@ from shoal.agents.settings import HeuristicSettings
 from shoal.types import Action, Decision, Versioned
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.lexicon import TextReader
-from tests.worlds.salon import Salon
-from tests.worlds.stage import SUBJECT, TOPICS, Crowd, crowd
+from tests.worlds.context import SUBJECT, TOPICS, Crowd, crowd
+from tests.worlds.drivers import DialogueDriver
 
 READER = TextReader(TOPICS, SUBJECT)
 PHRASES = load_phrases("dialogue")
@@ -57,18 +57,20 @@ def text_of(decision: Decision) -> str:
     return " ".join(action.args["content"] for action in decision.actions if action.kind == "SAY")
 
 
-def talk(who: Crowd, mind: DialogueMind, **settings: Any) -> tuple[Salon, list[tuple[DialogueObservation, Decision]]]:
+def talk(
+    who: Crowd, mind: DialogueMind, **settings: Any
+) -> tuple[DialogueDriver, list[tuple[DialogueObservation, Decision]]]:
     """Let all pairs talk through all scenes."""
-    salon, history = Salon(who, **settings), []
-    while not salon.world.over:
+    talks, history = DialogueDriver(who, **settings), []
+    while not talks.world.over:
         decisions = {}
-        for agent in salon.acting:
-            seen = salon.look(agent)
+        for agent in talks.acting:
+            seen = talks.look(agent)
             decisions[agent] = mind.decide(seen)
             mind.absorb(seen, decisions[agent])
             history.append((seen, decisions[agent]))
-        assert all(event.success for event in salon.step(decisions))
-    return salon, history
+        assert all(event.success for event in talks.step(decisions))
+    return talks, history
 
 
 def texts_said(history: Sequence[tuple[DialogueObservation, Decision]]) -> list[str]:
@@ -264,8 +266,8 @@ def test_the_taciturn_stay_silent() -> None:
 def test_partners_that_are_far_apart_may_leave_early() -> None:
     def scenes_left(*stances: float) -> int:
         who = people(*(stances * 40))
-        salon, _ = talk(who, mind_of(who))
-        return int(salon.rows("SELECT count(*) FROM scene WHERE ended_by = 'left'")[0][0])
+        talks, _ = talk(who, mind_of(who))
+        return int(talks.rows("SELECT count(*) FROM scene WHERE ended_by = 'left'")[0][0])
 
     assert 5 < scenes_left(*FAR) < 35
     assert scenes_left(*NEAR) == 0

@@ -50,7 +50,7 @@ def test_what_the_agent_thought_takes_the_place_of_what_it_saw() -> None:
     assert episode(FEED, Action("DO_NOTHING"), thought="Dull.") == "You thought: Dull. You only looked on."
 
 
-def test_in_other_worlds() -> None:
+def test_episodes_of_other_worlds() -> None:
     said = Action("TALK", {"content": "Yes.", "target": "Ada Lund"})
     assert episode(ROOM, said) == "Ada Lund: «Coffee?»; see: «Rain.». You said «Yes.» to Ada Lund."
     assert episode(TALK, Action("SAY", {"content": "I do."})) == "Ada Lund: «Who says so?». You said «I do.»."

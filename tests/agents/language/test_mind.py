@@ -14,7 +14,16 @@ from shoal.errors import Stopped
 from shoal.journal import read_journal
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure
 from shoal.types import Action, Decision, Observation
-from tests.agents.language.asked import MODEL, Regular, Replies, forgetful, live, minds, prompt_of, turn
+from tests.agents.language.minds import (
+    MODEL,
+    Regular,
+    Replies,
+    build_mind,
+    no_insights,
+    prompt_of,
+    reply_with,
+    run_worlds,
+)
 from tests.engine.harness import village
 
 NAMES = ("Ada Lund", "Bo Berg")
@@ -24,7 +33,7 @@ LIKE = {"action": "LIKE_POST", "post_id": 12}
 
 def mind_of(model: Any, **settings: Any) -> tuple[LanguageMind, Observation]:
     """The mind of two people, and what Bo sees first."""
-    mind, made = minds(model, PLACE, **forgetful(**settings))
+    mind, made = build_mind(model, PLACE, **no_insights(**settings))
     world = made.worlds["twitter"]
     world.begin(0)
     for happening in made.schedules["twitter"].due(0):
@@ -34,16 +43,14 @@ def mind_of(model: Any, **settings: Any) -> tuple[LanguageMind, Observation]:
     return mind, world.observe(1, [1])[0]
 
 
-async def decided(model: Any, **settings: Any) -> Decision:
+async def decide(model: Any, **settings: Any) -> Decision:
     mind, seen = mind_of(model, **settings)
     return await mind.decide(seen)
 
 
 async def test_a_turn_is_one_call() -> None:
-    model = Replies(turn(LIKE, {"action": "FOLLOW", "user": "Ada Lund"}))
-    assert await decided(model) == Decision(
-        (Action("LIKE_POST", {"post_id": 12}), Action("FOLLOW", {"followee_id": 0}))
-    )
+    model = Replies(reply_with(LIKE, {"action": "FOLLOW", "user": "Ada Lund"}))
+    assert await decide(model) == Decision((Action("LIKE_POST", {"post_id": 12}), Action("FOLLOW", {"followee_id": 0})))
     (question,) = model.questions
     assert question.key == "twitter/1/1/decide/0"
     assert (question.model, question.temperature, question.max_tokens) == (MODEL, 0.7, 600)
@@ -52,8 +59,8 @@ async def test_a_turn_is_one_call() -> None:
 
 
 async def test_a_reply_that_cannot_be_used_is_sent_back_once_with_what_is_wrong() -> None:
-    model = Replies("Hm, let me see.", turn(LIKE))
-    assert (await decided(model)).actions == (Action("LIKE_POST", {"post_id": 12}),)
+    model = Replies("Hm, let me see.", reply_with(LIKE))
+    assert (await decide(model)).actions == (Action("LIKE_POST", {"post_id": 12}),)
     first, second = model.questions
     assert second.key == "twitter/1/1/decide/1"
     assert second.messages[:2] == first.messages
@@ -64,29 +71,29 @@ async def test_a_reply_that_cannot_be_used_is_sent_back_once_with_what_is_wrong(
 
 
 async def test_two_replies_that_cannot_be_used_are_an_unusable_turn() -> None:
-    decision = await decided(Replies("Hm.", turn({"action": "FLY"})))
+    decision = await decide(Replies("Hm.", reply_with({"action": "FLY"})))
     assert decision.failure == "unusable"
     assert decision.reason is not None
     assert decision.reason.startswith("there is no action “FLY”")
 
 
-async def test_nobody_argues_with_a_refusal() -> None:
+async def test_a_refusal_is_not_sent_back() -> None:
     model = Replies(Answer("I cannot help with that.", finish="refused"))
-    decision = await decided(model)
+    decision = await decide(model)
     assert (decision.failure, decision.reason) == ("unusable", "the model refused: I cannot help with that.")
     assert len(model.questions) == 1
 
 
 async def test_a_model_that_fails_is_an_error_that_names_its_kind() -> None:
-    decision = await decided(Replies(ModelFailed(ModelFailure(FailureKind.TOKEN_RATE, "too many tokens", 429))))
+    decision = await decide(Replies(ModelFailed(ModelFailure(FailureKind.TOKEN_RATE, "too many tokens", 429))))
     assert decision == Decision(failure="error", reason="token_rate: too many tokens")
-    decision = await decided(Replies("Hm.", ModelFailed(ModelFailure(FailureKind.OVERLOAD, "busy"))))
+    decision = await decide(Replies("Hm.", ModelFailed(ModelFailure(FailureKind.OVERLOAD, "busy"))))
     assert decision == Decision(failure="error", reason="overload: busy")
 
 
 async def test_what_stops_the_run_goes_through() -> None:
     with pytest.raises(Stopped, match="nothing left"):
-        await decided(Replies(Stopped("nothing left")))
+        await decide(Replies(Stopped("nothing left")))
 
 
 async def test_the_request_of_a_turn_is_its_first_question() -> None:
@@ -117,11 +124,11 @@ async def test_groups_and_people_may_have_models_of_their_own() -> None:
         ],
         "time": {"daily_rhythm": False},
     }
-    model = Replies(*[turn()] * 4)
-    plain, made = minds(model, scenario, **forgetful())
+    model = Replies(*[reply_with()] * 4)
+    plain, made = build_mind(model, scenario, **no_insights())
     second = made.people.names[1]
     by = {"by_group": {"experts": "openai/large"}, "by_agent": {"Ada Lund": "groq/own", second: "groq/doctor"}}
-    mind, made = minds(model, scenario, **forgetful(**by))
+    mind, made = build_mind(model, scenario, **no_insights(**by))
     world = made.worlds["twitter"]
     world.begin(0)
     for seen in world.observe(1, range(4)):
@@ -131,7 +138,7 @@ async def test_groups_and_people_may_have_models_of_their_own() -> None:
 
 
 async def test_what_was_done_and_thought_is_remembered() -> None:
-    model = Replies(turn(LIKE, thought="Ada is right."), turn())
+    model = Replies(reply_with(LIKE, thought="Ada is right."), reply_with())
     mind, seen = mind_of(model)
     mind.absorb(seen, await mind.decide(seen))
     later = type(seen)(**{field: getattr(seen, field) for field in seen.__struct_fields__} | {"round": 2})
@@ -140,15 +147,15 @@ async def test_what_was_done_and_thought_is_remembered() -> None:
     assert "You thought: Ada is right. You liked post 12." in prompt_of(model.questions)
 
 
-async def test_a_turn_that_came_to_nothing_is_not_remembered() -> None:
-    model = Replies(turn())
+async def test_a_failed_turn_is_not_remembered() -> None:
+    model = Replies(reply_with())
     mind, seen = mind_of(model)
     mind.absorb(seen, Decision.timed_out(3))
     await mind.decide(seen)
     assert "# What you remember" not in prompt_of(model.questions)
 
 
-async def test_a_change_of_mind_is_told() -> None:
+async def test_a_change_of_mind_is_in_the_prompt() -> None:
     mind, seen = mind_of(Replies())
     assert "You have changed your mind" not in mind.request(seen).messages[1].content
     mind.change(1, {"stance": 0.9})
@@ -159,7 +166,7 @@ async def test_a_change_of_mind_is_told() -> None:
     assert "undecided" not in told.split("\n# Now")[0].split("Your profile")[1]
 
 
-async def test_an_explanation_shows_the_prompt_and_asks_nobody() -> None:
+async def test_an_explanation_shows_the_prompt_without_a_call() -> None:
     model = Replies()
     mind, seen = mind_of(model)
     why = mind.explain(seen)
@@ -184,8 +191,8 @@ def test_in_a_run_every_turn_is_asked_for_and_failures_are_journaled(tmp_path: P
         events.extend(record.lines.splitlines())
 
     model = Moody()
-    _, made = minds(model, PLACE)
-    live(made, 4, tmp_path, watch)
+    _, made = build_mind(model, PLACE)
+    run_worlds(made, 4, tmp_path, watch)
     (line,) = read_journal(tmp_path / "twitter.jsonl")[0]
     assert (line.key, line.outcome) == ("twitter/2/1/outcome/0", "unusable")
     assert sum(b'"round":' in event and b'"agent_id":1' in event for event in events) == 4

@@ -10,7 +10,7 @@ from shoal.worlds.base import ViewObservation
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, SocialObservation
-from tests.agents.language.asked import Replies, forgetful, minds
+from tests.agents.language.minds import Replies, build_mind, no_insights
 from tests.agents.people import post
 
 PEOPLE = [
@@ -39,20 +39,20 @@ You are strongly against the old bridge.
 """
 
 
-def asked(worlds: Any, observation: Observation, **settings: Any) -> Question:
+def build_question(worlds: Any, observation: Observation, **settings: Any) -> Question:
     scenario = {
         "topic": "the old bridge",
         "population": PEOPLE,
         "worlds": worlds,
         "time": {"minutes_per_round": 30},
     }
-    mind, _ = minds(Replies(), scenario, **forgetful(**settings))
+    mind, _ = build_mind(Replies(), scenario, **no_insights(**settings))
     return mind.request(observation)
 
 
-def told(worlds: Any, observation: Observation, **settings: Any) -> str:
-    """What only this agent is told."""
-    return asked(worlds, observation, **settings).messages[1].content
+def render_prompt(worlds: Any, observation: Observation, **settings: Any) -> str:
+    """Return the part of the prompt for this agent alone."""
+    return build_question(worlds, observation, **settings).messages[1].content
 
 
 def on_twitter(**fields: Any) -> SocialObservation:
@@ -87,9 +87,9 @@ FEED = on_twitter(
 )  # fmt: skip
 
 
-def test_on_a_platform() -> None:
+def test_the_prompt_on_a_platform() -> None:
     assert (
-        told(["twitter"], FEED)
+        render_prompt(["twitter"], FEED)
         == PERSONA
         + """
 # Now
@@ -116,9 +116,9 @@ What do you do? Reply in JSON."""
     )
 
 
-def test_what_all_on_a_platform_are_told_is_the_same_and_comes_first() -> None:
+def test_the_shared_part_of_a_prompt_is_equal_and_comes_first() -> None:
     twitter = {"twitter": {"actions": ["LIKE_POST", "CREATE_COMMENT", "FOLLOW"]}}
-    one, other = asked(twitter, FEED), asked(twitter, on_twitter())
+    one, other = build_question(twitter, FEED), build_question(twitter, on_twitter())
     assert one.messages[0] == other.messages[0]
     assert (
         one.messages[0].content
@@ -172,7 +172,7 @@ def in_room(**fields: Any) -> RoomObservation:
     return RoomObservation(world="room", **NOW, **fields)
 
 
-def test_in_a_room() -> None:
+def test_the_prompt_in_a_room() -> None:
     seen = in_room(
         location="the kitchen",
         stimuli=(
@@ -189,7 +189,7 @@ def test_in_a_room() -> None:
         relations=(Relation(1, "Ada Lund", "old friends"),),
     )
     assert (
-        told(["room"], seen)
+        render_prompt(["room"], seen)
         == PERSONA
         + """
 # Now
@@ -209,7 +209,7 @@ It crosses your mind: «Did I lock the door?»
 
 What do you do? Reply in JSON."""
     )
-    assert "Within hearing: nobody\nNothing has happened." in told(["room"], in_room())
+    assert "Within hearing: nobody\nNothing has happened." in render_prompt(["room"], in_room())
 
 
 def in_dialogue(**fields: Any) -> DialogueObservation:
@@ -226,11 +226,11 @@ def in_dialogue(**fields: Any) -> DialogueObservation:
     return DialogueObservation(world="dialogue", **NOW, **(usual | fields))
 
 
-def test_in_a_conversation() -> None:
+def test_the_prompt_in_a_conversation() -> None:
     lines = (LineView(0, "Mira Berg", "You wrote it."), LineView(1, "Ada Lund", "Who says so?"))
     seen = in_dialogue(lines=lines, turning_point="A dog runs past.", announcements=("The bridge closes at noon.",))
     assert (
-        told(["dialogue"], seen)
+        render_prompt(["dialogue"], seen)
         == PERSONA
         + """
 # Now
@@ -246,12 +246,12 @@ It is your turn (3 of 20).
 
 What do you do? Reply in JSON."""
     )
-    assert "Nothing has been said yet.\nIt is your turn" in told(["dialogue"], in_dialogue())
-    assert "The scene is over: RATE it." in told(["dialogue"], in_dialogue(lines=lines, rating=True))
-    assert "You have nobody to talk to." in told(["dialogue"], in_dialogue(partner_id=-1))
+    assert "Nothing has been said yet.\nIt is your turn" in render_prompt(["dialogue"], in_dialogue())
+    assert "The scene is over: RATE it." in render_prompt(["dialogue"], in_dialogue(lines=lines, rating=True))
+    assert "You have nobody to talk to." in render_prompt(["dialogue"], in_dialogue(partner_id=-1))
 
 
-def test_in_a_world_of_ones_own() -> None:
+def test_in_a_world_of_the_users_own() -> None:
     view = {
         "tonnes": 81.25,
         "closed": False,
@@ -262,7 +262,7 @@ def test_in_a_world_of_ones_own() -> None:
     seen = ViewObservation(world="lake", **NOW, view=view, announcements=("Fish less!",))
     own = {"lake": {"kind": "examples.own_world:Lake", "settings": {"tonnes": 100.0}}}
     assert (
-        told(own, seen)
+        render_prompt(own, seen)
         == PERSONA
         + """
 # Now
@@ -288,7 +288,7 @@ What do you do? Reply in JSON."""
 
 
 def test_a_platform_with_nothing_on_it_is_described_too() -> None:
-    assert "0 followers; you follow 0.\nThere are no posts to see.\n" in told(["twitter"], on_twitter())
+    assert "0 followers; you follow 0.\nThere are no posts to see.\n" in render_prompt(["twitter"], on_twitter())
 
 
 def test_a_crowded_picture_stays_within_its_budget() -> None:
@@ -304,29 +304,29 @@ def test_a_crowded_picture_stays_within_its_budget() -> None:
         (["room"], ViewObservation(world="room", **NOW, view={f"key {n}": "value " * 99 for n in range(999)})),
     ]
     for worlds, seen in crowded:
-        sight = told(worlds, seen, observation_tokens=1000).split("# Now")[1]
+        sight = render_prompt(worlds, seen, observation_tokens=1000).split("# Now")[1]
         assert 2000 < len(sight) < 4300
 
 
-def test_the_newest_words_are_kept_and_the_number_of_others_is_told() -> None:
+def test_the_newest_words_are_kept_and_the_others_counted() -> None:
     heard = tuple(Stimulus("hear", f"Sentence number {n}.", 1, "Ada Lund") for n in range(200))
-    sight = told(["room"], in_room(stimuli=heard), observation_tokens=100)
+    sight = render_prompt(["room"], in_room(stimuli=heard), observation_tokens=100)
     assert "Sentence number 199." in sight
     assert "Sentence number 100." not in sight
     assert " earlier left out)\nAda Lund: «Sentence number 1" in sight
 
 
-def test_where_not_all_posts_fit_their_number_is_told_and_comments_give_way() -> None:
+def test_posts_that_do_not_fit_are_counted_and_comments_give_way() -> None:
     comment = CommentView(1, 2, "Bo Berg", "A comment.", 0, 0)
     posts = tuple(post(n, "Words " * 30, author_id=1, author="Ada Lund", replies=(comment,)) for n in range(5))
-    sight = told(["twitter"], on_twitter(followed=posts), observation_tokens=200)
+    sight = render_prompt(["twitter"], on_twitter(followed=posts), observation_tokens=200)
     assert "(2 more posts)" in sight
     assert "A comment." not in sight
 
 
-def test_habits_are_told_in_words_and_what_is_the_worlds_business_is_not() -> None:
+def test_habits_are_described_and_traits_that_only_the_world_uses_are_not() -> None:
     people = [{"name": "Mira Berg", "sentiment": -0.6, "influence": 3.0, "posts_per_hour": 2.0}]
-    mind, _ = minds(Replies(), {"population": people}, **forgetful())
+    mind, _ = build_mind(Replies(), {"population": people}, **no_insights())
     persona = mind.request(on_twitter()).messages[1].content
     assert "Your mood is mostly gloomy." in persona
     assert "posts per hour: 2" in persona

@@ -80,7 +80,7 @@ def reply(text: str, card: WorldCard = TWITTER, seen: Any = SEEN, finish: str = 
         pytest.param('{"actions": [{"action": "FLY"}, {"action": "LIKE_POST", "post_id": 12}]}', id="partly"),
     ],
 )
-def test_a_reply_means_what_it_was_meant_to_mean(text: str) -> None:
+def test_replies_in_many_forms_are_understood(text: str) -> None:
     assert reply(text).actions == (LIKE,)
 
 
@@ -106,7 +106,7 @@ def test_a_reply_means_what_it_was_meant_to_mean(text: str) -> None:
         ('{"actions": [{"action": "INTERVIEW", "prompt": "x"}]}', "there is no action"),
     ],
 )
-def test_what_cannot_be_used_is_said_in_words(text: str, why: str) -> None:
+def test_complaints_say_what_cannot_be_used(text: str, why: str) -> None:
     found = reply(text)
     assert not found.is_usable
     assert why in "; ".join(found.complaints)
@@ -132,7 +132,7 @@ def test_people_are_found_by_the_names_they_were_shown_under(name: str | int, nu
     assert found.actions == (Action("FOLLOW", {"followee_id": number}),)
 
 
-def test_somebody_out_of_sight_is_found_by_a_name_that_only_one_has() -> None:
+def test_a_person_out_of_sight_is_found_by_a_unique_name() -> None:
     unseen = look()
     assert Finder(unseen, NameIndex(NAMES)).find_user("Noor Li") == 3
     assert Finder(unseen, NameIndex(NAMES)).find_user("Kim Far") is None
@@ -145,7 +145,7 @@ def test_the_words_of_the_world_are_understood_too() -> None:
     assert found.actions == (Action("MUTE", {"mutee_id": 2}), Action("JOIN_GROUP", {"group_id": 5}))
 
 
-def test_no_actions_are_a_moment_let_pass() -> None:
+def test_a_reply_without_actions_means_doing_nothing() -> None:
     for text in ('{"thought": "Dull.", "actions": []}', '{"thought": "Dull.", "actions": null}'):
         assert reply(text) == ParsedReply((Action("DO_NOTHING"),), "Dull.")
 
@@ -181,9 +181,7 @@ def in_room(**fields: Any) -> RoomObservation:
         ("5", {"content": "Hi."}),
     ],
 )
-def test_in_a_room_a_first_name_is_enough_and_everybody_is_nobody_in_particular(
-    target: str, args: dict[str, str]
-) -> None:
+def test_in_a_room_a_first_name_is_enough_and_a_word_for_all_is_no_target(target: str, args: dict[str, str]) -> None:
     seen = in_room(
         present=("Ada Lund",),
         stimuli=(Stimulus("hear", "Hello.", 3, "Noor Li"),),
@@ -194,7 +192,7 @@ def test_in_a_room_a_first_name_is_enough_and_everybody_is_nobody_in_particular(
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(str))
-def test_no_reply_whatever_is_a_crash(text: str) -> None:
+def test_no_reply_raises_an_error(text: str) -> None:
     found = reply(text)
     assert found.is_usable or found.complaints
 

@@ -11,7 +11,7 @@ import pytest
 from shoal.agents.language.mind import LanguageMind
 from shoal.scenario.build import Simulation
 from shoal.scenario.loading import load
-from tests.agents.language.asked import Regular, live, minds, simulation
+from tests.agents.language.minds import Regular, build_mind, build_simulation, run_worlds
 from tests.engine.harness import crowd
 
 RUMOUR = Path(__file__).parents[3] / "examples" / "rumour.yaml"
@@ -21,8 +21,8 @@ ROUNDS, PEOPLE = 30, 200
 @pytest.fixture(scope="module")
 def rumour(tmp_path_factory: pytest.TempPathFactory) -> tuple[Simulation, Regular]:
     model = Regular()
-    made = simulation(model, load(RUMOUR))
-    live(made, ROUNDS, tmp_path_factory.mktemp("rumour"))
+    made = build_simulation(model, load(RUMOUR))
+    run_worlds(made, ROUNDS, tmp_path_factory.mktemp("rumour"))
     return made, model
 
 
@@ -49,13 +49,13 @@ def test_at_least_60_percent_of_the_prompts_repeat_an_earlier_prefix(rumour: tup
         assert isinstance(mind, LanguageMind)
         shares = mind.prefixes.total
         assert shares.any_share > 0.6
-        # Nobody has a previous prompt in their first turn.
+        # In its first turn an agent has no previous prompt.
         assert shares.own_share > 0.5
 
 
 def test_the_prompt_of_round_100_is_at_most_a_tenth_longer_than_that_of_round_10(tmp_path: Path) -> None:
     model = Regular()
-    _, made = minds(model, crowd(12))
-    live(made, 100, tmp_path)
+    _, made = build_mind(model, crowd(12))
+    run_worlds(made, 100, tmp_path)
     sizes = by_round(model)
     assert mean(sizes[round] for round in range(96, 101)) <= 1.1 * mean(sizes[round] for round in range(8, 13))

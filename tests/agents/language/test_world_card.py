@@ -1,4 +1,4 @@
-"""What everybody in a world is told first."""
+"""The cards of worlds, which stand at the beginning of every prompt."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_strict_structured_output_takes_the_schema(card: WorldCard) -> None:
 
 
 @each
-def test_alternatives_are_told_apart_by_their_first_key(card: WorldCard) -> None:
+def test_alternatives_differ_in_their_first_key(card: WorldCard) -> None:
     kinds = [kind for choice in choices(card) for kind in next(iter(choice["properties"].values()))["enum"]]
     assert sorted(kinds) == sorted(card.actions)
 
@@ -121,7 +121,7 @@ def test_what_need_not_be_there_may_be_null() -> None:
     assert talk["properties"]["target"] == {"type": ["string", "null"]}
 
 
-def test_a_world_of_ones_own_explains_itself_with_its_docstring_and_its_actions() -> None:
+def test_a_world_of_the_users_own_is_described_by_its_docstring_and_actions() -> None:
     card = CARDS["own"]
     assert "Everybody fishes at once.\n\nFish that are left grow over night." in card.text
     assert "FISH(tonnes, alone)\nGIVE(to, fish, kinds)\n" in card.text

@@ -53,14 +53,14 @@ class Regular:
         if "/decide/" not in question.key:
             return Answer('{"insights": ["People argue a lot about the old bridge these days."]}')
         world, round, agent, *_ = question.key.split("/")
-        self.sent.append((int(round), size(question)))
-        turn = _usual(Draws(derive(1, world, int(round), int(agent))), question.messages[-1].content)
+        self.sent.append((int(round), count_bytes(question)))
+        turn = _choose_action(Draws(derive(1, world, int(round), int(agent))), question.messages[-1].content)
         return Answer(
             msgspec.json.encode({"thought": "This is worth a moment of my time.", "actions": [turn]}).decode()
         )
 
 
-def _usual(draws: Draws, prompt: str) -> dict[str, Any]:
+def _choose_action(draws: Draws, prompt: str) -> dict[str, Any]:
     posts = [int(number) for number in re.findall(r"^\[(\d+)\]", prompt, re.MULTILINE)]
     text = " ".join(draws.choice(WORDS) for _ in range(28))
     chance = draws.random()
@@ -71,8 +71,8 @@ def _usual(draws: Draws, prompt: str) -> dict[str, Any]:
     return {"action": "LIKE_POST", "post_id": draws.choice(posts)} if chance < 0.7 else {"action": "DO_NOTHING"}
 
 
-def size(question: Question) -> int:
-    """Bytes of the request to a server that takes a schema."""
+def count_bytes(question: Question) -> int:
+    """Return the bytes of the request to a server that takes a schema."""
     form = {"type": "json_schema", "json_schema": {"name": "turn", "strict": True, "schema": question.schema}}
     body = {
         "model": question.model,
@@ -84,27 +84,29 @@ def size(question: Question) -> int:
     return len(msgspec.json.encode(body))
 
 
-def simulation(model: Any, scenario: Scenario | dict[str, Any], **mind: Any) -> Simulation:
-    """The scenario with language minds that ask this model."""
+def build_simulation(model: Any, scenario: Scenario | dict[str, Any], **mind: Any) -> Simulation:
+    """Build the scenario with language minds that ask this model."""
     declared = validate(scenario) if isinstance(scenario, dict) else scenario
     settings = LanguageSettings.model_validate({"model": MODEL, **mind})
     return build(Versioned(declared.model_copy(update={"mind": settings})), sources=Sources(model=model))
 
 
-def minds(model: Any, scenario: dict[str, Any], **mind: Any) -> tuple[LanguageMind, Simulation]:
-    """The first world's mind, and everything around it."""
-    made = simulation(model, scenario, **mind)
+def build_mind(model: Any, scenario: dict[str, Any], **mind: Any) -> tuple[LanguageMind, Simulation]:
+    """Build the simulation, and return the mind of its first world with it."""
+    made = build_simulation(model, scenario, **mind)
     first = next(iter(made.minds.values()))
     assert isinstance(first, LanguageMind)
     return first, made
 
 
-def forgetful(**more: Any) -> dict[str, Any]:
-    """Settings of a memory that draws no conclusions."""
+def no_insights(**more: Any) -> dict[str, Any]:
+    """Return settings of a memory that draws no conclusions."""
     return {"memory": {"consolidate_every": 0}, **more}
 
 
-def live(made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord], None] = lambda record: None) -> None:
+def run_worlds(
+    made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord], None] = lambda record: None
+) -> None:
     """Run all worlds, one after another."""
 
     class Ledger:
@@ -121,8 +123,8 @@ def live(made: Simulation, rounds: int, path: Path, watch: Callable[[RoundRecord
     asyncio.run(run())
 
 
-def turn(*actions: dict[str, Any], thought: str = "") -> str:
-    """A reply as it should be."""
+def reply_with(*actions: dict[str, Any], thought: str = "") -> str:
+    """Return a valid reply."""
     return msgspec.json.encode({"thought": thought, "actions": list(actions)}).decode()
 
 
