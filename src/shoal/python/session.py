@@ -278,9 +278,9 @@ class Session:
         # The run keeps its own copies of files of people.
         lasting = {"population": history.first.population, "follows": history.first.follows}
         scenario = scenario.model_copy(update=lasting)
-        versions = history.versions()
-        if self._declared < len(versions):
-            known, asked = (portable_scenario(one, directory.path) for one in (versions[self._declared], scenario))
+        later = history.changes[self._declared - 1 :]
+        if later:
+            known, asked = (portable_scenario(one, directory.path) for one in (later[0][1], scenario))
             _check_same(directory, known, asked)
         else:
             self._extension = operations.plan_extension(directory, scenario)

@@ -50,9 +50,8 @@ def plan_extension(directory: RunDirectory, changed: Scenario) -> JournalLine:
     at = max(directory.committed_rounds().values()) + 1
     _check_can_go_on(directory, changed, at)
     _check_changes(directory.scenario_versions.at(at), changed, at)
-    number = sum(line.is_continuation for line in directory.events)
     event = {"scenario": portable_scenario(changed, directory.path)}
-    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, number), event=event)
+    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, directory.extensions), event=event)
 
 
 def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:

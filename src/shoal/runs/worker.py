@@ -110,8 +110,8 @@ class RunSession:
         self._simulation: Simulation | None = None
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
-        #: How many versions of the scenario the engines know.
-        self._versions = 0
+        #: How many changes of the scenario the engines know.
+        self._changes = 0
         #: The files that only a worker changes, as they were when the lock was released.
         self._left: list[tuple[int, int]] = []
 
@@ -185,11 +185,10 @@ class RunSession:
     def _engines_can_go_on(self) -> bool:
         """Let the engines take over an extension; return whether they can."""
         versions = self.run.scenario_versions
-        if self._simulation is None or len(versions.versions()) != self._versions + 1:
+        if self._simulation is None or len(versions.changes) != self._changes + 1:
             return False
-        self._versions += 1
-        after = versions.versions()[-2].rounds
-        return extend_simulation(self._simulation, versions, after, injected_events(self.run.events))
+        self._changes += 1
+        return extend_simulation(self._simulation, versions, self.run.injected)
 
     async def _open_engines(self, writer: _StateWriter) -> None:
         run, progress, stack = self.run, writer.progress, self._opened
@@ -199,7 +198,7 @@ class RunSession:
         writer.count_from(self._journal.calls, models)
         sources = Sources(self._resources.answer, models and models.model)
         simulation = self._simulation = build_from(run, self._journal, sources)
-        self._versions = len(run.scenario_versions.versions())
+        self._changes = len(run.scenario_versions.changes)
         writer.prefixes = simulation.prefixes
         # Minds may have something under way that no turn waits for any more.
         for mind in simulation.minds.values():

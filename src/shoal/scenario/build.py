@@ -94,15 +94,16 @@ def build(
 
 
 def extend_simulation(
-    simulation: Simulation, scenarios: Versioned[Scenario], after: int, injected: Sequence[DeclaredEvent] = ()
+    simulation: Simulation, scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()
 ) -> bool:
-    """Let a simulation that has run up to a round take over the latest version of its scenario; return whether it can.
+    """Let a simulation that has run to its end take over a further version of its scenario; return whether it can.
 
-    It can where the version changes nothing but the number of rounds and the events after that round. What it then does
+    It can where the version changes nothing but the number of rounds and the events after that end. What it then does
     is what it would do if it were built anew and ran from the start. Where rounds overlap (visibility), time is
     skipped, or language minds plan for the last round, only building it anew gives that.
     """
-    before, latest = scenarios.versions()[-2:]
+    before, latest = Versioned(scenarios.first, scenarios.changes[:-1]).latest, scenarios.latest
+    after = before.rounds
     events = list_events(scenarios, injected)
     if before.model_copy(update={"rounds": latest.rounds, "events": latest.events}) != latest:
         return False
