@@ -120,6 +120,8 @@ class WorldKind:
     play: PlayAdapter[Any]
     #: Actions with which an agent ends something before its time.
     ending_actions: frozenset[str] = frozenset()
+    #: A setting of the world that is worth changing in a fork, as an example for users.
+    example_change: str = ""
     #: Reads figures from the database that only this kind has, as fields of a world's summary.
     summarise: Callable[[SummaryContext], Mapping[str, Any]] = no_summary
 

@@ -18,6 +18,7 @@ from shoal.runs.reports.summary import ActionCount, MeasuredFigures, Summary, Wo
 from shoal.runs.state import Status
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
 from shoal.worlds.dialogue.summary import Conversations, RatedPair
+from shoal.worlds.kinds import kind_named
 from shoal.worlds.room.summary import RoomTalk
 from shoal.worlds.social.database import Camp, TopPost
 from shoal.worlds.world_kind import Remark
@@ -289,6 +290,7 @@ def _describe_steps(measured: MeasuredFigures, asked: bool) -> str:
 def _suggest_change(summary: Summary) -> str:
     """Return a change that is possible in a fork of this run."""
     world = summary.worlds[0]
-    if world.kind in ("twitter", "reddit"):
-        return f"worlds.{world.name}.feed.echo_chamber=0.9"
+    kind = kind_named(world.kind)
+    if kind is not None and kind.example_change:
+        return f"worlds.{world.name}.{kind.example_change}"
     return "mind.persuasion=0.5" if summary.mind == "heuristic" else f"rounds={summary.rounds + 10}"

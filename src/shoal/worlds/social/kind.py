@@ -97,5 +97,6 @@ SOCIAL = WorldKind(
     rules=describe_social,
     renderer=SocialRenderer(),
     play=SocialPlay(),
+    example_change="feed.echo_chamber=0.9",
     summarise=summarise,
 )
