@@ -48,6 +48,7 @@ from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.text import format_count, quote_path
 from shoal.types import Persona, Versioned
+from shoal.worlds.names import NameIndex
 
 _PLANNING = "shoal.cli.commands.plan"
 
@@ -230,8 +231,8 @@ def _understood(directory: Path) -> str:
 
 def _played(scenario: Scenario) -> list[Persona]:
     people = sample(scenario)
-    names = list(people.names)
-    return [people[who if isinstance(who, int) else names.index(who)] for who in scenario.play]
+    index = NameIndex(people.names)
+    return [people[index[who]] for who in scenario.play]
 
 
 def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
