@@ -9,14 +9,12 @@ import orjson
 import pytest
 
 from shoal.models.base import FailureKind, ModelFailure
+from shoal.models.http.errors import MAX_TEXT_CHARS, report_timeout, report_unreachable
 from shoal.models.openai.errors import (
-    MAX_TEXT_CHARS,
     mask_secrets,
     parse_error_object,
     parse_failure,
     read_rate_limits,
-    report_timeout,
-    report_unreachable,
 )
 from shoal.rate_limits import RateLimit, RateLimits
 

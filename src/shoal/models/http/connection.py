@@ -15,8 +15,8 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from shoal.models.base import ModelFailed
+from shoal.models.http.errors import report_bad_http, report_oversize, report_timeout
 from shoal.models.http.messages import HttpReply
-from shoal.models.openai.errors import report_bad_http, report_oversize, report_timeout
 
 #: The largest reply, with its head. Answers of models have a few kilobytes, batches of embeddings a few megabytes.
 MAX_REPLY_BYTES = 64 * 1024 * 1024

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 from shoal.models.base import ModelFailed
 from shoal.models.http.connection import HttpConnection
+from shoal.models.http.errors import report_timeout, report_unreachable
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget, Origin
 from shoal.models.http.routes import Proxies, Route, Routes
-from shoal.models.openai.errors import report_timeout, report_unreachable
 
 #: How long an idle connection is kept; opening one with TLS costs as much CPU as ten calls.
 KEEPALIVE_SECONDS = 60.0

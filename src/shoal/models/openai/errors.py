@@ -7,7 +7,6 @@ failure is what the server said, shortened. It is journaled and shown to users.
 from __future__ import annotations
 
 import re
-import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -16,6 +15,7 @@ from typing import Any
 import orjson
 
 from shoal.models.base import FailureKind, ModelFailure
+from shoal.models.http.errors import shorten_failure_text
 from shoal.rate_limits import RateLimit, RateLimits
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -82,8 +82,6 @@ def read_rate_limits(headers: Mapping[str, str], now: float) -> RateLimits | Non
     return RateLimits(requests, tokens) if requests or tokens else None
 
 
-MAX_TEXT_CHARS = 300
-
 _TOO_LONG = re.compile(
     r"context[ _](length|size|window)|maximum context|prompt is too long|too many (input )?tokens|input is too long"
     r"|exceed_context|reduce the length|request too large|max_model_len|string_above_max_length"
@@ -116,7 +114,7 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
         message = f"the server does not know this model or address; check both ({message})"
     elif kind is FailureKind.FATAL and 300 <= status < 400:
         message = "the server sends us elsewhere; give the address it has moved to"
-    text = _shorten(f"{status}: {message}" if message else f"status {status}")
+    text = shorten_failure_text(f"{status}: {message}" if message else f"status {status}")
     wait_seconds = _read_retry_after(kind, headers, words, now)
     return ModelFailure(kind, text, status, wait_seconds, read_rate_limits(headers, now))
 
@@ -129,32 +127,8 @@ def parse_error_object(error: dict[str, Any], headers: Mapping[str, str], now: f
 
 
 def report_unreadable(body: bytes, why: str) -> ModelFailure:
-    text = _shorten(f"the reply {why}: {body[:100].decode(errors='replace')!r}")
+    text = shorten_failure_text(f"the reply {why}: {body[:100].decode(errors='replace')!r}")
     return ModelFailure(FailureKind.TRANSIENT, text, 200)
-
-
-def report_timeout(seconds: float) -> ModelFailure:
-    return ModelFailure(FailureKind.TRANSIENT, f"no answer within {seconds:g} s")
-
-
-def report_bad_http(why: str, received: bytes) -> ModelFailure:
-    """Report a reply that is not HTTP: from a broken proxy, or from a server of another kind."""
-    text = _shorten(f"the reply cannot be read ({why}): {received[:100].decode(errors='replace')!r}")
-    return ModelFailure(FailureKind.TRANSIENT, text)
-
-
-def report_oversize(received_bytes: int) -> ModelFailure:
-    """Report a reply that is too large. It is fatal, as it would be as large the next time and be paid for again."""
-    text = f"the reply was cut at {received_bytes / 1e6:.1f} MB: no answer of a model is as long"
-    return ModelFailure(FailureKind.FATAL, text)
-
-
-def report_unreachable(error: Exception) -> ModelFailure:
-    """Report an error of the network. Only what cannot get better by itself is fatal."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return ModelFailure(FailureKind.FATAL, _shorten(f"the server's certificate cannot be trusted: {error}"))
-    said = str(error) or type(error).__name__
-    return ModelFailure(FailureKind.TRANSIENT, _shorten(f"the server cannot be reached: {said}"))
 
 
 def mask_secrets(text: str, key: str | None) -> str:
@@ -181,11 +155,6 @@ def _read_error(body: bytes) -> tuple[str, str]:
     labels = [error.get("type"), error.get("code"), error.get("status"), inner]
     message = error.get("message") or whole.get("message") or error.get("detail") or whole
     return message if isinstance(message, str) else str(message), " ".join(str(label) for label in labels if label)
-
-
-def _shorten(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= MAX_TEXT_CHARS else text[: MAX_TEXT_CHARS - 1] + "…"
 
 
 def _classify(status: int, headers: Mapping[str, str], words: str) -> FailureKind:

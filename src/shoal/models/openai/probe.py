@@ -17,12 +17,13 @@ import orjson
 
 from shoal.journal import JournalKey
 from shoal.models.base import FailureKind, Message, ModelFailed, Question
+from shoal.models.http.errors import report_unreachable
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies, is_loopback
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
-from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits, report_unreachable
+from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits
 from shoal.rate_limits import RateLimits
 from shoal.text import nearest
 
