@@ -49,10 +49,12 @@ class _GraphmlReader:
         self.content = GraphmlContent()
         self.parser = expat.ParserCreate(namespace_separator=" ")
         self.parser.buffer_text = True
-        self.parser.StartDoctypeDeclHandler = self._refuse_doctype
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._add_text
+        self.parser.StartDoctypeDeclHandler = lambda *_: self._refuse(
+            "a document type (<!DOCTYPE>) is not read; GraphML needs none"
+        )
+        self.parser.StartElementHandler = self.start_element
+        self.parser.EndElementHandler = self.end_element
+        self.parser.CharacterDataHandler = self.add_text
         self._name = name
         self._wanted = attributes
         #: Key of a wanted attribute -> its name.
@@ -63,7 +65,7 @@ class _GraphmlReader:
         self._attribute: str | None = None
         self._directed = [True]
 
-    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+    def start_element(self, tag: str, attributes: dict[str, str]) -> None:
         element = tag.rpartition(" ")[2]
         if not self._open and element != "graphml":
             self._refuse(f"expected <graphml>, found <{element}>")
@@ -82,24 +84,21 @@ class _GraphmlReader:
             directed = attributes["directed"] == "true" if "directed" in attributes else self._directed[-1]
             self.content.edges.append((source, target, directed, self.parser.CurrentLineNumber))
         elif element == "data":
-            self._start_data(attributes.get("key"))
+            key = attributes.get("key")
+            if self._node is not None and key in self._keys:
+                self._attribute = self._keys[key]
+            else:
+                parent = self._open[-2] if len(self._open) > 1 else "file"
+                self._count_ignored(f"{parent}.{key}")
         elif element in ("hyperedge", "port"):
             self._count_ignored(element)
 
-    def _start_data(self, key: str | None) -> None:
-        attribute = self._keys.get(key or "")
-        if self._node is not None and attribute is not None:
-            self._attribute = attribute
-        else:
-            parent = self._open[-2] if len(self._open) > 1 else "file"
-            self._count_ignored(f"{parent}.{key}")
-
-    def _add_text(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         if self._attribute is not None and self._node is not None:
             node = self.content.nodes[self._node]
             node[self._attribute] = (node.get(self._attribute, "") + text).strip()
 
-    def _end(self, tag: str) -> None:
+    def end_element(self, tag: str) -> None:
         element = self._open.pop()
         if element == "data":
             self._attribute = None
@@ -115,9 +114,6 @@ class _GraphmlReader:
         if key not in attributes:
             self._refuse(f"<{tag}> has no {key!r}")
         return attributes[key]
-
-    def _refuse_doctype(self, *_: object) -> None:
-        self._refuse("a document type (<!DOCTYPE>) is not read; GraphML needs none")
 
     def _refuse(self, text: str) -> NoReturn:
         raise ScenarioInvalid([f"{self._name}:{self.parser.CurrentLineNumber}: {text}"])
@@ -158,7 +154,16 @@ class DirectedGraph:
 
 def write_graphml(graph: DirectedGraph, path: Path) -> int:
     """Write a graph node by node and return the number of edges."""
-    node_types = _find_node_types(graph.nodes)
+    found: dict[str, set[str]] = {}
+    for values in graph.nodes:
+        for name, value in values.items():
+            if value is not None:
+                found.setdefault(name, set()).add(_TYPE_NAMES.get(type(value), "string"))
+    # The type of each attribute that is wide enough for all nodes.
+    node_types = {
+        name: types.pop() if len(types) == 1 else "double" if types == {"long", "double"} else "string"
+        for name, types in found.items()
+    }
     edge_types = {name: _TYPE_NAMES[kind] for name, kind in graph.kinds.items()}
     node_keys = {name: f"n_{number}" for number, name in enumerate(node_types)}
     edge_keys = {name: f"e_{number}" for number, name in enumerate(edge_types)}
@@ -178,19 +183,6 @@ def write_graphml(graph: DirectedGraph, path: Path) -> int:
             count += 1
         file.write("  </graph>\n</graphml>\n")
     return count
-
-
-def _find_node_types(nodes: Iterable[Values]) -> dict[str, str]:
-    """Find the type of each attribute that is wide enough for all nodes."""
-    found: dict[str, set[str]] = {}
-    for values in nodes:
-        for name, value in values.items():
-            if value is not None:
-                found.setdefault(name, set()).add(_TYPE_NAMES.get(type(value), "string"))
-    return {
-        name: types.pop() if len(types) == 1 else "double" if types == {"long", "double"} else "string"
-        for name, types in found.items()
-    }
 
 
 def _render_data(values: Values, keys: Mapping[str, str]) -> str:

@@ -86,17 +86,8 @@ class ExportTable:
     rows: Iterable[Row]
 
 
-def choose_writer(format: Format) -> Callable[[ExportTable, Path], int]:
-    """Return the function that writes a table to a path and returns the number of its rows."""
-    if format == "parquet" and find_spec("polars") is None:
-        raise RunRefused(
-            "writing Parquet needs polars.\nInstall it with: pip install 'shoal[analysis]', or choose --format csv."
-        )
-    return _WRITERS[format]
-
-
-def _write_csv(table: ExportTable, path: Path) -> int:
-    """Write booleans as in JSON and bytes in hexadecimal."""
+def write_csv(table: ExportTable, path: Path) -> int:
+    """Write a table and return the number of its rows. Booleans are written as in JSON, bytes in hexadecimal."""
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
@@ -108,7 +99,8 @@ def _write_csv(table: ExportTable, path: Path) -> int:
     return count
 
 
-def _write_jsonl(table: ExportTable, path: Path) -> int:
+def write_jsonl(table: ExportTable, path: Path) -> int:
+    """Write a table, one object per row, and return the number of its rows."""
     encode = msgspec.json.Encoder().encode
     count = 0
     with path.open("wb") as file:
@@ -118,8 +110,15 @@ def _write_jsonl(table: ExportTable, path: Path) -> int:
     return count
 
 
-_WRITERS: Mapping[Format, Callable[[ExportTable, Path], int]] = {
-    "csv": _write_csv,
-    "jsonl": _write_jsonl,
-    "parquet": lambda table, path: write_parquet(table.columns, table.rows, path),
-}
+def choose_writer(format: Format) -> Callable[[ExportTable, Path], int]:
+    """Return the function that writes a table to a path and returns the number of its rows."""
+    if format == "parquet" and find_spec("polars") is None:
+        raise RunRefused(
+            "writing Parquet needs polars.\nInstall it with: pip install 'shoal[analysis]', or choose --format csv."
+        )
+    writers: Mapping[Format, Callable[[ExportTable, Path], int]] = {
+        "csv": write_csv,
+        "jsonl": write_jsonl,
+        "parquet": lambda table, path: write_parquet(table.columns, table.rows, path),
+    }
+    return writers[format]

@@ -6,6 +6,7 @@ import re
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -76,42 +77,35 @@ def assign_columns(
 ) -> list[ColumnAssignment]:
     """Assign requested columns first, then columns with the name of a field, then columns with a synonym of it."""
     known = list(fields)
-    _check_requests(table, known, requests)
-    assigned = {
-        request.field: ColumnAssignment(request.field, request.column, request.separator)
-        for request in requests
-        if request.column is not None
-    }
-    refused = {request.field for request in requests if request.column is None}
-    taken = {assignment.column for assignment in assigned.values()}
-    folded = {column.casefold().replace(" ", "_").replace("-", "_"): column for column in reversed(list(table.columns))}
-    for field in known:
-        if field in assigned or field in refused or (table.only and field not in table.only):
-            continue
-        names = (folded.get(name) for name in (field, *SYNONYMS.get(field, ())))
-        column = next((name for name in names if name is not None and name not in taken), None)
-        if column is not None:
-            assigned[field] = ColumnAssignment(field, column)
-            taken.add(column)
-    return [assigned[field] for field in known if field in assigned]
-
-
-def _check_requests(table: RecordTable, known: Sequence[str], requests: Sequence[ColumnRequest]) -> None:
     problems = []
-    users: dict[str, str] = {}
+    assigned: dict[str, ColumnAssignment] = {}
+    #: Column -> the field that it fills.
+    taken: dict[str, str] = {}
     for request in requests:
         field, column = request.field, request.column
         if field not in known:
             problems.append(f"people have no field {field!r}{hint(field, known)}")
         if column is None:
             continue
+        assigned[field] = ColumnAssignment(field, column, request.separator)
         if column not in table.columns:
             there = hint(column, table.columns) or f"; there is {', '.join(map(repr, table.columns))}"
             problems.append(f"{table.name}: no column {column!r}{there}")
-        elif (first := users.setdefault(column, field)) != field:
+        elif (first := taken.setdefault(column, field)) != field:
             problems.append(f"{table.name}: column {column!r} is asked for by {first} and by {field}")
     if problems:
         raise ScenarioInvalid(problems)
+    asked = {request.field for request in requests}
+    folded = {column.casefold().replace(" ", "_").replace("-", "_"): column for column in reversed(list(table.columns))}
+    for field in known:
+        if field in asked or (table.only and field not in table.only):
+            continue
+        names = (folded.get(name) for name in (field, *SYNONYMS.get(field, ())))
+        column = next((name for name in names if name is not None and name not in taken), None)
+        if column is not None:
+            assigned[field] = ColumnAssignment(field, column)
+            taken[column] = field
+    return [assigned[field] for field in known if field in assigned]
 
 
 class BadCell(Exception):
@@ -229,18 +223,16 @@ def parse_numbers(cells: Sequence[Any]) -> Sequence[Any]:
     texts = [cell for cell in cells if cell is not None]
     if not all(isinstance(cell, str) for cell in texts):
         return cells
-    try:
-        values = {cell: _parse_number(cell) for cell in dict.fromkeys(texts)}
-    except ValueError:
-        return cells
+    values: dict[str, int | float] = {}
+    for text in dict.fromkeys(texts):
+        digits = text.lstrip("-")
+        if "_" in text or text != text.strip() or (len(digits) > 1 and digits[0] == "0" and digits[1] != "."):
+            return cells
+        try:
+            value = float(text)
+        except ValueError:
+            return cells
+        if not isfinite(value) or digits[:1] in ("+", "i", "n", "I", "N"):
+            return cells
+        values[text] = int(text) if digits.isdecimal() and len(digits) < 16 else value
     return [None if cell is None else values[cell] for cell in cells]
-
-
-def _parse_number(text: str) -> int | float:
-    digits = text.lstrip("-")
-    if "_" in text or text != text.strip() or (len(digits) > 1 and digits[0] == "0" and digits[1] != "."):
-        raise ValueError(text)
-    value = float(text)
-    if value != value or value in (float("inf"), float("-inf")) or digits[:1] in ("+", "i", "n", "I", "N"):
-        raise ValueError(text)
-    return int(text) if digits.isdecimal() and len(digits) < 16 else value

@@ -231,7 +231,15 @@ def build_people_table(
     traits |= {
         f"traits.{key}" if key in traits else key: [(mapping or {}).get(key) for mapping in mappings] for key in keys
     }
-    traits |= _limit_interests(fields, notes)
+    interests = fields.get("interests", [])
+    if any(is_long := [words is not None and len(words) > MAX_INTERESTS for words in interests]):
+        # The first interests of each person count. The whole list is a trait where it was cut.
+        traits["all_interests"] = [list(each) if long else None for each, long in zip(interests, is_long, strict=True)]
+        fields["interests"] = [None if words is None else words[:MAX_INTERESTS] for words in interests]
+        notes.append(
+            f"people with more than {MAX_INTERESTS} interests: {sum(is_long):,}; the first {MAX_INTERESTS} count, "
+            "all of them are kept as the trait 'all_interests'"
+        )
     for name in _UNIQUE:
         if name in fields:
             fields[name], more = make_unique(fields[name], name)
@@ -270,20 +278,6 @@ def _choose_reader(item: ColumnAssignment, person: type[BaseModel]) -> Reader:
     if item.field == "interests":
         return lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, item.separator)))) or None
     return make_reader(item.field, person.model_fields[item.field], item.separator)
-
-
-def _limit_interests(fields: dict[str, list[Any]], notes: list[str]) -> dict[str, list[Any]]:
-    """Keep the first interests of each person. Return the whole list as a trait where it was cut."""
-    whole = fields.get("interests", ())
-    long = [interests is not None and len(interests) > MAX_INTERESTS for interests in whole]
-    if not any(long):
-        return {}
-    fields["interests"] = [None if interests is None else interests[:MAX_INTERESTS] for interests in whole]
-    notes.append(
-        f"people with more than {MAX_INTERESTS} interests: {sum(long):,}; the first {MAX_INTERESTS} count, "
-        "all of them are kept as the trait 'all_interests'"
-    )
-    return {"all_interests": [list(each) if is_long else None for each, is_long in zip(whole, long, strict=True)]}
 
 
 def make_unique(

@@ -90,28 +90,24 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= _MAX_TRAIT_CHARS)
     }
     row |= {key: value for key, value in spec.items() if key not in _UNUSED and key != PERSONA}
-    occupation = persona.get("occupation")
+    occupation, relationships = persona.get("occupation"), persona.get("relationships")
+    if isinstance(relationships, list):
+        # Each becomes a name and a description of the other person.
+        pairs = []
+        for item in relationships:
+            folded = {key.casefold(): below for key, below in item.items()} if isinstance(item, Mapping) else {}
+            pairs.append([folded.get("name"), folded.get("description")] if "name" in folded else [str(item), None])
+        relationships = pairs
     row |= {
         **{key: persona.get(key) for key in ("name", "age", "gender")},
         "country": persona.get("residence") or persona.get("nationality"),
         "profession": part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
         "interests": part("preferences", "interests"),
         "big_five": part("personality", "big_five"),
-        "relationships": _pair_relationships(persona.get("relationships")),
+        "relationships": relationships,
         "persona": render_persona(persona),
     }
     return {key: value for key, value in row.items() if value is not None and key not in ("occupation", "residence")}
-
-
-def _pair_relationships(value: Any) -> Any:
-    """Turn each relationship into a name and a description of the other person."""
-    if not isinstance(value, list):
-        return value
-    pairs = []
-    for item in value:
-        folded = {key.casefold(): below for key, below in item.items()} if isinstance(item, Mapping) else {}
-        pairs.append([folded.get("name"), folded.get("description")] if "name" in folded else [str(item), None])
-    return pairs
 
 
 def render_persona(persona: Mapping[str, Any]) -> str:
@@ -160,7 +156,22 @@ def _list_uses(specs: Sequence[Spec]) -> Iterator[FieldUse]:
     counts = Counter(path for _, spec in specs for path in dict.fromkeys(_list_paths(spec)))
     source = specs[0][0] if len(specs) == 1 else f"{len(specs)} files"
     for path, count in counts.items():
-        yield FieldUse(source, path, *_explain_use(path), count)
+        top = path.partition(".")[0].removesuffix("[]")
+        use: Use = "used"
+        becomes = "part of the persona text"
+        if top in _UNUSED:
+            use, becomes = "unused", _UNUSED[top]
+        elif top != PERSONA:
+            use, becomes = "kept", f"trait {top!r}"
+        elif path in _FIELDS:
+            becomes = f"{_FIELDS[path]}, and part of the persona text"
+        elif path.startswith("persona.relationships"):
+            use, becomes = "kept", "trait 'relationships', and part of the persona text"
+        elif path.startswith("persona.personality.big_five"):
+            use, becomes = "kept", "trait 'big_five', and part of the persona text"
+        elif path == "persona.nationality":
+            becomes = "country where no residence is given; part of the persona text"
+        yield FieldUse(source, path, use, becomes, count)
 
 
 def _list_paths(value: Mapping[str, Any], before: str = "") -> Iterator[str]:
@@ -173,20 +184,3 @@ def _list_paths(value: Mapping[str, Any], before: str = "") -> Iterator[str]:
                 yield from _list_paths(item, f"{before}{key}[].") if isinstance(item, Mapping) else [f"{before}{key}[]"]
         else:
             yield f"{before}{key}"
-
-
-def _explain_use(path: str) -> tuple[Use, str]:
-    top = path.partition(".")[0].removesuffix("[]")
-    if top in _UNUSED:
-        return "unused", _UNUSED[top]
-    if top != PERSONA:
-        return "kept", f"trait {top!r}"
-    if path in _FIELDS:
-        return "used", f"{_FIELDS[path]}, and part of the persona text"
-    if path.startswith("persona.relationships"):
-        return "kept", "trait 'relationships', and part of the persona text"
-    if path.startswith("persona.personality.big_five"):
-        return "kept", "trait 'big_five', and part of the persona text"
-    if path == "persona.nationality":
-        return "used", "country where no residence is given; part of the persona text"
-    return "used", "part of the persona text"

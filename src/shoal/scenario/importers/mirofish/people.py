@@ -78,7 +78,18 @@ def read_participants(
     if not any(counts):
         config.add_problem("agent_configs", "nobody takes part: there are neither agent_configs nor profiles")
         return Participants([{"name": "Nobody"}], {}, [None], [1.0])
-    agents = _number_agents(config, configured, max(counts))
+    # Agents are numbered by id where the ids count the rows of the profiles, else by their order.
+    ids = [agent.agent_id for agent in configured]
+    repeated = {agent_id: times for agent_id, times in Counter(ids).items() if times > 1}
+    for agent_id, times in repeated.items():
+        config.add_problem("agent_configs", f"agent_id {agent_id} is there {times} times")
+    agents = dict(enumerate(configured))
+    if not repeated and all(agent_id < max(counts) for agent_id in ids):
+        agents = dict(zip(ids, configured, strict=True))
+    elif not repeated:
+        config.add_note(
+            "the agent_ids of agent_configs do not number the profiles: people are joined in the order they stand"
+        )
     if len(set(counts)) > 1:
         config.add_note(
             f"{counts[0]} agent_configs, but {' and '.join(map(str, counts[1:]))} profiles: "
@@ -126,51 +137,36 @@ def _read_agent(agent: SourceRecord, number: int) -> _AgentConfig:
     return _AgentConfig(fields, traits, number if agent_id is None else agent_id, kind)
 
 
-def _number_agents(config: SourceRecord, configured: Sequence[_AgentConfig], count: int) -> dict[int, _AgentConfig]:
-    """Number agents by id where the ids count the rows of the profiles, else by their order."""
-    ids = [agent.agent_id for agent in configured]
-    repeated = {agent_id: times for agent_id, times in Counter(ids).items() if times > 1}
-    for agent_id, times in repeated.items():
-        config.add_problem("agent_configs", f"agent_id {agent_id} is there {times} times")
-    if not repeated and all(agent_id < count for agent_id in ids):
-        return dict(zip(ids, configured, strict=True))
-    if not repeated:
-        config.add_note(
-            "the agent_ids of agent_configs do not number the profiles: people are joined in the order they stand"
-        )
-    return dict(enumerate(configured))
-
-
 def _read_profiles(report: FieldReport, table: RecordTable, platform: str) -> list[Fields]:
+    """Read the fields of each profile. Those that have no counterpart are under `traits`."""
     report.learn_order(table.name, [dict.fromkeys(table.columns)])
     for note in table.notes:
         report.add_note(f"{table.name}: {note}")
-    cells = [{name: column[row] for name, column in table.columns.items()} for row in range(len(table))]
-    return [
-        _read_profile(SourceRecord(report, table.name, values, "[]", number), platform, number)
-        for number, values in enumerate(cells)
-    ]
-
-
-def _read_profile(row: SourceRecord, platform: str, number: int) -> Fields:
-    user_id = row.read_text("user_id", "the person's number is the place in the file")
-    if user_id is not None and user_id != str(number):
-        row.add_note(f"{row.source}: user_id and place differ ({user_id} at {number}): the place counts, as in OASIS")
-    fields: Fields = {
-        "profile_name": row.read_text("name", "name, where entity_name does not say it"),
-        "username": row.read_text("username", "username"),
-        **{ours: row.read_text(theirs, ours) for theirs, ours in _PROFILE_TEXTS[platform].items()},
-    }
-    if platform == "reddit":
-        fields["age"] = row.read_whole("age", "age", None, (0, 120))
-        gender = row.read_text("gender", "gender")
-        if gender is not None and gender.lower() not in GENDERS:
-            row.add_note(f"{row.source}: gender {gender!r} became 'other'")
-            gender = "other"
-        fields["gender"] = gender and gender.lower()
-        fields["interests"] = row.read_texts("interested_topics", "interests")
-    filled = {name: value for name, value in fields.items() if value not in (None, [])}
-    return filled | {"traits": row.take_rest("kept", "trait")}
+    profiles = []
+    for number in range(len(table)):
+        values = {name: column[number] for name, column in table.columns.items()}
+        row = SourceRecord(report, table.name, values, "[]", number)
+        user_id = row.read_text("user_id", "the person's number is the place in the file")
+        if user_id is not None and user_id != str(number):
+            row.add_note(
+                f"{table.name}: user_id and place differ ({user_id} at {number}): the place counts, as in OASIS"
+            )
+        fields: Fields = {
+            "profile_name": row.read_text("name", "name, where entity_name does not say it"),
+            "username": row.read_text("username", "username"),
+            **{ours: row.read_text(theirs, ours) for theirs, ours in _PROFILE_TEXTS[platform].items()},
+        }
+        if platform == "reddit":
+            fields["age"] = row.read_whole("age", "age", None, (0, 120))
+            gender = row.read_text("gender", "gender")
+            if gender is not None and gender.lower() not in GENDERS:
+                row.add_note(f"{table.name}: gender {gender!r} became 'other'")
+                gender = "other"
+            fields["gender"] = gender and gender.lower()
+            fields["interests"] = row.read_texts("interested_topics", "interests")
+        filled = {name: value for name, value in fields.items() if value not in (None, [])}
+        profiles.append(filled | {"traits": row.take_rest("kept", "trait")})
+    return profiles
 
 
 def _join_person(agent: _AgentConfig | None, profiles: Sequence[Fields], hot_topics: Sequence[str]) -> Fields:
