@@ -19,7 +19,7 @@ from shoal.runs.worker import work_on_run
 from shoal.scenario import document
 from shoal.scenario.loading import validate
 from shoal.types import Event, Notice
-from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.actions.rules import ACTIONS
 from shoal.worlds.social.observations import SocialObservation
 from tests.reference import DOCS, PARTS, replace_part
 

@@ -25,7 +25,7 @@ from shoal.worlds.kinds import play_adapter_for
 from shoal.worlds.playing import Mistake
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.world import Room
-from shoal.worlds.social.actions import RULES
+from shoal.worlds.social.actions.rules import RULES
 from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
 from tests.cli.terminal import COMMAND, environment, last_object
 

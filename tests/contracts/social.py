@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening, Notice, Versioned
-from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.actions.rules import ACTIONS
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import SocialSettings
 from tests.worlds.context import crowd, make_context

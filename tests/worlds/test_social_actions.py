@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shoal.types import Action, Decision
-from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.actions.rules import ACTIONS
 from tests.worlds.drivers import PlatformDriver, ids, make_feed
 
 EVERYTHING = make_feed(followed=10, recommended=10, recommendation="hot", comments=10)

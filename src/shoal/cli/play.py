@@ -12,7 +12,7 @@ from shoal.agents.human import AskPerson
 from shoal.text import printable
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Observation
 from shoal.worlds.kinds import play_adapter_for
-from shoal.worlds.playing import DO_NOTHING, Mistake
+from shoal.worlds.playing import NO_ACTION, Mistake
 
 PROMPT = "> "
 HINT = "One thing per line, an empty line ends the turn, ? helps.\n"
@@ -48,11 +48,11 @@ class Terminal:
         """Return one turn, as the person types it."""
         async with self._turn:
             if self._ended:
-                return Decision((DO_NOTHING,))
+                return Decision((NO_ACTION,))
             self._write(render_turn(observation))
             if self._typed is None:
                 self._write(HINT)
-            return Decision(tuple(await self._read_actions(observation)) or (DO_NOTHING,))
+            return Decision(tuple(await self._read_actions(observation)) or (NO_ACTION,))
 
     async def _read_actions(self, observation: Observation) -> list[Action]:
         adapter, actions = play_adapter_for(observation), list[Action]()

@@ -12,11 +12,18 @@ from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.formats.tables import decode_json, decode_text
 from shoal.python import display
 from shoal.python.session import Session, finish_session, slug
-from shoal.scenario import loading
 from shoal.scenario.declared.population import PersonEntry as Entry
-from shoal.scenario.importers import people_file, tinytroupe
-from shoal.scenario.importers.people_file import PeopleTable, build_people_table
-from shoal.scenario.validation import report
+from shoal.scenario.importers.people_file import (
+    PeopleTable,
+    Source,
+    build_people_table,
+    list_files,
+    read_content,
+    read_people,
+)
+from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments
+from shoal.scenario.loading import validate
+from shoal.scenario.validation.report import check
 from shoal.text import hint
 from shoal.types import Event
 
@@ -54,20 +61,20 @@ class Person:
     @classmethod
     def load_all(cls, path: str | Path) -> list[Person]:
         """Load all people in a file, or in a folder of TinyTroupe specifications."""
-        table = people_file.read_people(people_file.Source(Path(path)), Entry)
-        files = [file for file in people_file.list_files(Path(path)) if file.suffix.lower() == ".json"]
+        table = read_people(Source(Path(path)), Entry)
+        files = [file for file in list_files(Path(path)) if file.suffix.lower() == ".json"]
         contents = [_read_json(file) for file in files]
         specs = [spec for found in contents for spec in (found if isinstance(found, list) else [found])]
-        if not specs or not all(map(tinytroupe.is_spec, specs)):
-            specs = [{tinytroupe.PERSONA: {}}] * table.count
+        if not specs or not all(map(is_spec, specs)):
+            specs = [{PERSONA: {}}] * table.count
         people = []
         for row, spec in enumerate(specs):
             fields = _read_row(table, row)
             if "name" not in fields:
                 raise ScenarioInvalid([f"{table.table.name}: a person without a name"])
             person = cls(**fields)
-            if spec[tinytroupe.PERSONA]:
-                person._given, person._spec = {"name": person.name}, dict(spec[tinytroupe.PERSONA])
+            if spec[PERSONA]:
+                person._given, person._spec = {"name": person.name}, dict(spec[PERSONA])
                 person._fields = person._check_fields()
             people.append(person)
         return people
@@ -105,9 +112,9 @@ class Person:
     def import_fragment(self, path: str | Path) -> Person:
         """Merge a TinyTroupe fragment (*.fragment.json) into the description."""
         fragment = _read_json(Path(path))
-        if not tinytroupe.is_spec(fragment):
+        if not is_spec(fragment):
             raise ScenarioInvalid([f"{path}: expected an object with a `persona`"])
-        before, self._spec = self._spec, tinytroupe.merge_fragments(self._spec, fragment[tinytroupe.PERSONA])
+        before, self._spec = self._spec, merge_fragments(self._spec, fragment[PERSONA])
         try:
             self._fields = self._check_fields()
         except ScenarioInvalid:
@@ -128,7 +135,7 @@ class Person:
             fields = {**read, **fields, "persona": "\n".join(text for text in texts if text)}
             fields["traits"] = {**read.get("traits", {}), **traits}
         problems = []
-        for problem in report.check({"population": [fields]})[1]:
+        for problem in check({"population": [fields]})[1]:
             path = problem.path[2:]
             # Follows can only be checked when all people of the world are known.
             if problem.path[:2] != ("population", 0) or path[:1] == ("follows",):
@@ -181,7 +188,7 @@ class Person:
         round = session.rounds + 1
         visitor = "Visitor" if self.name != "Visitor" else "Another visitor"
         stimuli = [{**stimulus, "to": [self.name], "round": round} for stimulus in self.waiting]
-        scenario = loading.validate(
+        scenario = validate(
             {
                 "name": slug(self.name),
                 "rounds": round,
@@ -229,13 +236,13 @@ def names_of(people: Who | Iterable[Who]) -> list[str | int]:
 
 
 def _read_json(path: Path) -> Any:
-    return decode_json(decode_text(people_file.read_content(path), path.name), path.name)
+    return decode_json(decode_text(read_content(path), path.name), path.name)
 
 
 def _read_spec(persona: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a TinyTroupe specification, or a part of one, sets."""
     name = str(persona.get("name", "fragment"))
-    table = tinytroupe.build_spec_table([(name, {tinytroupe.PERSONA: persona})], [], name)
+    table = build_spec_table([(name, {PERSONA: persona})], [], name)
     return _read_row(build_people_table(table, Entry, (), ""), 0)
 
 

@@ -24,9 +24,9 @@ from shoal.engine.record import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
 from shoal.event_loop import new_event_loop, run_async
 from shoal.journal import JournalLine
-from shoal.runs import operations
 from shoal.runs.config import Config, input_names, portable_scenario
 from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
+from shoal.runs.operations import create_run, plan_extension
 from shoal.runs.progress import RunProgress
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
@@ -263,7 +263,7 @@ class Session:
             _check_same(found, found.config.scenario, asked)
             return found
         with claim_directory(self._out, RUNS, scenario.name) as path:
-            return operations.create_run(scenario, path)
+            return create_run(scenario, path)
 
     def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
         assert self._first is not None
@@ -283,7 +283,7 @@ class Session:
             known, asked = (portable_scenario(one, directory.path) for one in (later[0][1], scenario))
             _check_same(directory, known, asked)
         else:
-            self._extension = operations.plan_extension(directory, scenario)
+            self._extension = plan_extension(directory, scenario)
 
 
 def _check_same(directory: RunDirectory, known: dict[str, Any], asked: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from shoal.python.figures import Figures
 from shoal.python.person import Person, Who, name_of, names_of
 from shoal.python.run import Run
 from shoal.python.session import Session, finish_session, slug
-from shoal.scenario import plugins
 from shoal.scenario.declared.events import parse_minutes
 from shoal.scenario.loading import validate
+from shoal.scenario.plugins import name_class
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.problems import describe_mismatch
 from shoal.text import hint, one_of
@@ -345,7 +345,7 @@ def _name_mind(mind: object) -> object:
 
 
 def _name_class(kind: type) -> str:
-    name = plugins.name_class(kind)
+    name = name_class(kind)
     if "<locals>" in name:
         where = "is defined inside a function, where a resumed run could not find it"
         raise ScenarioInvalid([f"{kind.__name__} {where}; define it at the top of the script"])

@@ -12,7 +12,7 @@ import msgspec
 from shoal.text import nearest
 from shoal.types import Action, Observation
 
-DO_NOTHING = Action("DO_NOTHING")
+NO_ACTION = Action("DO_NOTHING")
 S = TypeVar("S", bound=Observation)
 
 
@@ -47,7 +47,7 @@ def read_action(line: str) -> Action:
     except ValueError as error:
         raise Mistake(f"a quotation mark is missing ({error})") from error
     if kind.lower() == "nothing":
-        return DO_NOTHING
+        return NO_ACTION
     pairs = [word.partition("=") for word in rest]
     if not all(name and equals for name, equals, _ in pairs):
         raise Mistake("after the action come name=value pairs, as in: BID price=3")

@@ -14,7 +14,7 @@ from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.dialogue.world import Dialogue
 from shoal.worlds.room.settings import RoomSettings
 from shoal.worlds.room.world import Room
-from shoal.worlds.social.actions import RULES
+from shoal.worlds.social.actions.rules import RULES
 from shoal.worlds.social.settings import SocialSettings
 
 

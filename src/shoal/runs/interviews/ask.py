@@ -24,7 +24,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
 from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, write_transcript
 from shoal.runs.resources import RunResources, open_models
-from shoal.scenario import document
+from shoal.scenario.document import read_document
 from shoal.scenario.loading import read_text
 from shoal.scenario.scenario import BudgetSettings
 
@@ -245,7 +245,7 @@ async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[A
 
 def read_survey(path: Path) -> Survey:
     """Read a survey from a YAML or JSON file: a list of questions, each with or without fields."""
-    found = document.read_document(read_text(path), str(path))
+    found = read_document(read_text(path), str(path))
     if found.problems:
         (line, column), problem = found.problems[0]
         raise QueryFailed(f"{path}:{line}:{column}: {problem.text}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from shoal.types import Action
 from shoal.worlds.dialogue.observations import DialogueObservation
-from shoal.worlds.playing import DO_NOTHING, Mistake, PlayAdapter, choose_verb, need_text, split_word
+from shoal.worlds.playing import NO_ACTION, Mistake, PlayAdapter, choose_verb, need_text, split_word
 
 #: What was said before these lines has been read before.
 LINES_SHOWN = 6
@@ -45,7 +45,7 @@ class DialoguePlay(PlayAdapter[DialogueObservation]):
             "think": lambda: Action("THINK", {"content": need_text(rest)}),
             "leave": lambda: Action("LEAVE"),
             "rate": lambda: _rate(rest),
-            "nothing": lambda: DO_NOTHING,
+            "nothing": lambda: NO_ACTION,
         }
         act = choose_verb(verb, verbs, "/")
         if verb in ("say", "leave") and seen.rating:

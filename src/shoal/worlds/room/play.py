@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from shoal.types import Action
-from shoal.worlds.playing import DO_NOTHING, Mistake, PlayAdapter, choose_verb, need_text, split_word
+from shoal.worlds.playing import NO_ACTION, Mistake, PlayAdapter, choose_verb, need_text, split_word
 from shoal.worlds.room.observations import RoomObservation
 
 
@@ -48,7 +48,7 @@ class RoomPlay(PlayAdapter[RoomObservation]):
             "attend": lambda: Action("ATTEND", {"content": need_text(rest)}),
             "go": lambda: Action("MOVE_TO", {"location": need_text(rest)}),
             "done": lambda: Action("DONE"),
-            "nothing": lambda: DO_NOTHING,
+            "nothing": lambda: NO_ACTION,
         }
         return choose_verb(verb, verbs, "/")()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.worlds.social.actions import ACTIONS
+from shoal.worlds.social.actions.rules import ACTIONS
 from shoal.worlds.social.database import summarise
 from shoal.worlds.social.observations import SocialObservation
 from shoal.worlds.social.platform import Platform

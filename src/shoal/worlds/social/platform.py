@@ -16,7 +16,7 @@ from shoal.worlds.base import Rejected, describe_failure
 from shoal.worlds.clock import ActivationSampler, MutedAgents
 from shoal.worlds.context import WorldContext
 from shoal.worlds.social import database
-from shoal.worlds.social.actions import RULES
+from shoal.worlds.social.actions.rules import RULES
 from shoal.worlds.social.feed import FeedShape
 from shoal.worlds.social.observations import LookedUp, SocialObservation
 from shoal.worlds.social.ranking import RankingWeights

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from shoal.types import Action
-from shoal.worlds.playing import DO_NOTHING, Mistake, PlayAdapter, choose_verb, need_text, read_action, split_word
+from shoal.worlds.playing import NO_ACTION, Mistake, PlayAdapter, choose_verb, need_text, read_action, split_word
 from shoal.worlds.social.observations import PostView, SocialObservation
 
 #: Verb -> kind of action, for those that take the number of a post and nothing else.
@@ -50,7 +50,7 @@ class SocialPlay(PlayAdapter[SocialObservation]):
             "mute": lambda: Action("MUTE", {"mutee_id": _find_post(rest, seen).author_id}),
             "search": lambda: Action("SEARCH_POSTS", {"query": need_text(rest)}),
             "trend": lambda: Action("TREND"),
-            "nothing": lambda: DO_NOTHING,
+            "nothing": lambda: NO_ACTION,
             **{name: partial(_react, kind, rest, seen) for name, kind in _ON_POSTS.items()},
         }
         return choose_verb(verb.lower(), verbs)()
