@@ -130,13 +130,18 @@ def advise(machine: Machine, disk: Disk | None, need: Need, served: Served | Non
     simulations = sorted(_bound_simulations(machine, disk, need, server, provided), key=by_count)
     calls = sorted([*_bound_calls(machine, need, server, simulations), *provided], key=by_count) if need.asks else []
     problems = tuple(_find_problems(machine, disk, need))
-    return Advice(
-        tuple(simulations),
-        tuple(calls),
-        tuple(dict.fromkeys([*problems, *_suggest_changes(simulations, calls, need)])),
-        problems,
-        tuple(_find_warnings(machine, disk, server)),
-    )
+    changes = [*problems]
+    few = [bound for bound in calls if bound.count < PLENTY_OF_CALLS]
+    for bounds in (few, simulations):
+        # First what raises the lowest bound, then what raises those that would be the lowest next.
+        changes += [bound.remedy for bound in bounds if bound.remedy and bound.count <= NEAR * bounds[0].count]
+    most = need.max_workers
+    if need.asks and not few and most is not None and need.calls_at_once == most < PLENTY_OF_CALLS:
+        changes.append(
+            f"leave max_workers ({most:,}) out: the machine bears more, and what the server bears is learned"
+        )
+    warnings = tuple(_find_warnings(machine, disk, server))
+    return Advice(tuple(simulations), tuple(calls), tuple(dict.fromkeys(changes)), problems, warnings)
 
 
 # Simulations side by side
@@ -219,19 +224,7 @@ def _bound_by_provider(server: Served) -> Iterator[Bound]:
         yield Bound("learned", max(server.at_once, 1), reason, remedy)
 
 
-# What to change
-
-
-def _suggest_changes(simulations: list[Bound], calls: list[Bound], need: Need) -> Iterator[str]:
-    """Suggest what raises the lowest bound, then what raises those that would be the lowest next."""
-    few = [bound for bound in calls if bound.count < PLENTY_OF_CALLS]
-    for bounds in (few, simulations):
-        for bound in bounds:
-            if bound.remedy and bound.count <= NEAR * bounds[0].count:
-                yield bound.remedy
-    most = need.max_workers
-    if need.asks and not few and most is not None and need.calls_at_once == most < PLENTY_OF_CALLS:
-        yield f"leave max_workers ({most:,}) out: the machine bears more, and what the server bears is learned"
+# What goes wrong
 
 
 def _find_problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[str]:

@@ -71,11 +71,12 @@ def read_cgroups(root: Path, most_bytes: int = ENDLESS_BYTES) -> Groups:
         controllers, colon, home = line.partition(":")[2].partition(":")
         if colon:
             homes.update(dict.fromkeys(controllers.split(","), home))
-    quotas = [
-        CpuGroup(level, cores, _find_counter(mounts, level))
-        for level in _find_levels(mounts, homes, "cpu")
-        if (cores := _read_quota(level))
-    ]
+    quotas = []
+    for level in _find_levels(mounts, homes, "cpu"):
+        if cores := _read_quota(level):
+            apart = (mount for mount in mounts if mount.version == level.version == 1 and mount.holds("cpuacct"))
+            counted = next((mount.level(level.inside) for mount in apart), level)
+            quotas.append(CpuGroup(level, cores, counted))
     limits = [
         MemoryGroup(level, limit, read_used_bytes(level))
         for level in _find_levels(mounts, homes, "memory")
@@ -142,11 +143,6 @@ def _find_levels(mounts: list[_Mount], homes: dict[str, str], controller: str) -
             belongs = ".." not in inside and inside[: len(top)] == top
             inside = inside[len(top) :] if belongs else ()
             yield from (mount.level(inside[:depth]) for depth in range(len(inside), -1, -1))
-
-
-def _find_counter(mounts: list[_Mount], level: CgroupLevel) -> CgroupLevel:
-    apart = (mount for mount in mounts if mount.version == level.version == 1 and mount.holds("cpuacct"))
-    return next((mount.level(level.inside) for mount in apart), level)
 
 
 # Their limits and counters

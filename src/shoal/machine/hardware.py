@@ -43,6 +43,17 @@ class Cores:
     #: CPU seconds per second that the control groups allow; None: no limit.
     quota: float | None = None
 
+    @classmethod
+    def read(cls, root: Path, quota: float | None) -> Cores:
+        logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online") or "") or ())
+        if not logical:
+            lines = (read_text(root / "proc/cpuinfo") or "").splitlines()
+            logical = sum(line.startswith("processor") for line in lines)
+        # Covers affinities and sets of cores of the control group alike.
+        status = (read_text(root / "proc/self/status") or "").splitlines()
+        listed = (line.partition(":")[2] for line in status if line.startswith("Cpus_allowed_list:"))
+        return cls(logical or (os.cpu_count() if root == ROOT else None), _parse_ranges(next(listed, "")), quota)
+
     @property
     def usable(self) -> float | None:
         known: list[float] = [] if self.quota is None else [self.quota]
@@ -106,6 +117,17 @@ class Files:
     soft: int | None
     hard: int | None
 
+    @classmethod
+    def read(cls, root: Path) -> Files:
+        for line in (read_text(root / "proc/self/limits") or "").splitlines():
+            words = line.split()
+            if line.startswith("Max open files") and len(words) >= 5:
+                return cls(*(UNLIMITED if word == "unlimited" else parse_number(word) for word in words[3:5]))
+        if root != ROOT:
+            return cls(None, None)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls(*(UNLIMITED if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard)))
+
 
 @dataclass(frozen=True, slots=True)
 class Disk:
@@ -145,28 +167,17 @@ def inspect_machine(root: Path = ROOT) -> Machine:
         except (ValueError, OSError):
             machine_memory = None
     return Machine(
-        _read_cores(root, None if groups.cpu is None else groups.cpu.cores),
+        Cores.read(root, None if groups.cpu is None else groups.cpu.cores),
         MemoryLimits(
             machine_memory,
             to_group_memory(groups.memory, container is not None),
             meminfo.get("SwapTotal"),
             meminfo.get("SwapFree"),
         ),
-        _read_file_limits(root),
+        Files.read(root),
         container,
         groups.version,
     )
-
-
-def _read_cores(root: Path, quota: float | None) -> Cores:
-    logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online") or "") or ())
-    if not logical:
-        lines = (read_text(root / "proc/cpuinfo") or "").splitlines()
-        logical = sum(line.startswith("processor") for line in lines)
-    # Covers affinities and sets of cores of the control group alike.
-    status = (read_text(root / "proc/self/status") or "").splitlines()
-    listed = (line.partition(":")[2] for line in status if line.startswith("Cpus_allowed_list:"))
-    return Cores(logical or (os.cpu_count() if root == ROOT else None), _parse_ranges(next(listed, "")), quota)
 
 
 def _parse_ranges(text: str) -> tuple[int, ...] | None:
@@ -201,17 +212,6 @@ def to_group_memory(group: MemoryGroup | None, is_container: bool) -> MemorySpac
     """Return the memory of a control group."""
     whose = "container" if is_container else "control group"
     return None if group is None else MemorySpace(whose, group.limit, group.used)
-
-
-def _read_file_limits(root: Path) -> Files:
-    for line in (read_text(root / "proc/self/limits") or "").splitlines():
-        words = line.split()
-        if line.startswith("Max open files") and len(words) >= 5:
-            return Files(*(UNLIMITED if word == "unlimited" else parse_number(word) for word in words[3:5]))
-    if root != ROOT:
-        return Files(None, None)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return Files(*(UNLIMITED if limit == resource.RLIM_INFINITY else limit for limit in (soft, hard)))
 
 
 def inspect_disk(path: Path) -> Disk | None:

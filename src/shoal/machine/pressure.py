@@ -72,6 +72,33 @@ class Alarm:
     kind: Pressure
     text: str
 
+    @classmethod
+    def on(cls, kind: Pressure, share: float) -> Alarm:
+        above = f"{THRESHOLDS[kind].above:.0%}"
+        match kind:
+            case Pressure.CPU:
+                text = (
+                    f"the CPU is {share:.0%} busy (more than {above} for {THRESHOLDS[kind].for_seconds:.0f} s), so fewer "
+                    "calls are made at once. Run fewer simulations side by side, end other programs, or use more cores."
+                )
+            case Pressure.MEMORY:
+                text = (
+                    f"memory is {share:.0%} full (more than {above}), so fewer calls are made at once. Run fewer "
+                    "simulations side by side, end other programs, or raise the container's limit."
+                )
+            case Pressure.FAILURES:
+                text = (
+                    f"{share:.0%} of the calls of the last {WINDOW_SECONDS:.0f} s failed (more than {above}), so fewer are "
+                    "made at once. If it goes on, `shoal doctor` checks the server; what failed is counted in the run's "
+                    "state."
+                )
+        return cls(kind, text)
+
+    @classmethod
+    def off(cls, kind: Pressure) -> Alarm:
+        what = {Pressure.CPU: "the CPU is", Pressure.MEMORY: "memory is", Pressure.FAILURES: "failed calls are"}[kind]
+        return cls(kind, f"{what} below {THRESHOLDS[kind].below:.0%} again")
+
 
 @dataclass(frozen=True, slots=True)
 class Throttle:
@@ -111,8 +138,8 @@ class LoadMonitor:
                 gauge.forget_times()
             gauge.update(sample.at, shares[kind])
         now = [kind for kind, gauge in self._gauges.items() if gauge.is_on]
-        began = {kind: Alarm(kind, _describe(kind, shares[kind] or 0.0)) for kind in now if kind not in self._alarms}
-        ended = tuple(Alarm(kind, _describe_end(kind)) for kind in self._alarms if kind not in now)
+        began = {kind: Alarm.on(kind, shares[kind] or 0.0) for kind in now if kind not in self._alarms}
+        ended = tuple(Alarm.off(kind) for kind in self._alarms if kind not in now)
         self._alarms = {kind: self._alarms.get(kind) or began[kind] for kind in now}
         self._adapt(sample.at)
         memory = self._gauges[Pressure.MEMORY]
@@ -190,32 +217,6 @@ class Failures:
     def _forget(self, at: float) -> None:
         while self._seconds and self._seconds[0][0] < at - self._window_seconds:
             self._seconds.popleft()
-
-
-def _describe(kind: Pressure, share: float) -> str:
-    above = f"{THRESHOLDS[kind].above:.0%}"
-    match kind:
-        case Pressure.CPU:
-            return (
-                f"the CPU is {share:.0%} busy (more than {above} for {THRESHOLDS[kind].for_seconds:.0f} s), so fewer "
-                "calls are made at once. Run fewer simulations side by side, end other programs, or use more cores."
-            )
-        case Pressure.MEMORY:
-            return (
-                f"memory is {share:.0%} full (more than {above}), so fewer calls are made at once. Run fewer "
-                "simulations side by side, end other programs, or raise the container's limit."
-            )
-        case Pressure.FAILURES:
-            return (
-                f"{share:.0%} of the calls of the last {WINDOW_SECONDS:.0f} s failed (more than {above}), so fewer are "
-                "made at once. If it goes on, `shoal doctor` checks the server; what failed is counted in the run's "
-                "state."
-            )
-
-
-def _describe_end(kind: Pressure) -> str:
-    what = {Pressure.CPU: "the CPU is", Pressure.MEMORY: "memory is", Pressure.FAILURES: "failed calls are"}[kind]
-    return f"{what} below {THRESHOLDS[kind].below:.0%} again"
 
 
 async def watch_machine(

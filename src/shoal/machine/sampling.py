@@ -73,13 +73,19 @@ class Sampler:
     def take(self) -> Sample:
         before, now = self._before, self._count()
         self._before = now
-        seconds, group = now.at - before.at, self._groups.memory
+        seconds, cpu, group = now.at - before.at, self._groups.cpu, self._groups.memory
+        cpu_shares = []
+        if cpu is not None and before.group is not None and now.group is not None and seconds > _MIN_SECONDS:
+            cpu_shares.append(max(now.group - before.group, 0.0) / (seconds * cpu.cores))
+        if before.machine is not None and now.machine is not None and now.machine[1] > before.machine[1]:
+            busy = (now.machine[0] - before.machine[0]) / (now.machine[1] - before.machine[1])
+            cpu_shares.append(min(max(busy, 0.0), 1.0))
         if group is not None:
             group = MemoryGroup(group.level, group.limit, read_used_bytes(group.level))
         memory = MemoryLimits(to_machine_memory(read_meminfo(self._root)), to_group_memory(group, self._is_container))
         return Sample(
             at=now.at,
-            cpu=self._cpu_share(before, now, seconds),
+            cpu=max(cpu_shares, default=None),
             memory=memory.share,
             own_cpu=max(now.own - before.own, 0.0) / seconds if seconds > _MIN_SECONDS else None,
             own_bytes=read_own_bytes(self._root),
@@ -95,12 +101,3 @@ class Sampler:
                 busy += sum(ticks) - sum(ticks[column] for column in _IDLE if column < len(ticks))
         used = None if group is None else read_cpu_seconds(group.counted)
         return _Counts(self._clock(), self._own_clock(), used, (busy, total) if total else None)
-
-    def _cpu_share(self, before: _Counts, now: _Counts, seconds: float) -> float | None:
-        shares, group = [], self._groups.cpu
-        if group is not None and before.group is not None and now.group is not None and seconds > _MIN_SECONDS:
-            shares.append(max(now.group - before.group, 0.0) / (seconds * group.cores))
-        if before.machine is not None and now.machine is not None and now.machine[1] > before.machine[1]:
-            busy = (now.machine[0] - before.machine[0]) / (now.machine[1] - before.machine[1])
-            shares.append(min(max(busy, 0.0), 1.0))
-        return max(shares, default=None)
