@@ -74,12 +74,12 @@ class Alarm:
 
     @classmethod
     def on(cls, kind: Pressure, share: float) -> Alarm:
-        above = f"{THRESHOLDS[kind].above:.0%}"
+        above, seconds = f"{THRESHOLDS[kind].above:.0%}", THRESHOLDS[kind].for_seconds
         match kind:
             case Pressure.CPU:
                 text = (
-                    f"the CPU is {share:.0%} busy (more than {above} for {THRESHOLDS[kind].for_seconds:.0f} s), so fewer "
-                    "calls are made at once. Run fewer simulations side by side, end other programs, or use more cores."
+                    f"the CPU is {share:.0%} busy (more than {above} for {seconds:.0f} s), so fewer calls are made at "
+                    "once. Run fewer simulations side by side, end other programs, or use more cores."
                 )
             case Pressure.MEMORY:
                 text = (
@@ -88,9 +88,9 @@ class Alarm:
                 )
             case Pressure.FAILURES:
                 text = (
-                    f"{share:.0%} of the calls of the last {WINDOW_SECONDS:.0f} s failed (more than {above}), so fewer are "
-                    "made at once. If it goes on, `shoal doctor` checks the server; what failed is counted in the run's "
-                    "state."
+                    f"{share:.0%} of the calls of the last {WINDOW_SECONDS:.0f} s failed (more than {above}), so fewer "
+                    "are made at once. If it goes on, `shoal doctor` checks the server; what failed is counted in the "
+                    "run's state."
                 )
         return cls(kind, text)
 
