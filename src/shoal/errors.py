@@ -2,6 +2,7 @@
 
 ShoalError                 the message says what happened and what to do; never shown as a traceback
 ├── ScenarioInvalid        the declared input is wrong; carries every problem found
+├── ArgumentInvalid        an argument does not fit the run
 ├── RunRefused             this directory cannot be worked on now
 │   ├── RunLocked          another worker is alive on it
 │   ├── RunFromNewer       written by a newer version of Shoal
@@ -34,6 +35,14 @@ class ScenarioInvalid(ShoalError):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+class ArgumentInvalid(ShoalError):
+    """An argument does not fit the run; `argument` is its name."""
+
+    def __init__(self, argument: str, why: str) -> None:
+        super().__init__(why)
+        self.argument = argument
 
 
 class RunRefused(ShoalError):

@@ -18,10 +18,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -37,6 +38,8 @@ BACKGROUND_PURPOSES = frozenset({REMEMBER, EMBED})
 #: Events, which belong to no agent.
 INJECT, CONTINUE = "inject", "continue"
 EVERY_WORLD = "*"
+#: The end of a journal is searched for its last line in blocks of this size.
+_BLOCK_BYTES = 1 << 16
 
 
 class JournalKey(str):
@@ -318,22 +321,29 @@ def _parse_line(path: Path, number: int, text: bytes) -> JournalLine:
 
 
 def add_line(path: Path, line: JournalLine) -> None:
-    """Append a line to a journal without a worker. On return it is on disk."""
-    _, length = read_journal(path)
-    _write_synced(path, "r+b", length, [line])
+    """Append a line to a journal without a worker. On return it is on disk. A torn last line is cut off."""
+    with _write_synced(path, "r+b") as file:
+        end, block = file.seek(0, os.SEEK_END), b""
+        while end and b"\n" not in block:
+            start = max(end - _BLOCK_BYTES, 0)
+            file.seek(start)
+            block, end = file.read(end - start), start
+        file.seek(end + block.rfind(b"\n") + 1)
+        file.truncate()
+        file.write(_encode(line) + b"\n")
 
 
 def write_lines(path: Path, lines: list[JournalLine]) -> None:
     """Write the first lines of a new journal. On return they are on disk."""
-    _write_synced(path, "xb", 0, lines)
+    with _write_synced(path, "xb") as file:
+        file.write(b"".join(_encode(line) + b"\n" for line in lines))
 
 
-def _write_synced(path: Path, mode: str, offset: int, lines: list[JournalLine]) -> None:
+@contextmanager
+def _write_synced(path: Path, mode: str) -> Iterator[IO[bytes]]:
     try:
         with path.open(mode) as file:
-            file.truncate(offset)
-            file.seek(offset)
-            file.write(b"".join(_encode(line) + b"\n" for line in lines))
+            yield file
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:

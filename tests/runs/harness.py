@@ -17,12 +17,11 @@ import pytest
 from shoal.errors import Stopped
 from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
-from shoal.runs.operations import create_run, fork_run
+from shoal.runs.operations import create_run, fork_run, plan_fork
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
-from shoal.scenario.overrides import override
 
 
 def start(scenario: dict[str, Any], path: Path) -> RunOutcome:
@@ -48,9 +47,8 @@ def repeat(directory: RunDirectory) -> RunOutcome:
 def branch(
     parent: Path, path: Path, at: int, sets: Sequence[str] = (), injected: Sequence[dict[str, Any]] = ()
 ) -> RunOutcome:
-    directory = RunDirectory(parent)
-    changed = override(directory.scenario_versions.at(at), sets)
-    return go_on(fork_run(directory, path, at, changed, injected))
+    plan = plan_fork(RunDirectory(parent), at, changes=sets, events=injected)
+    return go_on(fork_run(plan, path))
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from shoal.journal import JournalLine, read_journal
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.directory import RunDirectory
-from shoal.runs.operations import create_run, extend_run, fork_run
+from shoal.runs.operations import create_run, extend_run, fork_run, plan_fork
 from shoal.runs.rerun.explain import explain_turn
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
@@ -147,7 +147,7 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
         await begin(asking("twitter"), tmp_path / "parent", server)
         server.reset()
         parent = RunDirectory(tmp_path / "parent")
-        fork_run(parent, tmp_path / "child", at, parent.scenario_versions.at(at), [event])
+        fork_run(plan_fork(parent, at, events=[event]), tmp_path / "child")
         await go_on(tmp_path / "child", server)
         return server.stats.answered.total()
 
@@ -163,7 +163,7 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
 def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
     done = complete(asking("room"), tmp_path / "parent")
     parent = RunDirectory(tmp_path / "parent")
-    child = fork_run(parent, tmp_path / "child", 2, parent.scenario_versions.at(2))
+    child = fork_run(plan_fork(parent, 2), tmp_path / "child")
     nowhere = RunResources(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
     again = asyncio.run(work_on_run(child, asyncio.Event(), None, nowhere))
     assert again.digest == done.digest

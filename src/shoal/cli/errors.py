@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
-from shoal.errors import BudgetReached, QueryFailed, RunRefused, ScenarioInvalid, ShoalError
+from shoal.errors import ArgumentInvalid, BudgetReached, QueryFailed, RunRefused, ScenarioInvalid, ShoalError
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -74,6 +74,9 @@ def map_error(error: ShoalError) -> click.ClickException:
             return Invalid(problem)
         case ScenarioInvalid(problems=problems):
             return Invalid("\n".join([f"{len(problems)} problems:", *(f"  {problem}" for problem in problems)]))
+        case ArgumentInvalid():
+            option = f"--{error.argument}"
+            return click.BadParameter(str(error), click.get_current_context(silent=True), param_hint=option)
         case QueryFailed():
             return Invalid(str(error))
         case RunRefused():

@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 import click
 import msgspec
 
-from shoal.agents.settings import LanguageSettings, ScriptedSettings
+from shoal.agents.settings import LanguageSettings
 from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
+from shoal.runs.operations import truncate_scenario
 from shoal.runs.resources import RunResources
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.loading import load
@@ -118,30 +119,15 @@ def change_options(command: F) -> F:
 
 
 def load_scenario(path: Path, model: str | None, changes: Changes, more: Sequence[str] = ()) -> Scenario:
-    """The scenario of the file, with another model, and with everything else that is to be different."""
-    scenario = truncate_scenario(load(path), changes.rounds)
-    return override(scenario, [*_model_override(scenario, model), *changes.assignments, *more])
-
-
-def truncate_scenario(scenario: Scenario, rounds: int | None) -> Scenario:
-    """A run that is made shorter leaves out what would happen after its end."""
-    if rounds is None:
-        return scenario
-    events = tuple(event for event in scenario.events if event.round <= rounds)
-    mind = scenario.mind
-    if isinstance(mind, ScriptedSettings):
-        mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
-    if len(events) < len(scenario.events):
-        complain(
-            f"note: {format_count(len(scenario.events) - len(events), 'event')} after round {rounds} will not happen"
-        )
-    return scenario.model_copy(update={"events": events, "mind": mind})
-
-
-def _model_override(scenario: Scenario, model: str | None) -> list[str]:
-    """Another language model, or one in place of the scenario's mind, as a change of the scenario."""
-    if model is None:
-        return []
-    if isinstance(scenario.mind, LanguageSettings):
-        return [f"mind.model={msgspec.json.encode(model).decode()}"]
-    return [f"mind={msgspec.json.encode({'kind': 'language', 'model': model}).decode()}"]
+    """Load the scenario of a file, with another language model, and with everything else that is to be different."""
+    scenario = load(path)
+    if changes.rounds is not None:
+        whole, scenario = scenario, truncate_scenario(scenario, changes.rounds)
+        if lost := len(whole.events) - len(scenario.events):
+            complain(f"note: {format_count(lost, 'event')} after round {changes.rounds} will not happen")
+    model_changes = []
+    if model is not None:
+        is_language = isinstance(scenario.mind, LanguageSettings)
+        field, value = ("mind.model", model) if is_language else ("mind", {"kind": "language", "model": model})
+        model_changes = [f"{field}={msgspec.json.encode(value).decode()}"]
+    return override(scenario, [*model_changes, *changes.assignments, *more])

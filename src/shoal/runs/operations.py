@@ -1,95 +1,217 @@
-"""What can be done to make runs: create one, or fork one. Then `work` on it, wherever it comes from."""
+"""Everything that can be done to runs, with the rules of what may be done when.
+
+The terminal, Python and the server call these functions and only translate. A broken rule raises one of our own errors,
+which says what to do instead. Questions to a run that change nothing are in rooms of their own, which not every command
+needs to load: `interviews.ask`, `rerun.explain`, `rerun.diff`, `reports`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+import msgspec
 
-from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.agents.settings import ScriptedSettings
+from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
 from shoal.runs.config import portable_scenario
-from shoal.runs.directory import RunDirectory
+from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.rerun.rerun import replay
+from shoal.runs.state import Status
+from shoal.runs.worker import work_on_run
 from shoal.scenario.build import check_classes
+from shoal.scenario.loading import load_events, validate_events
+from shoal.scenario.overrides import override
 from shoal.scenario.scenario import Scenario
+from shoal.text import format_count
 from shoal.types import Versioned
 
+__all__ = [  # noqa: RUF022  # grouped by what they are for
+    # create
+    "create_run",
+    "truncate_scenario",
+    # work
+    "work_on_run",
+    "replay",
+    # extend
+    "ResumePlan",
+    "extend_run",
+    "plan_extension",
+    "plan_resume",
+    # fork
+    "ForkPlan",
+    "fork_run",
+    "plan_fork",
+]
 
-def create_run(scenario: Scenario, path: Path) -> RunDirectory:
-    """The directory of a new run, ready to be worked on."""
+
+# Create
+
+
+def create_run(scenario: Scenario, out: Path | None = None) -> RunDirectory:
+    """Make a new run, ready to be worked on: in `out`, or else in runs/NAME-N."""
     check_classes(scenario)
-    return RunDirectory.create(path, Versioned(scenario), [])
+    with claim_directory(out, RUNS, scenario.name) as path:
+        return RunDirectory.create(path, Versioned(scenario), [])
 
 
-def fork_run(
-    parent: RunDirectory, path: Path, at: int, changed: Scenario, injected: Sequence[Mapping[str, Any]] = ()
-) -> RunDirectory:
-    """The directory of a run that shares its parent's past up to a round, and goes its own way from that round on.
+def truncate_scenario(scenario: Scenario, rounds: int) -> Scenario:
+    """Leave out what would happen after a round, so that the scenario can be made that short."""
+    mind = scenario.mind
+    if isinstance(mind, ScriptedSettings):
+        mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
+    events = tuple(event for event in scenario.events if event.round <= rounds)
+    return scenario.model_copy(update={"events": events, "mind": mind})
 
-    The parent's replies come along: wherever the fork asks the same thing, it has the same answer for nothing.
+
+# Extend
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePlan:
+    """How a run goes on."""
+
+    run: RunDirectory
+    #: World -> its last committed round.
+    done: Mapping[str, int]
+    #: The scenario with which the run is extended; None where it goes on as it was planned.
+    extension: Scenario | None
+    #: The versions of the scenario, the extension included.
+    versions: Versioned[Scenario]
+    #: Whether nothing is left to do.
+    is_over: bool
+
+
+def plan_resume(run: RunDirectory, rounds: int | None = None) -> ResumePlan:
+    """Plan to continue a run, up to another last round where one is given."""
+    done, versions, extension = run.committed_rounds(), run.scenario_versions, None
+    if rounds is not None and rounds != run.scenario.rounds:
+        last = max(done.values())
+        if rounds <= last:
+            raise ArgumentInvalid(
+                "rounds",
+                f"{run.path} has {format_count(last, 'round')} already; give more than that, or fork it to go back.",
+            )
+        extension = override(truncate_scenario(run.scenario, rounds), [f"rounds={rounds}"])
+        versions = Versioned(versions.first, (*versions.changes, (last + 1, extension)))
+    return ResumePlan(run, done, extension, versions, is_over=extension is None and run.is_over())
+
+
+def extend_run(run: RunDirectory, scenario: Scenario) -> None:
+    """Let a run go on after its last committed round with a changed scenario; `work_on_run` then carries it out.
+
+    What a user decides while a run is under way comes from outside the function, so it goes into the journal.
     """
-    name = parent.config.simulation_id
-    history = fork_versions(parent.scenario_versions, at, changed)
-    lines = [*_inherited_lines(parent, name, at), *_injections(injected)]
-    return RunDirectory.create(path, history, lines, parent=name)
+    with run.lock():
+        add_line(run.journal, plan_extension(run, scenario))
 
 
-def extend_run(directory: RunDirectory, changed: Scenario) -> None:
-    """Let a run go on after its last committed round, with what has changed since; `work` on it then.
-
-    What a person decides while a run is under way comes from outside the function, so it goes into the journal.
-    """
-    with directory.lock():
-        add_line(directory.journal, plan_extension(directory, changed))
-
-
-def plan_extension(directory: RunDirectory, changed: Scenario) -> JournalLine:
-    """Return the line of the journal with which a run goes on; RunRefused or ScenarioInvalid where it cannot."""
-    at = max(directory.committed_rounds().values()) + 1
-    _check_can_go_on(directory, changed, at)
-    _check_changes(directory.scenario_versions.at(at), changed, at)
-    event = {"scenario": portable_scenario(changed, directory.path)}
-    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, directory.extensions), event=event)
-
-
-def _check_can_go_on(directory: RunDirectory, changed: Scenario, at: int) -> None:
-    if changed.rounds < at:
-        rounds = f"{changed.rounds} round{'s' if changed.rounds > 1 else ''}"
-        raise RunRefused(f"{directory.path} has {at - 1} rounds already; {rounds} would not be going on")
-    state = directory.state()
+def plan_extension(run: RunDirectory, scenario: Scenario) -> JournalLine:
+    """Return the line of the journal with which a run is extended; RunRefused or ScenarioInvalid where it cannot be."""
+    at = max(run.committed_rounds().values()) + 1
+    if scenario.rounds < at:
+        rounds = format_count(scenario.rounds, "round")
+        raise RunRefused(f"{run.path} has {at - 1} rounds already; {rounds} would not be going on")
+    state = run.state()
     if state.worlds and all(world.ended for world in state.worlds.values()):
         raise RunRefused(
-            f"{directory.path} came to its own end in round {at - 1}: nothing can happen after that.\n"
+            f"{run.path} came to its own end in round {at - 1}: nothing can happen after that.\n"
             f"Fork it before that round to let it end otherwise."
         )
+    _check_changes(run.scenario_versions.at(at), scenario, at)
+    event = {"scenario": portable_scenario(scenario, run.path)}
+    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, run.extensions), event=event)
 
 
-def fork_versions(history: Versioned[Scenario], at: int, changed: Scenario) -> Versioned[Scenario]:
-    """The scenario of a fork, from its first round on."""
+# Fork
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPlan:
+    """A fork that may be made."""
+
+    parent: RunDirectory
+    #: The round from which on it differs.
+    at: int
+    versions: Versioned[Scenario]
+    #: Events that happen in the fork only.
+    events: Sequence[Mapping[str, Any]]
+    #: World -> the last round whose replies all come from the parent.
+    shared: Mapping[str, int]
+
+
+def plan_fork(
+    parent: RunDirectory,
+    at: int,
+    *,
+    changes: Sequence[str] = (),
+    events: Path | Sequence[Mapping[str, Any]] = (),
+) -> ForkPlan:
+    """Plan to branch a run at a round, with `path=value` changes of its scenario and with events of its own.
+
+    Events are a list, or a file that holds one. Those without a round happen in the round of the fork.
+    """
+    before, committed = parent.scenario_versions.at(at), parent.committed_rounds()
+    scenario = override(before, changes)
+    # Worlds of a complete run may have ended before others; of any other run, all worlds must have the round.
+    last = (max if parent.status() is Status.COMPLETED else min)(committed.values())
+    if not 0 <= at <= last:
+        raise ArgumentInvalid("at", f"{at} is not a round of this run; it has rounds 0 to {last}.")
+    if at > scenario.rounds:
+        raise ArgumentInvalid("at", f"{at} is after the last round of the fork, {scenario.rounds}.")
+    injected = load_events(events, scenario, at) if isinstance(events, Path) else validate_events(events, scenario, at)
+    versions = _fork_versions(parent.scenario_versions, at, scenario)
+    only_longer = not injected and scenario.model_copy(update={"rounds": before.rounds}) == before
+    shared = committed if only_longer else dict.fromkeys(committed, max(at - 1, 0))
+    return ForkPlan(parent, at, versions, injected, shared)
+
+
+def _fork_versions(versions: Versioned[Scenario], at: int, scenario: Scenario) -> Versioned[Scenario]:
     if at == 0:
-        return Versioned(changed)
-    before = tuple((since, version) for since, version in history.changes if since < at)
-    in_force = before[-1][1] if before else history.first
-    if changed == in_force:
-        return Versioned(history.first, before)
-    _check_changes(in_force, changed, at)
-    return Versioned(history.first, (*before, (at, changed)))
+        return Versioned(scenario)
+    before = Versioned(versions.first, tuple(change for change in versions.changes if change[0] < at))
+    if scenario == before.latest:
+        return before
+    _check_changes(before.latest, scenario, at)
+    return Versioned(versions.first, (*before.changes, (at, scenario)))
+
+
+def fork_run(plan: ForkPlan, out: Path | None = None) -> RunDirectory:
+    """Make the planned fork, ready to be worked on: in `out`, or else beside its parent as NAME-fork-N.
+
+    It inherits the parent's replies. So only agents whose request really changes are asked again.
+    """
+    parent, name = plan.parent, plan.parent.config.simulation_id
+    lines, _ = read_journal(parent.journal)
+    earlier = [
+        line for line in lines if line.event and not line.is_continuation and line.event.get("round", 0) < plan.at
+    ]
+    replies = {line.key: line for line in lines if line.event is None}
+    inherited = [msgspec.structs.replace(line, inherited=line.inherited or name) for line in replies.values()]
+    injected = [
+        JournalLine(JournalKey(event.get("world") or EVERY_WORLD, event["round"], None, INJECT, n), event=dict(event))
+        for n, event in enumerate(plan.events)
+    ]
+    with claim_directory(out, full_name(parent.path).parent, f"{parent.path.resolve().name}-fork") as path:
+        return RunDirectory.create(path, plan.versions, [*earlier, *inherited, *injected], parent=name)
 
 
 def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
-    """What cannot change in the middle of a run must be the same."""
+    """Raise ScenarioInvalid if a field differs that cannot change in the middle of a run."""
     problems = [
-        f"{path}: this cannot change in the middle of a run; fork with --at 0 to change it from the start"
-        for (path, old), (_, new) in zip(_immutable_fields(before), _immutable_fields(after), strict=True)
+        f"from round {at} on: {path}: this cannot change in the middle of a run; fork with --at 0 to change it from "
+        "the start"
+        for (path, old), (_, new) in zip(_fixed_fields(before), _fixed_fields(after), strict=True)
         if old != new
     ]
     if problems:
-        raise ScenarioInvalid([f"from round {at} on: {problem}" for problem in problems])
+        raise ScenarioInvalid(problems)
 
 
-def _immutable_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
+def _fixed_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     for field in ("seed", "topic", "population", "follows"):
         yield field, getattr(scenario, field)
     yield "time.start", scenario.time.start
@@ -98,40 +220,6 @@ def _immutable_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     yield "mind.latency", getattr(scenario.mind, "latency", None)
     yield "mind.turns", getattr(scenario.mind, "turns", None)
     yield "play", scenario.play
-    yield "worlds", [(name, *_immutable_world_fields(world)) for name, world in scenario.worlds.items()]
-
-
-def _immutable_world_fields(world: BaseModel) -> Iterator[Any]:
-    """What a world stays with for as long as it exists."""
-    for field in ("kind", "visibility", "products", "pairs", "settings", "mind"):
-        yield getattr(world, field, None)
-
-
-def _inherited_lines(parent: RunDirectory, name: str, at: int) -> list[JournalLine]:
-    """The parent's replies, each as the parent had it last, and what was injected before the fork."""
-    lines, _ = read_journal(parent.journal)
-    injected = [line for line in lines if line.event is not None and not line.is_continuation]
-    events = [line for line in injected if line.event is not None and line.event.get("round", 0) < at]
-    replies = {line.key: line for line in lines if line.event is None}
-    taken_over = [
-        JournalLine(
-            line.key,
-            line.request,
-            line.reply,
-            line.outcome,
-            line.reason,
-            None,
-            line.usage,
-            line.ms,
-            line.inherited or name,
-        )
-        for line in replies.values()
-    ]
-    return events + taken_over
-
-
-def _injections(events: Sequence[Mapping[str, Any]]) -> list[JournalLine]:
-    return [
-        JournalLine(JournalKey(event.get("world") or EVERY_WORLD, event["round"], None, INJECT, n), event=dict(event))
-        for n, event in enumerate(events)
-    ]
+    fields = ("kind", "visibility", "products", "pairs", "settings", "mind")
+    worlds = scenario.worlds.items()
+    yield "worlds", [(name, *(getattr(world, field, None) for field in fields)) for name, world in worlds]

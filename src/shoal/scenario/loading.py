@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -65,12 +66,7 @@ def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]
     if not isinstance(events, list) or not events:
         text = describe_mismatch("a list of events such as - {post: text, by: random}", found.value)
         raise ScenarioInvalid([f"{path}:1:1: {text}"])
-    dated = [{"round": at, **event} if isinstance(event, dict) else event for event in events]
-    checked, problems = report.check({**scenario.model_dump(mode="json"), "events": dated})
-    for index, event in enumerate(dated):
-        if isinstance(event, dict) and isinstance(event.get("round"), int) and event["round"] < at:
-            expected = f"round {at} or later, where the fork begins"
-            problems.append(Problem(("events", index, "round"), expected=expected, found=str(event["round"])))
+    checked, problems = _check_events(events, scenario, at)
     if not has_key:
         # Paths in the file begin at the list itself.
         problems = [
@@ -81,6 +77,26 @@ def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]
     if wrong or checked is None:
         raise ScenarioInvalid([f"{path}:{line}:{column}: {problem}" for (line, column), problem in wrong])
     return [event.model_dump(mode="json") for event in checked.events]
+
+
+def validate_events(events: Sequence[Any], scenario: Scenario, at: int) -> list[dict[str, Any]]:
+    """Validate a list of events in plain values. An event without a round happens in round `at`."""
+    if not events:
+        return []
+    checked, problems = _check_events(events, scenario, at)
+    if checked is None or problems:
+        raise ScenarioInvalid([str(problem) for problem in problems])
+    return [event.model_dump(mode="json") for event in checked.events]
+
+
+def _check_events(events: Sequence[Any], scenario: Scenario, at: int) -> tuple[Scenario | None, list[Problem]]:
+    dated = [{"round": at, **event} if isinstance(event, dict) else event for event in events]
+    checked, problems = report.check({**scenario.model_dump(mode="json"), "events": dated})
+    for index, event in enumerate(dated):
+        if isinstance(event, dict) and isinstance(event.get("round"), int) and event["round"] < at:
+            expected = f"round {at} or later, where the fork begins"
+            problems.append(Problem(("events", index, "round"), expected=expected, found=str(event["round"])))
+    return checked, problems
 
 
 def read_text(path: Path) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 
 import click
 import msgspec
 from rich.console import Console
 
-from shoal.agents.settings import LanguageSettings
+from shoal.cli.commands.plan import confirm
 from shoal.cli.errors import complain
 from shoal.cli.options import (
     PATH,
@@ -25,7 +24,6 @@ from shoal.cli.options import (
     scenario_argument,
     set_option,
     speech_options,
-    truncate_scenario,
     yes_option,
 )
 from shoal.cli.play import terminal_answer
@@ -33,24 +31,17 @@ from shoal.cli.runner import OutputMode, end_command, run_operation
 from shoal.cli.views.output import Output
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
-from shoal.runs import operations
-from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.directory import RunDirectory
+from shoal.runs.operations import create_run, extend_run, fork_run, plan_fork, plan_resume, replay, work_on_run
 from shoal.runs.progress import RunProgress
 from shoal.runs.reports.summary import summarize
-from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources, check_models
-from shoal.runs.state import Status
-from shoal.runs.worker import work_on_run
 from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
-from shoal.scenario.loading import load_events
-from shoal.scenario.overrides import override
 from shoal.scenario.sampling.sampler import sample
-from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.scenario.scenario import BudgetSettings
 from shoal.text import format_count, quote_path
-from shoal.types import Persona, Versioned
+from shoal.types import Versioned
 from shoal.worlds.names import NameIndex
-
-_PLANNING = "shoal.cli.commands.plan"
 
 
 @click.command("run")
@@ -88,15 +79,19 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
       shoal run examples/negotiation.yaml --play Ada
       shoal run examples/rumour.yaml --model openai/gpt-4.1-mini --max-cost 2
     """
-    wanted = load_scenario(scenario, model, changes, _parts(play))
+    parts = [int(who) if who.isdecimal() else who for who in play]
+    wanted = load_scenario(scenario, model, changes, [f"play={msgspec.json.encode(parts).decode()}"] if parts else [])
     if is_mirofish(scenario) and not speech.quiet:
-        complain(_understood(scenario))
+        imported = import_mirofish(scenario)
+        uses = Counter(field.use for field in imported.fields)
+        counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
+        details = f"shoal import {quote_path(scenario)} --dry-run shows every one"
+        complain(f"{imported.kind}: fields {counts}; {details}")
     check_models(wanted, outside)
     if not yes:
-        _confirm(Versioned(wanted), outside.budget)
-    with claim_directory(out, RUNS, wanted.name) as path:
-        directory = operations.create_run(wanted, path)
-    _work(directory, {}, f"running {directory.path}", speech, outside)
+        confirm(Versioned(wanted), outside.budget)
+    run = create_run(wanted, out)
+    _work(run, RunProgress.of(run), f"running {run.path}", speech, outside)
 
 
 @click.command("resume")
@@ -119,19 +114,16 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
       shoal resume runs/rumour-1
       shoal resume runs/rumour-1 --rounds 72
     """
-    directory = RunDirectory.open(run)
-    done = directory.committed_rounds()
-    longer = None if rounds is None else _longer(directory, rounds, max(done.values()))
-    is_over = longer is None and directory.is_over()
-    if is_over and speech.plain:
+    plan = plan_resume(RunDirectory.open(run), rounds)
+    if plan.is_over and speech.plain:
         click.echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
         return
-    if not yes and not is_over:
-        # What a run may spend counts all its sessions, so a limit cannot be compared with what is left.
-        _confirm(_extended(directory.scenario_versions, longer, done), BudgetSettings(), done, "The rest of this run")
-    if longer is not None:
-        operations.extend_run(directory, longer)
-    _work(directory, done, f"resuming {run}", speech, outside)
+    if not yes and not plan.is_over:
+        # The budget of a run counts all its sessions, so it cannot be compared with what is left.
+        confirm(plan.versions, BudgetSettings(), plan.done, "The rest of this run")
+    if plan.extension is not None:
+        extend_run(plan.run, plan.extension)
+    _work(plan.run, RunProgress.of(plan.run), f"resuming {run}", speech, outside)
 
 
 @click.command("replay")
@@ -144,20 +136,20 @@ def replay_(run: Path, speech: OutputMode) -> None:
     Example:
       shoal replay runs/rumour-1
     """
-    directory = RunDirectory(run)
+    directory = RunDirectory.open(run)
     rounds = max(directory.committed_rounds().values())
     progress = RunProgress(rounds, dict.fromkeys(directory.worlds, 0), directory.clock)
     display = choose_display(Console(stderr=True), progress, f"replaying {run}", speech.quiet)
-    ended = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
-    if ended.signal is not None:
+    result = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
+    if result.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
-    elif ended.error is None and speech.plain:
-        outcome = ended.outcome
+    elif result.error is None and speech.plain:
+        outcome = result.outcome
         click.echo(
             f"replayed {format_count(outcome.rounds, 'round')} of {run}: "
             f"the same {format_count(outcome.actions, 'action')}, the same history\ndigest {outcome.digest}"
         )
-    end_command(ended, speech, is_logged=False)
+    end_command(result, speech, is_logged=False)
 
 
 @click.command("fork")
@@ -196,119 +188,33 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
     where denial.yaml holds
       - {post: "It is not true, I was there.", by: most_followed}
     """
-    parent = RunDirectory(run)
-    history = parent.scenario_versions
-    changed = override(history.at(at), sets)
-    _check_round(at, _last_round(parent), changed)
-    injected = load_events(inject, changed, at) if inject else []
+    plan = plan_fork(RunDirectory.open(run), at, changes=sets, events=inject or ())
     if not yes:
-        shared = _shared(parent, at, changed, is_alike=not injected)
-        _confirm(
-            operations.fork_versions(history, at, changed),
-            outside.budget,
-            shared,
-            "This fork, if everybody is asked again,",
-        )
-    with claim_directory(out, full_name(parent.path).parent, f"{parent.path.resolve().name}-fork") as path:
-        directory = operations.fork_run(parent, path, at, changed, injected)
-    title = f"forking {run} at round {at} into {directory.path}"
-    _work(directory, dict.fromkeys(history.first.worlds, at), title, speech, outside)
+        confirm(plan.versions, outside.budget, plan.shared, "This fork, if everybody is asked again,")
+    child = fork_run(plan, out)
+    progress = RunProgress.of(child, known=dict.fromkeys(child.worlds, at))
+    _work(child, progress, f"forking {run} at round {at} into {child.path}", speech, outside)
 
 
-def _parts(play: tuple[str, ...]) -> list[str]:
-    """Who is played, as a change of the scenario; a number is one."""
-    parts = [int(who) if who.isdecimal() else who for who in play]
-    return [f"play={msgspec.json.encode(parts).decode()}"] if parts else []
-
-
-def _understood(directory: Path) -> str:
-    """What became of the fields of a directory that somebody else's system prepared, in one line."""
-    found = import_mirofish(directory)
-    uses = Counter(field.use for field in found.fields)
-    counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
-    return f"{found.kind}: fields {counts}; shoal import {quote_path(directory)} --dry-run shows every one"
-
-
-def _played(scenario: Scenario) -> list[Persona]:
-    people = sample(scenario)
-    index = NameIndex(people.names)
-    return [people[index[who]] for who in scenario.play]
-
-
-def _longer(directory: RunDirectory, rounds: int, last: int) -> Scenario | None:
-    """The scenario with which the run goes to this round and no further; None where it does so already."""
-    planned = _latest(directory.scenario_versions)
-    if rounds == planned.rounds:
-        return None
-    if rounds <= last:
-        raise click.BadParameter(
-            f"{directory.path} has {format_count(last, 'round')} already; give more than that, or fork it to go back.",
-            param_hint="--rounds",
-        )
-    return override(truncate_scenario(planned, rounds), [f"rounds={rounds}"])
-
-
-def _extended(history: Versioned[Scenario], longer: Scenario | None, done: dict[str, int]) -> Versioned[Scenario]:
-    changes = () if longer is None else ((max(done.values()) + 1, longer),)
-    return Versioned(history.first, (*history.changes, *changes))
-
-
-def _shared(parent: RunDirectory, at: int, changed: Scenario, is_alike: bool) -> dict[str, int]:
-    """World -> the last round that a fork has for nothing. One that only goes on for longer shares all there is."""
-    committed, now = parent.committed_rounds(), parent.scenario_versions.at(at)
-    if is_alike and changed.model_copy(update={"rounds": now.rounds}) == now:
-        return committed
-    return dict.fromkeys(committed, max(at - 1, 0))
-
-
-def _confirm(
-    wanted: Versioned[Scenario],
-    budget: BudgetSettings | None,
-    done: dict[str, int] | None = None,
-    what: str = "This run",
-) -> None:
-    """Ask before much is spent. Planning is loaded only where there is something to plan."""
-    if isinstance(_latest(wanted).mind, LanguageSettings):
-        import_module(_PLANNING).confirm(wanted, budget, done, what)
-
-
-def _last_round(directory: RunDirectory) -> int:
-    """The last round of which all worlds know; of a complete run, some worlds may have ended before."""
-    committed = directory.committed_rounds().values()
-    return max(committed) if directory.status() is Status.COMPLETED else min(committed)
-
-
-def _check_round(at: int, last: int, changed: Scenario) -> None:
-    if at > last:
-        raise click.BadParameter(f"{at} is not a round of this run; it has rounds 0 to {last}.", param_hint="--at")
-    if at > changed.rounds:
-        raise click.BadParameter(f"{at} is after the last round of the fork, {changed.rounds}.", param_hint="--at")
-
-
-def _work(
-    directory: RunDirectory, known: dict[str, int], title: str, speech: OutputMode, outside: RunResources
-) -> None:
-    """Work on a run to its end and say what happened."""
-    scenario = _latest(directory.scenario_versions)
+def _work(run: RunDirectory, progress: RunProgress, title: str, speech: OutputMode, resources: RunResources) -> None:
+    """Work on a run to its end and print what happened."""
+    scenario = run.scenario
     title = f"{title}: {describe_scenario(scenario)}"
-    progress = RunProgress.of(directory, known={name: known.get(name, 0) for name in directory.worlds})
     if scenario.play:
-        # A view that draws itself anew would draw over what is being typed.
-        complain(title)
-        for who in _played(scenario):
-            complain(f"You are {who.name}. {who.persona}")
+        # A live view would draw over what is being typed.
         display: ProgressDisplay = SilentDisplay()
-        outside = replace(outside, answer=terminal_answer())
+        complain(title)
+        people = sample(scenario)
+        index = NameIndex(people.names)
+        for person in (people[index[who]] for who in scenario.play):
+            complain(f"You are {person.name}. {person.persona}")
+        resources = replace(resources, answer=terminal_answer())
     else:
         display = choose_display(Console(stderr=True), progress, title, speech.quiet)
-    ended = run_operation(directory, lambda stop: work_on_run(directory, stop, progress, outside), display)
-    if ended.signal is not None:
-        rounds = f"round {ended.outcome.rounds} of {scenario.rounds}"
-        complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(directory.path)}")
-    elif ended.error is None and speech.plain:
-        print_summary(Output(), summarize(directory))
-    end_command(ended, speech)
-
-
-def _latest(history: Versioned[Scenario]) -> Scenario:
-    return history.latest
+    result = run_operation(run, lambda stop: work_on_run(run, stop, progress, resources), display)
+    if result.signal is not None:
+        rounds = f"round {result.outcome.rounds} of {scenario.rounds}"
+        complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(run.path)}")
+    elif result.error is None and speech.plain:
+        print_summary(Output(), summarize(run))
+    end_command(result, speech)
