@@ -141,24 +141,37 @@ class _DocumentReader:
 
     def take_scalar(self, event: yaml.ScalarEvent) -> None:
         self.refuse_tag(event, "tag:yaml.org,2002:str")
-        is_plain = event.implicit[0]
-        value = _parse_plain(event.value) if is_plain else event.value
+        text, is_plain = event.value, event.implicit[0]
+        value: Any = text
+        if is_plain:
+            if _NULL.fullmatch(text):
+                value = None
+            elif _BOOL.fullmatch(text):
+                value = text.lower() == "true"
+            elif _INT.fullmatch(text) and len(text) <= 40:
+                value = int(text)
+            elif _FLOAT.fullmatch(text):
+                value = float(text)
         self.remember(event.anchor, value)
         path = self.place(event, value)
         is_infinite = (
             isinf(value) if isinstance(value, float) else isinstance(value, str) and _NOT_FINITE.fullmatch(value)
         )
         if is_plain and is_infinite:
-            problem = Problem(path, expected="a finite number", found=repr(event.value))
+            problem = Problem(path, expected="a finite number", found=repr(text))
             self._document.problems.append((_find_position(event), problem))
 
     def take_alias(self, event: yaml.AliasEvent) -> None:
         name = str(event.anchor)
         if name not in self._anchors:
             self.refuse(event, f"'*{name}' stands for nothing: there is no '&{name}' that ends before it")
-        self._repeated_values += _count_values(self._anchors[name])
-        if self._repeated_values > MAX_REPEATED_VALUES:
-            self.refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
+        left = [self._anchors[name]]
+        while left:
+            self._repeated_values += 1
+            if self._repeated_values > MAX_REPEATED_VALUES:
+                self.refuse(event, f"aliases repeat more than {MAX_REPEATED_VALUES:,} values")
+            value = left.pop()
+            left.extend(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
         self.place(event, self._anchors[name])
 
     def place(self, event: yaml.Event, value: Any) -> Path:
@@ -193,30 +206,9 @@ class _DocumentReader:
             self.refuse(event, f"tags such as {event.tag!r} are not used in scenarios")
 
 
-def _parse_plain(text: str) -> Any:
-    """Read a scalar without quotes."""
-    if _NULL.fullmatch(text):
-        return None
-    if _BOOL.fullmatch(text):
-        return text.lower() == "true"
-    if _INT.fullmatch(text) and len(text) <= 40:
-        return int(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
-
-
 def _find_position(event: yaml.Event) -> Position:
     mark: Any = event.start_mark or yaml.Mark("", 0, 0, 0, None, 0)
     return mark.line + 1, mark.column + 1
-
-
-def _count_values(value: Any) -> int:
-    """Count the values in a value that was already read, itself included, up to the limit."""
-    total, left = 0, [value]
-    while left and total <= MAX_REPEATED_VALUES:
-        value = left.pop()
-        total += 1
-        left.extend(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
-    return total
 
 
 def _join_surrogates(match: re.Match[str]) -> str:

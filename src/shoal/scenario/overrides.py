@@ -46,7 +46,16 @@ def _assign(value: Any, parts: list[str], new: Any, name: str) -> tuple[str, ...
     taken: list[str] = []
     for part in parts:
         if taken:
-            value = _step_into(value, taken[-1], name)
+            key: Any = int(taken[-1]) if isinstance(value, list) else taken[-1]
+            below = value[key] if isinstance(value, list) else value.get(key)
+            if below is None:
+                if isinstance(value, dict) and key not in value:
+                    raise ScenarioInvalid([f"{name}: unknown field {key!r}{hint(key, value)}"])
+                # An optional mapping that is not set.
+                below = value[key] = {}
+            elif not isinstance(below, (dict, list)):
+                raise ScenarioInvalid([f"{name}: {taken[-1]} is {show_value(below)}, there is nothing below it"])
+            value = below
         if taken == ["population"] and isinstance(value, list) and len(value) == 1 and not part.isdecimal():
             # The fields of the only entry may be named without its number.
             value = value[0]
@@ -58,17 +67,3 @@ def _assign(value: Any, parts: list[str], new: Any, name: str) -> tuple[str, ...
         taken.append(part)
     value[int(taken[-1]) if isinstance(value, list) else taken[-1]] = new
     return tuple(taken)
-
-
-def _step_into(container: Any, part: str, name: str) -> Any:
-    """Return the mapping or list at a key; an optional one that is not set becomes an empty mapping."""
-    key: Any = int(part) if isinstance(container, list) else part
-    below = container[key] if isinstance(container, list) else container.get(key)
-    if isinstance(below, (dict, list)):
-        return below
-    if below is not None:
-        raise ScenarioInvalid([f"{name}: {part} is {show_value(below)}, there is nothing below it"])
-    if isinstance(container, dict) and part not in container:
-        raise ScenarioInvalid([f"{name}: unknown field {part!r}{hint(part, container)}"])
-    container[key] = {}
-    return container[key]

@@ -182,25 +182,22 @@ def require_within(low: float, high: float) -> Callable[[Distribution], Distribu
     """Make a validator that refuses values outside the bounds. The tails of a bell curve are cut off instead."""
 
     def check(value: Distribution) -> Distribution:
-        for number, path in _list_promised_values(value):
+        # The values that the distribution is sure to take, with where they are written.
+        promised: list[tuple[float, Path]]
+        if isinstance(value, (int, float)):
+            promised = [(value, ())]
+        elif isinstance(value, Choice):
+            promised = [(number, ("choice", f"{number:g}")) for number in value.choice]
+        else:
+            promised = [(end, (name,)) for name, end in (("min", value.min), ("max", value.max)) if end is not None]
+            if isinstance(value, Uniform):
+                promised += [(end, ("uniform", index)) for index, end in enumerate(value.uniform)]
+        for number, path in promised:
             if not low <= number <= high:
                 raise InvalidValue(Problem(path, f"must be between {low:g} and {high:g}", found=f"{number:g}"))
         return value
 
     return check
-
-
-def _list_promised_values(value: Distribution) -> list[tuple[float, Path]]:
-    """List the values that a distribution is sure to take, with where they are written."""
-    if isinstance(value, (int, float)):
-        return [(value, ())]
-    if isinstance(value, Choice):
-        return [(number, ("choice", f"{number:g}")) for number in value.choice]
-    ends: list[tuple[float, Path]] = []
-    ends += [(end, (name,)) for name, end in (("min", value.min), ("max", value.max)) if end is not None]
-    if isinstance(value, Uniform):
-        ends += [(end, ("uniform", index)) for index, end in enumerate(value.uniform)]
-    return ends
 
 
 def parse_stance(value: object) -> object:

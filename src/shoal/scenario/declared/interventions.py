@@ -84,10 +84,22 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
                 raise UnreadableExpression(f"{ast.unparse(part)} has no place in a condition")
             case ast.Constant(value=int() | float() as number):
                 return lambda facts: number
+            case ast.Name(id=name) if name in QUESTIONS:
+                raise UnreadableExpression(f'{name} needs something in quotes, for example {name}("...")')
+            case ast.Name(id=name) if name not in FACTS:
+                known = (*FACTS, *QUESTIONS)
+                raise UnreadableExpression(f"unknown fact {name!r}{hint(name, known) or '; there is ' + one_of(known)}")
             case ast.Name(id=name):
-                return self._compile_fact(name)
+                self.facts.add(name)
+                return operator.attrgetter(name)
+            case ast.Call(func=ast.Name(id=name)) if name not in QUESTIONS:
+                near = hint(name, QUESTIONS) or "; there is " + one_of(QUESTIONS)
+                raise UnreadableExpression(f"unknown question {name!r}{near}")
+            case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str() as words)], keywords=[]) if words:
+                self.asked.setdefault(name, []).append(words)
+                return lambda facts: getattr(facts, name)(words)
             case ast.Call(func=ast.Name(id=name)):
-                return self._compile_question(name, part)
+                raise UnreadableExpression(f'{name} needs one text in quotes, for example {name}("...")')
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 positive = self.compile_value(operand)
                 return lambda facts: -positive(facts)
@@ -95,25 +107,6 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
                 compute, one, other = _COMPUTED[type(op)], self.compile_value(left), self.compile_value(right)
                 return lambda facts: compute(one(facts), other(facts))
         raise UnreadableExpression(f"{ast.unparse(part)!r} has no place in a condition")
-
-    def _compile_fact(self, name: str) -> Callable[[Facts], Any]:
-        if name in QUESTIONS:
-            raise UnreadableExpression(f'{name} needs something in quotes, for example {name}("...")')
-        if name not in FACTS:
-            known = (*FACTS, *QUESTIONS)
-            raise UnreadableExpression(f"unknown fact {name!r}{hint(name, known) or '; there is ' + one_of(known)}")
-        self.facts.add(name)
-        return operator.attrgetter(name)
-
-    def _compile_question(self, name: str, call: ast.Call) -> Callable[[Facts], Any]:
-        if name not in QUESTIONS:
-            near = hint(name, QUESTIONS) or "; there is " + one_of(QUESTIONS)
-            raise UnreadableExpression(f"unknown question {name!r}{near}")
-        match call:
-            case ast.Call(args=[ast.Constant(value=str() as words)], keywords=[]) if words:
-                self.asked.setdefault(name, []).append(words)
-                return lambda facts: getattr(facts, name)(words)
-        raise UnreadableExpression(f'{name} needs one text in quotes, for example {name}("...")')
 
 
 def list_events(value: object) -> object:

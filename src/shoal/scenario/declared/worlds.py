@@ -34,7 +34,17 @@ def parse_worlds(value: object) -> object:
     if not isinstance(value, Mapping) or not value:
         expected = "a list such as [twitter, reddit], or a mapping of names to settings"
         raise InvalidValue(Problem.mismatch(expected, value))
-    problems = [Problem((str(name),), text, at_key=True) for name in value if (text := _find_bad_name(str(name)))]
+    problems = []
+    for name in map(str, value):
+        if name in RESERVED_WORLDS:
+            text = f"a world cannot be called {name!r}: a run keeps a folder of that name"
+        elif not (name[:1].isalpha() and name.replace("-", "a").replace("_", "a").isalnum()) or not name.isascii():
+            text = f"{name!r} cannot name a world; use small letters, digits, - and _"
+        elif name != name.lower() or len(name) > _MAX_NAME_CHARS:
+            text = f"{name!r} cannot name a world; use at most {_MAX_NAME_CHARS} small letters, digits, - and _"
+        else:
+            continue
+        problems.append(Problem((name,), text, at_key=True))
     if problems:
         raise InvalidValue(*problems)
     worlds = {name: {} if settings is None else settings for name, settings in value.items()}
@@ -57,17 +67,6 @@ def _parse_world_list(names: list[Any] | tuple[Any, ...]) -> dict[str, Any]:
     if problems:
         raise InvalidValue(*problems)
     return {name: {"kind": name} for name in names}
-
-
-def _find_bad_name(name: str) -> str | None:
-    """Return why a world cannot have this name; None where it can."""
-    if name in RESERVED_WORLDS:
-        return f"a world cannot be called {name!r}: a run keeps a folder of that name"
-    if not (name[:1].isalpha() and name.replace("-", "a").replace("_", "a").isalnum()) or not name.isascii():
-        return f"{name!r} cannot name a world; use small letters, digits, - and _"
-    if name != name.lower() or len(name) > _MAX_NAME_CHARS:
-        return f"{name!r} cannot name a world; use at most {_MAX_NAME_CHARS} small letters, digits, - and _"
-    return None
 
 
 def require_known_kind(value: object) -> object:

@@ -91,12 +91,7 @@ def _find_normal(distribution: Normal, u: Floats, low: float, high: float) -> Fl
         return np.full(len(u), min(max(mean, low), high))
     # The share of the bell curve below each end.
     first, last = (0.5 * math.erfc(-(end - mean) / deviation / math.sqrt(2.0)) for end in (low, high))
-    scores = _invert_normal(np.clip(first + u * (last - first), 1e-15, 1 - 1e-15))
-    values: Floats = np.clip(mean + deviation * scores, low, high)
-    return values
-
-
-def _invert_normal(p: Floats) -> Floats:
+    p = np.clip(first + u * (last - first), 1e-15, 1 - 1e-15)
     centre = p - 0.5
     square = centre * centre
     scores: Floats = centre * _evaluate_polynomial(_CENTRE_TOP, square) / _evaluate_polynomial(_CENTRE_BOTTOM, square)
@@ -105,7 +100,8 @@ def _invert_normal(p: Floats) -> Floats:
     distance = np.sqrt(-2 * np.log(tail[in_tail]))
     sizes = _evaluate_polynomial(_TAIL_TOP, distance) / _evaluate_polynomial(_TAIL_BOTTOM, distance)
     scores[in_tail] = np.where(centre[in_tail] < 0, sizes, -sizes)
-    return scores
+    values: Floats = np.clip(mean + deviation * scores, low, high)
+    return values
 
 
 def _evaluate_polynomial(coefficients: Sequence[float], x: Floats) -> Floats:

@@ -40,7 +40,15 @@ _SIMILAR_STANCE = 0.2
 def draw_follow_graph(scenario: Scenario, people: People) -> FollowGraph:
     """Draw the graph that the scenario asks for, and add the edges written by hand and in files."""
     seed, settings, count = scenario.seed, scenario.follows, len(people)
-    extra = _list_stated_edges(scenario, count)
+    # The edges written by hand and in files, as row * count + target.
+    numbers = number_own_names(scenario.population)
+    edges = [tuple(numbers[who] if isinstance(who, str) else who for who in edge) for edge in settings.edges]
+    for entry in scenario.population:
+        if isinstance(entry, PersonEntry):
+            edges += [(numbers[entry.name], numbers[name]) for name in entry.follows]
+    by_hand = np.array([source * count + target for source, target in edges], dtype=np.int64)
+    in_files = read_links(scenario.population, settings)
+    extra = _sort_distinct(np.concatenate([by_hand, in_files.sources * count + in_files.targets]))
     if settings.graph == "none" or settings.mean_degree == 0 or count == 1:
         return _compress(count, iter([extra]))
     if settings.graph == "small-world":
@@ -182,15 +190,3 @@ def _compress(count: int, chunks: Iterator[Ints]) -> FollowGraph:
         parts.append(targets.astype(np.int32))
     starts = np.concatenate([[0], np.cumsum(degrees)])
     return FollowGraph(starts=starts, targets=np.concatenate(parts))
-
-
-def _list_stated_edges(scenario: Scenario, count: int) -> Ints:
-    """List the edges written by hand and in files, as row * count + target."""
-    numbers = number_own_names(scenario.population)
-    edges = [tuple(numbers[who] if isinstance(who, str) else who for who in edge) for edge in scenario.follows.edges]
-    for entry in scenario.population:
-        if isinstance(entry, PersonEntry):
-            edges += [(numbers[entry.name], numbers[name]) for name in entry.follows]
-    by_hand = np.array([source * count + target for source, target in edges], dtype=np.int64)
-    in_files = read_links(scenario.population, scenario.follows)
-    return _sort_distinct(np.concatenate([by_hand, in_files.sources * count + in_files.targets]))

@@ -57,7 +57,7 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     sources, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     problems: list[Problem] = []
     notes: list[str] = []
-    stated = [*_list_edges_of_follows(follows), *_list_edges_of_population(entries)]
+    stated = list(_list_edges_in_files(entries, follows))
     by_name = _PeopleIndex(entries) if stated else None
     for edges in stated:
         trait = follows.by if edges.path == ("follows", "file") else None
@@ -153,18 +153,17 @@ class _ResolvedEdges:
                 self.notes.append(f"edges {what}: {len(edges):,}, left out ({', '.join(places)}{more})")
 
 
-def _list_edges_of_follows(follows: FollowSettings) -> Iterator[_StatedEdges]:
+def _list_edges_in_files(entries: PopulationEntries, follows: FollowSettings) -> Iterator[_StatedEdges]:
+    """Yield the edges of the follow graph's file, and those in columns of the population's files.
+
+    In a column a name is that of any person, a number that of a person in the same file.
+    """
     edges = follows.from_file
     if edges is not None:
-
-        def place(edge: int) -> str:
-            return f"{edges.name}:{edges.lines[edge]}"
-
-        yield _StatedEdges(("follows", "file"), edges.ends, edges.sources, edges.targets, place)
-
-
-def _list_edges_of_population(entries: PopulationEntries) -> Iterator[_StatedEdges]:
-    """Yield the edges in columns. A name is anybody's, a number that of a person in the same file."""
+        name, lines = edges.name, edges.lines
+        yield _StatedEdges(
+            ("follows", "file"), edges.ends, edges.sources, edges.targets, lambda edge: f"{name}:{lines[edge]}"
+        )
     for index, (start, entry) in enumerate(number_entries(entries)):
         if not isinstance(entry, FileEntry) or "follows" not in entry.roster.fields:
             continue

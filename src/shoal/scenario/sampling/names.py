@@ -36,18 +36,13 @@ def draw_names(seed: int, start: int, genders: NDArray[np.int8]) -> list[str]:
         either = (hashes(key, places, 1) & np.uint64(1)).astype(np.int64)
         mine = genders[len(result) : len(result) + end - start]
         lists = np.where((mine < 0) | (mine > 1), either, mine).astype(np.int64)
-        middle = f" {_write_initials(tier)} " if tier else " "
-        firsts = [f"{name}{middle}" for name in (*FEMALE[:_FIRST_COUNT], *MALE[:_FIRST_COUNT])]
+        initials, rest = "", tier
+        while rest:
+            rest, letter = divmod(rest - 1, _LETTERS)
+            initials = f"{chr(ord('A') + letter)}. {initials}"
+        firsts = [f"{name} {initials}" for name in (*FEMALE[:_FIRST_COUNT], *MALE[:_FIRST_COUNT])]
         chosen = (lists * _FIRST_COUNT + shuffled // len(LAST)).tolist()
         lasts = (shuffled % len(LAST)).tolist()
         result += [firsts[first] + LAST[last] for first, last in zip(chosen, lasts, strict=True)]
         start = end
     return result
-
-
-def _write_initials(tier: int) -> str:
-    letters = ""
-    while tier:
-        tier, letter = divmod(tier - 1, _LETTERS)
-        letters = chr(ord("A") + letter) + letters
-    return " ".join(f"{letter}." for letter in letters)

@@ -33,8 +33,6 @@ from shoal.worlds.clock import TimeSettings
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.settings import WorldSettings
 
-_Mention = tuple[Path, str | int]
-
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
 #: Interests are kept as 16-bit numbers.
 MAX_TOPICS = 32_000
@@ -99,33 +97,32 @@ def check_files_of_edges(declared: DeclaredParts) -> Iterator[Problem]:
 
 def check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people who are mentioned anywhere but do not exist."""
+    mentions: list[tuple[Path, str | int]] = []
+    for index, entry in enumerate(declared.population):
+        if isinstance(entry, PersonEntry):
+            mentions += [(("population", index, "follows", place), who) for place, who in enumerate(entry.follows)]
+    for index, edge in enumerate(declared.follows.edges):
+        mentions += [(("follows", "edges", index, end), who) for end, who in enumerate(edge)]
+    for path, event in _list_events(declared):
+        mentions += [((*path, *below), who) for below, who in event.mentions()]
+    for index, intervention in enumerate(declared.interventions):
+        asked = intervention.condition.asked
+        mentions += [(("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ()))]
+    for name, world in declared.worlds.items():
+        mentions += [(("worlds", name, *path), who) for path, who in world.mentions()]
+    mentions += [(("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(declared)]
+    mentions += [(("play", index), who) for index, who in enumerate(declared.play)]
+    if isinstance(declared.mind, LanguageSettings):
+        mentions += [(("mind", "by_agent", name), name) for name in declared.mind.by_agent]
+
     names, total = number_own_names(declared.population), count_people(declared.population)
-    for path, who in _list_mentions(declared):
+    for path, who in mentions:
         if isinstance(who, str) and who not in names:
             advice = "only people listed with a name can be called by it, others by number"
             yield Problem.unknown("person", who, (*names, RANDOM, MOST_FOLLOWED), *path, advice=advice, needs=_NAMES)
         elif isinstance(who, int) and not 0 <= who < total:
             message = f"there is no person {who}: people are numbered 0 to {total - 1}"
             yield Problem(path, message, needs=_NUMBERS)
-
-
-def _list_mentions(declared: DeclaredParts) -> Iterator[_Mention]:
-    for index, entry in enumerate(declared.population):
-        if isinstance(entry, PersonEntry):
-            yield from ((("population", index, "follows", place), who) for place, who in enumerate(entry.follows))
-    for index, edge in enumerate(declared.follows.edges):
-        yield from ((("follows", "edges", index, end), who) for end, who in enumerate(edge))
-    for path, event in _list_events(declared):
-        yield from (((*path, *below), who) for below, who in event.mentions())
-    for index, intervention in enumerate(declared.interventions):
-        asked = intervention.condition.asked
-        yield from ((("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ())))
-    for name, world in declared.worlds.items():
-        yield from ((("worlds", name, *path), who) for path, who in world.mentions())
-    yield from ((("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(declared))
-    yield from ((("play", index), who) for index, who in enumerate(declared.play))
-    if isinstance(declared.mind, LanguageSettings):
-        yield from ((("mind", "by_agent", name), name) for name in declared.mind.by_agent)
 
 
 def _list_events(declared: DeclaredParts) -> Iterator[tuple[Path, DeclaredEvent]]:
