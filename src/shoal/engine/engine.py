@@ -114,60 +114,52 @@ class Engine:
         return self._ended or self._world.over
 
     def _open(self, round: int) -> _OpenRound:
-        happenings = self._schedule.due(round)
-        happened = [
-            event for happening in happenings if happening.kind != POST for event in self._make_happen(round, happening)
-        ]
+        """Carry out what is due before the agents observe, and let the first group decide."""
+        happenings, happened = self._schedule.due(round), list[Event | Notice]()
+        for happening in happenings:
+            if happening.kind in (INTERVENTION, STOP):
+                if happening.kind == STOP:
+                    self._ending = round
+                happened.append(happening.notice(round, self._world.timestamp(round)))
+            elif happening.kind != POST:
+                if happening.kind == CHANGE:
+                    self._decider.change(round, happening.to, happening.args)
+                happened += self._world.happen(round, happening)
         posts = [happening for happening in happenings if happening.kind == POST]
-        is_without_turns = round == 0 or self._ending == round
-        groups = [] if is_without_turns else [self._draw_order(round, group) for group in self._world.turns(round)]
+        groups: list[list[int]] = []
+        for group in () if round == 0 or self._ending == round else self._world.turns(round):
+            # The order in which turns are applied is drawn, so it does not depend on which decision came first.
+            key, agents = derive(self._seed, self._world.name, round, "order"), np.asarray(group, np.int64)
+            groups.append(agents[np.argsort(hashes(key, agents), kind="stable")].tolist())
         return _OpenRound(round, groups, self._decide(round, groups[0]) if groups else (), happened, posts)
-
-    def _make_happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
-        """Carry out a happening that no agent decided on, before the agents observe."""
-        if happening.kind in (INTERVENTION, STOP):
-            if happening.kind == STOP:
-                self._ending = round
-            return [happening.notice(round, self._world.timestamp(round))]
-        if happening.kind == CHANGE:
-            self._decider.change(round, happening.to, happening.args)
-        return self._world.happen(round, happening)
-
-    def _draw_order(self, round: int, agents: Sequence[int]) -> Sequence[int]:
-        """Draw the order in which turns are applied, so that it does not depend on which decision came first."""
-        key = derive(self._seed, self._world.name, round, "order")
-        everyone = np.asarray(agents, np.int64)
-        ordered: list[int] = everyone[np.argsort(hashes(key, everyone), kind="stable")].tolist()
-        return ordered
 
     async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
-        round, decisions = opened.round, opened.decisions
+        round, apply = opened.round, self._world.apply
         buffer = RoundBuffer(self._schedule.watches)
         buffer.add(opened.happened)
-        settled = await self._gather(decisions, stopping)
+        settled = await self._gather(opened.decisions, stopping)
         self._world.begin(round)
         for post in opened.posts:
             buffer.add(self._world.happen(round, post))
         for n, group in enumerate(opened.groups):
             if n:
                 settled = await self._gather(self._decide(round, group), stopping)
-            self._apply(round, group, settled, buffer)
+            for first in range(0, len(group), _CHUNK_AGENTS):
+                turns = zip(group[first : first + _CHUNK_AGENTS], settled[first : first + _CHUNK_AGENTS], strict=True)
+                buffer.add([event for agent, decision in turns for event in apply(round, agent, decision)])
+            buffer.add_failures(decision.failure for decision in settled if decision.failure is not None)
         if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")
         self._commit(opened, buffer)
 
     def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
-        decide = self._decide_or_ask if self._decider.outside else self._decide_now
+        outside, asks = self._decider.outside, self._decider.asks
         return [
-            decide(observation)
+            self._ask(observation) if outside and asks(observation.agent) else self._decide_now(observation)
             for first in range(0, len(agents), _CHUNK_AGENTS)
             for observation in self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
         ]
-
-    def _decide_or_ask(self, observation: Observation) -> Decision | Pending:
-        asks = self._decider.asks(observation.agent)
-        return self._ask(observation) if asks else self._decide_now(observation)
 
     def _decide_now(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:
@@ -176,7 +168,14 @@ class Engine:
         return self._remember(observation, self._decider.decide_now(_add_pending(observation, past)))
 
     def _ask(self, observation: Observation) -> Pending:
-        task = asyncio.create_task(self._ask_in_turn(observation, self._own_past(observation)))
+        """Ask in a task, once the agent's earlier decisions are made."""
+        past = self._own_past(observation)
+
+        async def ask_in_turn() -> Decision:
+            decided = [decision if isinstance(decision, Decision) else await decision for decision in past]
+            return await self._decider.ask(_add_pending(observation, decided))
+
+        task = asyncio.create_task(ask_in_turn())
         self._tasks.add(task)
         task.add_done_callback(self._forget_task)
         if self._decider.may_wait(observation.agent):
@@ -189,11 +188,6 @@ class Engine:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()
-
-    async def _ask_in_turn(self, observation: Observation, past: list[Decision | Pending]) -> Decision:
-        """Ask after the agent's earlier decisions are made."""
-        decided = [decision if isinstance(decision, Decision) else await decision for decision in past]
-        return await self._decider.ask(_add_pending(observation, decided))
 
     def _own_past(self, observation: Observation) -> list[Decision | Pending]:
         """Return the agent's decisions in rounds that its observation does not show yet."""
@@ -226,14 +220,6 @@ class Engine:
                     decision.result()
         return [decision if isinstance(decision, Decision) else decision.result() for decision in decisions]
 
-    def _apply(self, round: int, agents: Sequence[int], decisions: Sequence[Decision], buffer: RoundBuffer) -> None:
-        apply = self._world.apply
-        for first in range(0, len(agents), _CHUNK_AGENTS):
-            part = slice(first, first + _CHUNK_AGENTS)
-            turns = zip(agents[part], decisions[part], strict=True)
-            buffer.add([event for agent, decision in turns for event in apply(round, agent, decision)])
-        buffer.add_failures(decision.failure for decision in decisions if decision.failure is not None)
-
     def _commit(self, opened: _OpenRound, buffer: RoundBuffer) -> None:
         round, lines = opened.round, buffer.lines()
         self._digest = chain_digest(self._digest, lines)
@@ -241,25 +227,25 @@ class Engine:
         hours = self._world.hours(round)
         self._schedule.add_round(round, hours, buffer.events, buffer.failures)
         calls, self._calls = self._decider.calls - self._calls, self._decider.calls
+        writes, step = self._world.writes(), None
+        if self._decider.timed:
+            # The time since the round before was committed.
+            before, self._since = self._since, time.perf_counter()
+            mode = "sequential" if len(opened.groups) > 1 else "parallel" if opened.groups else "idle"
+            step = Step(mode, self._since - before, *self._decider.take_timings())
         self._ledger.commit(
             RoundRecord(
                 world=self._world.name,
                 round=round,
                 lines=lines,
-                writes=self._world.writes(),
+                writes=writes,
                 digest=self._digest,
                 hours=hours,
                 tally=buffer.tally(sum(map(len, opened.groups)), calls),
                 last=self._over,
-                step=self._measure_step(opened.groups) if self._decider.timed else None,
+                step=step,
             )
         )
-
-    def _measure_step(self, groups: Sequence[Sequence[int]]) -> Step:
-        """Measure the time since the round before was committed."""
-        before, self._since = self._since, time.perf_counter()
-        mode = "sequential" if len(groups) > 1 else "parallel" if groups else "idle"
-        return Step(mode, self._since - before, *self._decider.take_timings())
 
 
 def _add_pending(observation: Observation, own_past: Sequence[Decision]) -> Observation:
