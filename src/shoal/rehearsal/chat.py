@@ -90,6 +90,30 @@ class ChatRequest(msgspec.Struct, gc=False):
         more = [bytes(raw) for raw in (self.response_format, self.tools)]
         return estimate_tokens(prompt) + sum(len(raw) for raw in more if raw != b"null") // CHARACTERS_PER_TOKEN
 
+    def choose_tool(self, draws: Draws) -> Tool | None:
+        """Choose the tool that the answer calls; None means that it is a text."""
+        tools = parse_tools(bytes(self.tools))
+        if not tools or self.tool_choice == "none":
+            return None
+        if isinstance(self.tool_choice, dict):
+            name = self.tool_choice.get("function", {}).get("name")
+            return next((tool for tool in tools if tool.name == name), tools[0])
+        # A model that may also answer in text mostly uses a tool all the same.
+        if self.tool_choice != "required" and not draws.chance(_TOOL_CHANCE):
+            return None
+        return draws.choice(tools)
+
+    def find_schema(self) -> Schema | None:
+        """Find the schema in the response format, or in a message, where clients put it for servers without formats."""
+        wanted = parse_format(bytes(self.response_format))
+        if isinstance(wanted.schema, Schema):
+            return wanted.schema
+        for message in self.messages:
+            if '"properties"' in message.text or '"anyOf"' in message.text:
+                for found in find_schemas_in(message.text):
+                    return found
+        return _parse_schema(_ANSWER_SCHEMA) if wanted.kind == "json_object" else None
+
 
 class ResponseFormat(msgspec.Struct, frozen=True):
     kind: str = "text"
@@ -157,8 +181,8 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     # The system message is the same for all agents, so it is taken up only if there is nothing else.
     own = "\n".join(message.text for message in request.messages if message.role != "system")
     context = ConversationContext(own or request.join_prompt())
-    tool = _choose_tool(request, draws)
-    schema = _find_schema(request) if tool is None else tool.schema
+    tool = request.choose_tool(draws)
+    schema = request.find_schema() if tool is None else tool.schema
     if schema is None:
         reply = InventedReply(context.write_text(draws, settings.reply_tokens * CHARACTERS_PER_TOKEN))
     else:
@@ -172,31 +196,6 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     if request.reply_limit is not None and reply.tokens > request.reply_limit:
         reply = reply.truncate(request.reply_limit / reply.tokens)
     return reply
-
-
-def _choose_tool(request: ChatRequest, draws: Draws) -> Tool | None:
-    tools = parse_tools(bytes(request.tools))
-    if not tools or request.tool_choice == "none":
-        return None
-    if isinstance(request.tool_choice, dict):
-        name = request.tool_choice.get("function", {}).get("name")
-        return next((tool for tool in tools if tool.name == name), tools[0])
-    # A model that may also answer in text mostly uses a tool all the same.
-    if request.tool_choice != "required" and not draws.chance(_TOOL_CHANCE):
-        return None
-    return draws.choice(tools)
-
-
-def _find_schema(request: ChatRequest) -> Schema | None:
-    """Find the schema in the response format, or in a message, where clients put it if a server knows no formats."""
-    wanted = parse_format(bytes(request.response_format))
-    if isinstance(wanted.schema, Schema):
-        return wanted.schema
-    for message in request.messages:
-        if '"properties"' in message.text or '"anyOf"' in message.text:
-            for found in find_schemas_in(message.text):
-                return found
-    return _parse_schema(_ANSWER_SCHEMA) if wanted.kind == "json_object" else None
 
 
 _ANSWER_SCHEMA = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}'

@@ -241,7 +241,13 @@ class Rehearsal:
         prompt, limit = asked.join_prompt(), asked.reply_limit
         tokens = asked.count_tokens(prompt)
         if settings.unsupported and (unknown := sorted(asked.features & settings.unsupported)):
-            raise Refusal(400, _describe_unsupported(unknown[0]), code="unsupported_value")
+            word = unknown[0]
+            what = f"Unsupported parameter: '{word}'"
+            if word.startswith("json"):
+                what = f"Invalid parameter: 'response_format' of type '{word}'"
+            instead = " Use 'max_completion_tokens' instead." if word == "max_tokens" else ""
+            message = f"{what} is not supported with this model.{instead}"
+            raise Refusal(400, message, code="unsupported_value")
         if settings.context_tokens is not None and tokens + (limit or 0) > settings.context_tokens:
             most, found = settings.context_tokens, tokens + (limit or 0)
             message = f"This model's maximum context length is {most} tokens; you asked for {found}."
@@ -325,13 +331,6 @@ class Rehearsal:
         if not response.broken:
             self.stats.by_status[response.status] += 1
         connection.answer(response)
-
-
-def _describe_unsupported(word: str) -> str:
-    if word.startswith("json"):
-        return f"Invalid parameter: 'response_format' of type '{word}' is not supported with this model."
-    instead = " Use 'max_completion_tokens' instead." if word == "max_tokens" else ""
-    return f"Unsupported parameter: '{word}' is not supported with this model.{instead}"
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import islice
 
 from shoal.seeds import Draws
@@ -114,13 +114,10 @@ class ConversationContext:
             patterns = (
                 (_compile_beside(of), _FIRST_NUMBER, _ANY_NUMBER) if of in _UNLABELLED else (_compile_beside(of),)
             )
-            found = next(filter(None, (pattern.findall(self._lower) for pattern in patterns)), [])
+            text = self.tail.lower()
+            found = next(filter(None, (pattern.findall(text) for pattern in patterns)), [])
             known = self._numbers[of] = tuple(dict.fromkeys(map(int, found)))
         return known
-
-    @cached_property
-    def _lower(self) -> str:
-        return self.tail.lower()
 
     def write_text(self, draws: Draws, characters: int) -> str:
         """Write sentences of about this length, about two words of the conversation."""

@@ -74,7 +74,13 @@ class Inventor:
         while plain["choices"] and "enum" not in plain:
             plain = self._choose_branch(plain, depth)
         if "enum" in plain:
-            return self._choose_option(plain["enum"])
+            options = plain["enum"]
+            if len(options) < 2:
+                return options[0] if options else None
+            likely = [
+                UNLIKELY if one is None else action_weight(one) if isinstance(one, str) else 1.0 for one in options
+            ]
+            return self._draw_weighted(options, likely)
         kind = self._choose_type(plain, depth)
         if kind == "object":
             return self._invent_object(plain, depth)
@@ -107,12 +113,6 @@ class Inventor:
             weights.append(weight)
         chosen: Plain = self._draw_weighted(branches, weights).plain
         return chosen
-
-    def _choose_option(self, options: Sequence[Any]) -> Any:
-        if len(options) < 2:
-            return options[0] if options else None
-        weights = [UNLIKELY if one is None else action_weight(one) if isinstance(one, str) else 1.0 for one in options]
-        return self._draw_weighted(options, weights)
 
     def _choose_type(self, plain: Plain, depth: int) -> str:
         names: Sequence[str] = type_names(plain)

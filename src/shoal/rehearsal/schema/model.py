@@ -58,6 +58,17 @@ class Branch:
     #: The names of its actions.
     words: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, plain: Plain, simplify: Callable[[Node], Plain]) -> Branch:
+        required = [(name, one) for name in plain.get("required", ()) for one in find_schemas(name, plain)]
+        members = {name: simplify(one) for name, one in required}
+        options = [one["enum"] for one in members.values() if "enum" in one]
+        words: list[str] = next((few for few in options if few and all(isinstance(one, str) for one in few)), [])
+        ids = [name for name, one in members.items() if name.endswith("_id") and "enum" not in one]
+        is_null = type_names(plain) == ["null"] or plain.get("enum") == [None]
+        weight = UNLIKELY if is_null else sum(map(action_weight, words)) or 1.0
+        return cls(plain, weight, tuple(ids), tuple(words))
+
 
 class Schema:
     """One schema, and what was found out about its nodes.
@@ -118,19 +129,9 @@ class Schema:
         if found is None:
             chosen = [self.choose(plain, one) for one in plain["choices"][0]]
             ranked = sorted((self.measure_depth(one), at) for at, one in enumerate(chosen))
-            possible = [self._make_branch(chosen[at]) for depth, at in ranked if depth < math.inf]
+            possible = [Branch.of(chosen[at], self.simplify) for depth, at in ranked if depth < math.inf]
             found = self._branches[id(plain)] = (plain, possible)
         return found[1]
-
-    def _make_branch(self, plain: Plain) -> Branch:
-        required = [(name, one) for name in plain.get("required", ()) for one in find_schemas(name, plain)]
-        members = {name: self.simplify(one) for name, one in required}
-        options = [one["enum"] for one in members.values() if "enum" in one]
-        words: list[str] = next((few for few in options if few and all(isinstance(one, str) for one in few)), [])
-        ids = [name for name, one in members.items() if name.endswith("_id") and "enum" not in one]
-        is_null = type_names(plain) == ["null"] or plain.get("enum") == [None]
-        weight = UNLIKELY if is_null else sum(map(action_weight, words)) or 1.0
-        return Branch(plain, weight, tuple(ids), tuple(words))
 
     def measure_depth(self, plain: Plain) -> float:
         """Return the depth of the simplest value; infinite if there is none. An alternative counts as a step.
