@@ -6,7 +6,7 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from shoal.models.base import ModelFailed
 from shoal.models.http.connection import HttpConnection
@@ -93,13 +93,6 @@ class ConnectionPool:
             await self._emptied.wait()
 
 
-class _PreparedTarget(NamedTuple):
-    """The pool and the request head for one target."""
-
-    pool: ConnectionPool
-    head: bytes
-
-
 class HttpTransport:
     """Sends requests over pooled connections, one pool for each origin."""
 
@@ -110,10 +103,18 @@ class HttpTransport:
         self._keepalive_seconds = keepalive_seconds
         self._routes = Routes(loop, proxies)
         self._pools: dict[Origin, ConnectionPool] = {}
-        self._prepared: dict[HttpTarget, _PreparedTarget] = {}
+        #: The pool and the request head for each target.
+        self._prepared: dict[HttpTarget, tuple[ConnectionPool, bytes]] = {}
 
     async def post(self, request: HttpRequest) -> HttpReply:
-        pool, head = self._prepared.get(request.target) or self._prepare(request.target)
+        target = request.target
+        if target not in self._prepared:
+            pool = self._pools.get(target.origin)
+            if pool is None:
+                route = self._routes.make_route(target.origin)
+                pool = self._pools[target.origin] = ConnectionPool(self._loop, route, self._keepalive_seconds)
+            self._prepared[target] = pool, target.head(pool.route.proxy_headers)
+        pool, head = self._prepared[target]
         deadline = self._loop.time() + request.seconds
         try:
             connection = pool.take()
@@ -129,14 +130,6 @@ class HttpTransport:
             raise ModelFailed(report_unreachable(error)) from error
         pool.give_back(connection)
         return reply
-
-    def _prepare(self, target: HttpTarget) -> _PreparedTarget:
-        pool = self._pools.get(target.origin)
-        if pool is None:
-            route = self._routes.make_route(target.origin)
-            pool = self._pools[target.origin] = ConnectionPool(self._loop, route, self._keepalive_seconds)
-        prepared = self._prepared[target] = _PreparedTarget(pool, target.head(pool.route.proxy_headers))
-        return prepared
 
     async def close(self) -> None:
         for pool in self._pools.values():

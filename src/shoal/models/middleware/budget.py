@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from shoal.errors import BudgetReached, RunRefused
 from shoal.models.base import Answer, Model, Question, Usage
-from shoal.models.costs import Price, Spending
+from shoal.models.costs import Price, Spending, Spent
 
 #: Assumed until a server has counted tokens: no usual text has more than this.
 FIRST_TOKENS_PER_BYTE = 1 / 3
@@ -18,6 +18,23 @@ MARGIN = 1.1
 TOKENS_AROUND = 16
 #: Reserved output of a question without a limit, until longer outputs were seen.
 UNBOUNDED_OUTPUT_TOKENS = 1_024
+
+
+class Reservation:
+    """What is reserved for one call, or for all calls in flight."""
+
+    __slots__ = ("calls", "cost", "tokens")
+
+    def __init__(self, calls: int = 0, tokens: int = 0, cost: float = 0.0) -> None:
+        self.calls = calls
+        self.tokens = tokens
+        self.cost = cost
+
+    def add(self, other: Reservation, sign: int = 1) -> None:
+        self.calls += sign * other.calls
+        self.tokens += sign * other.tokens
+        # Sums of floats do not return to exactly 0 by themselves.
+        self.cost = self.cost + sign * other.cost if self.calls else 0.0
 
 
 @dataclass(frozen=True)
@@ -41,22 +58,15 @@ class Budget:
                 "Give it in the scenario (dollars per million tokens of input and output), or limit max_tokens instead."
             )
 
-
-class Reservation:
-    """What is reserved for one call, or for all calls in flight."""
-
-    __slots__ = ("calls", "cost", "tokens")
-
-    def __init__(self, calls: int = 0, tokens: int = 0, cost: float = 0.0) -> None:
-        self.calls = calls
-        self.tokens = tokens
-        self.cost = cost
-
-    def add(self, other: Reservation, sign: int = 1) -> None:
-        self.calls += sign * other.calls
-        self.tokens += sign * other.tokens
-        # Sums of floats do not return to exactly 0 by themselves.
-        self.cost = self.cost + sign * other.cost if self.calls else 0.0
+    def find_exceeded(self, spent: Spent, reserved: Reservation, wanted: Reservation) -> str | None:
+        """Name the limit that a call might exceed, counting what is spent and what is reserved."""
+        if self.max_calls is not None and spent.calls + reserved.calls + wanted.calls > self.max_calls:
+            return "max_calls"
+        if self.max_tokens is not None and spent.tokens + reserved.tokens + wanted.tokens > self.max_tokens:
+            return "max_tokens"
+        if self.max_cost is not None and (spent.cost or 0.0) + reserved.cost + wanted.cost > self.max_cost:
+            return "max_cost"
+        return None
 
 
 class UsageEstimator:
@@ -127,7 +137,7 @@ class Budgeted:
                 await self._wait_for_turn(is_first)
             usage, price = estimator.estimate(question), self._spending.price(question.model)
             wanted = Reservation(1, usage.input + usage.output, price.of(usage) if price else 0.0)
-            setting = self._find_exceeded(wanted)
+            setting = self._budget.find_exceeded(self._spending.total, self._in_flight, wanted)
             if setting is None:
                 self._in_flight.add(wanted)
                 self._wake_next()
@@ -161,14 +171,3 @@ class Budgeted:
             if not turn.done():
                 turn.set_result(None)
                 return
-
-    def _find_exceeded(self, wanted: Reservation) -> str | None:
-        """Name the limit that this call might exceed, counting what is spent and what is reserved."""
-        budget, spent, others = self._budget, self._spending.total, self._in_flight
-        if budget.max_calls is not None and spent.calls + others.calls + wanted.calls > budget.max_calls:
-            return "max_calls"
-        if budget.max_tokens is not None and spent.tokens + others.tokens + wanted.tokens > budget.max_tokens:
-            return "max_tokens"
-        if budget.max_cost is not None and (spent.cost or 0.0) + others.cost + wanted.cost > budget.max_cost:
-            return "max_cost"
-        return None

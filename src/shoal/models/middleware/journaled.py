@@ -30,7 +30,12 @@ class Journaled:
     async def answer(self, question: Question) -> Answer:
         line = self._journal.lookup(question.key, lambda: question.digest)
         if line is not None:
-            return _read_answer(line)
+            if line.outcome is not None:
+                kind, _, text = (line.reason or "").partition(": ")
+                raise ModelFailed(ModelFailure(_KINDS.get(kind, FailureKind.FATAL), text))
+            reply: dict[str, Any] = line.reply
+            usage = msgspec.convert(line.usage or {}, Usage)
+            return Answer(reply["text"], usage, reply.get("finish", "stop"), line.ms)
         assert self._inner is not None
         # The digest of a long prompt can wait until the request is on its way, and thousands of others with it.
         request: list[str] = []
@@ -53,12 +58,3 @@ class Journaled:
         )
         await self._journal.record(line)
         return answer
-
-
-def _read_answer(line: JournalLine) -> Answer:
-    if line.outcome is not None:
-        kind, _, text = (line.reason or "").partition(": ")
-        raise ModelFailed(ModelFailure(_KINDS.get(kind, FailureKind.FATAL), text))
-    reply: dict[str, Any] = line.reply
-    usage = msgspec.convert(line.usage or {}, Usage)
-    return Answer(reply["text"], usage, reply.get("finish", "stop"), line.ms)

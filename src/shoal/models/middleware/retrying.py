@@ -120,24 +120,18 @@ class Retrying:
                 failure = failed.failure
                 taken_seconds += self._clock.now() - began if failed.seconds is None else failed.seconds
             failures.append(failure.kind)
-            taken_seconds += await self._wait(question, failure, failures, taken_seconds)
-
-    async def _wait(
-        self, question: Question, failure: ModelFailure, failures: list[FailureKind], taken_seconds: float
-    ) -> float:
-        """Wait for the next attempt and return for how long, or raise if there is to be none."""
-        self._spending.failures[failure.kind] += 1
-        left = self._deadline_seconds * BEGIN_SHARE - taken_seconds
-        attempt = len(failures)
-        draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
-        seconds = decide_retry(failure, failures.count(failure.kind), left, draw).seconds
-        if seconds is None:
-            self._spending.unanswered[failure.kind] += 1
-            _log.warning("%s: given up after %d attempts: %s: %s", question.key, attempt, failure.kind, failure.text)
-            raise ModelFailed(failure)
-        self._spending.retries += 1
-        _log.info("%s: again in %.1f s: %s: %s", question.key, seconds, failure.kind, failure.text)
-        if self._limit is not None:
-            self._limit.back_off(question, failure, attempt, seconds)
-        await self._clock.sleep(seconds)
-        return seconds
+            self._spending.failures[failure.kind] += 1
+            attempt, left = len(failures), self._deadline_seconds * BEGIN_SHARE - taken_seconds
+            draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
+            wait = decide_retry(failure, failures.count(failure.kind), left, draw).seconds
+            if wait is None:
+                self._spending.unanswered[failure.kind] += 1
+                said = f"{failure.kind}: {failure.text}"
+                _log.warning("%s: given up after %d attempts: %s", question.key, attempt, said)
+                raise ModelFailed(failure)
+            self._spending.retries += 1
+            _log.info("%s: again in %.1f s: %s: %s", question.key, wait, failure.kind, failure.text)
+            if self._limit is not None:
+                self._limit.back_off(question, failure, attempt, wait)
+            await self._clock.sleep(wait)
+            taken_seconds += wait

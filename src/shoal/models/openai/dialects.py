@@ -99,29 +99,29 @@ class RequestWriter:
         return orjson.dumps(body)
 
     def _prepare(self, schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
+        """Return what to add to the body, already encoded; or an instruction to add to the messages."""
         known = self._schemas.get((id(schema), form))
         # The schema is kept too, so that its id cannot become that of another one.
         if known is not None and known[0] is schema:
             return known[1]
+        prepared: dict[str, Any] | str
+        if form is Form.SCHEMA:
+            wanted = {"name": TOOL, "strict": True, "schema": make_strict(schema)}
+            encoded = orjson.dumps({"type": "json_schema", "json_schema": wanted})
+            prepared = {"response_format": orjson.Fragment(encoded)}
+        elif form is Form.TOOL:
+            parameters = make_strict(schema)
+            function = {"name": TOOL, "description": "Gives the answer.", "parameters": parameters, "strict": True}
+            tools = orjson.dumps([{"type": "function", "function": function}])
+            choice = {"type": "function", "function": {"name": TOOL}}
+            prepared = {"tools": orjson.Fragment(tools), "tool_choice": choice}
+        else:
+            written = orjson.dumps(schema).decode()
+            prepared = f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{written}"
         if len(self._schemas) >= _MAX_SCHEMAS:
             self._schemas.clear()
-        prepared = _prepare_schema(schema, form)
         self._schemas[id(schema), form] = schema, prepared
         return prepared
-
-
-def _prepare_schema(schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
-    """Return what to add to the body, already encoded; or an instruction to add to the messages."""
-    if form is Form.SCHEMA:
-        wanted = {"name": TOOL, "strict": True, "schema": make_strict(schema)}
-        return {"response_format": orjson.Fragment(orjson.dumps({"type": "json_schema", "json_schema": wanted}))}
-    if form is Form.TOOL:
-        function = {"name": TOOL, "description": "Gives the answer.", "parameters": make_strict(schema), "strict": True}
-        tool = {"type": "function", "function": function}
-        choice = {"type": "function", "function": {"name": TOOL}}
-        return {"tools": orjson.Fragment(orjson.dumps([tool])), "tool_choice": choice}
-    written = orjson.dumps(schema).decode()
-    return f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{written}"
 
 
 def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
@@ -129,9 +129,14 @@ def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
 
     A property that was optional may be null instead.
     """
-    made = {("anyOf" if key == "oneOf" else key): _make_part_strict(key, value) for key, value in schema.items()}
-    made.pop("default", None)
-    made.pop("discriminator", None)
+    made: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs", "definitions"):
+            made[key] = {name: make_strict(part) for name, part in value.items()}
+        elif key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            made["anyOf" if key == "oneOf" else key] = [make_strict(part) for part in value]
+        elif key not in ("default", "discriminator"):
+            made[key] = make_strict(value) if key in ("items", "not") and isinstance(value, dict) else value
     if "properties" in made:
         required = schema.get("required", ())
         made["properties"] = {
@@ -140,16 +145,6 @@ def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
         made["required"] = list(made["properties"])
         made["additionalProperties"] = False
     return made
-
-
-def _make_part_strict(key: str, value: Any) -> Any:
-    if key in ("properties", "$defs", "definitions"):
-        return {name: make_strict(part) for name, part in value.items()}
-    if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        return [make_strict(part) for part in value]
-    if key in ("items", "not") and isinstance(value, dict):
-        return make_strict(value)
-    return value
 
 
 def _allow_null(part: dict[str, Any]) -> dict[str, Any]:

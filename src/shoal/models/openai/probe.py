@@ -65,6 +65,18 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
         return is_loopback(urlsplit(self.base_url).hostname or "")
 
 
+class _RecordingTransport:
+    """A transport that keeps the last reply."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.reply: HttpReply | None = None
+
+    async def post(self, request: HttpRequest) -> HttpReply:
+        self.reply = await self._inner.post(request)
+        return self.reply
+
+
 async def probe(
     name: str,
     endpoint: Endpoint,
@@ -78,8 +90,20 @@ async def probe(
     found = await asyncio.to_thread(_list_models, name, endpoint, proxies, listing_seconds)
     if not call or found.problem is not None:
         return found
+    messages = (Message("user", "Say yes."),)
+    question = Question(key=JournalKey("doctor", 0, None, "call"), model=name, messages=messages, max_tokens=1)
+    changes: dict[str, Any] = {}
     async with open_transport(proxies) as transport:
-        return await _call_once(found, endpoint, transport)
+        recording = _RecordingTransport(transport)
+        began = time.perf_counter()
+        try:
+            await Client(recording, {name: endpoint}, CALL_SECONDS).answer(question)
+            changes["call_ms"] = _milliseconds_since(began)
+        except ModelFailed as failed:
+            changes["warning" if failed.failure.kind in PASSING else "problem"] = failed.failure.text
+    if recording.reply is not None:
+        changes["allowance"] = read_rate_limits(recording.reply.headers, time.time()) or found.allowance
+    return msgspec.structs.replace(found, **changes)
 
 
 def _list_models(name: str, endpoint: Endpoint, proxies: Proxies, seconds: float) -> ProbeResult:
@@ -155,38 +179,6 @@ def _judge_listing(endpoint: Endpoint, reply: HttpReply) -> dict[str, Any]:
         key = f"that in {endpoint.key_variable}" if endpoint.key else "none was sent"
         text = f"the key is refused ({key}): {text}"
     return {"problem": text}
-
-
-class _RecordingTransport:
-    """A transport that keeps the last reply."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-        self.reply: HttpReply | None = None
-
-    async def post(self, request: HttpRequest) -> HttpReply:
-        self.reply = await self._inner.post(request)
-        return self.reply
-
-
-async def _call_once(found: ProbeResult, endpoint: Endpoint, transport: Transport) -> ProbeResult:
-    recording = _RecordingTransport(transport)
-    question = Question(
-        key=JournalKey("doctor", 0, None, "call"),
-        model=found.model,
-        messages=(Message("user", "Say yes."),),
-        max_tokens=1,
-    )
-    changes: dict[str, Any] = {}
-    began = time.perf_counter()
-    try:
-        await Client(recording, {found.model: endpoint}, CALL_SECONDS).answer(question)
-        changes["call_ms"] = _milliseconds_since(began)
-    except ModelFailed as failed:
-        changes["warning" if failed.failure.kind in PASSING else "problem"] = failed.failure.text
-    if recording.reply is not None:
-        changes["allowance"] = read_rate_limits(recording.reply.headers, time.time()) or found.allowance
-    return msgspec.structs.replace(found, **changes)
 
 
 def _milliseconds_since(began: float) -> float:
