@@ -36,7 +36,7 @@ def platforms(run: RunDirectory) -> list[str]:
 
 
 def test_an_example_runs_without_errors_and_replays(run: RunDirectory) -> None:
-    state = run.state()
+    state = run.read_state()
     assert (state.errors, state.timeouts) == (0, 0)
     assert sum(world.rejected for world in state.worlds.values()) < 0.02 * state.actions_count
     assert repeat(run).actions == state.actions_count

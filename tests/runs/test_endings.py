@@ -73,14 +73,14 @@ def test_a_fork_before_the_end_may_do_without_it(tmp_path: Path) -> None:
 def test_worlds_of_one_run_end_each_for_itself(tmp_path: Path) -> None:
     scenario = village(PEOPLE, rounds=6, events=[{"stop": "closed", "round": 2, "world": "reddit"}])
     start({**scenario, "worlds": ["twitter", "reddit"]}, tmp_path / "run")
-    state = RunDirectory(tmp_path / "run").state()
+    state = RunDirectory(tmp_path / "run").read_state()
     assert {name: world.current_round for name, world in state.worlds.items()} == {"twitter": 6, "reddit": 2}
     assert state.progress_percent == 100.0
     check_consistency(tmp_path / "run", finished=True)
     directory = RunDirectory(tmp_path / "run")
     extend_run(directory, override(directory.scenario_versions.first, ["rounds=8"]))
     assert go_on(directory).rounds == 8
-    assert {name: world.current_round for name, world in directory.state().worlds.items()} == {
+    assert {name: world.current_round for name, world in directory.read_state().worlds.items()} == {
         "twitter": 8,
         "reddit": 2,
     }

@@ -116,10 +116,10 @@ def test_a_run_interrupted_while_going_on_comes_to_the_same_end(tmp_path: Path) 
     directory = longer(tmp_path / "run", "rounds=12")
     stop_after(directory, 9)
     check_consistency(directory.path, finished=False)
-    assert directory.status() is Status.STOPPED
+    assert directory.read_status() is Status.STOPPED
     assert go_on(directory).digest == whole.digest
     check_consistency(directory.path, finished=True)
-    assert directory.state().calls == len(asked(directory.path))
+    assert directory.read_state().calls == len(asked(directory.path))
 
 
 @pytest.mark.parametrize("visibility", [1, 3])
@@ -187,9 +187,9 @@ def test_a_run_cannot_go_on_to_where_it_is_already(rounds: int, tmp_path: Path) 
 
 def test_what_was_measured_before_stays_measured(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "run")
-    before = RunDirectory(tmp_path / "run").state().metrics
+    before = RunDirectory(tmp_path / "run").read_state().metrics
     extended(tmp_path / "run", "rounds=9")
-    after = RunDirectory(tmp_path / "run").state().metrics
+    after = RunDirectory(tmp_path / "run").read_state().metrics
     assert before.parallel_steps == 12
     assert after.parallel_steps == 18
     assert after.decisions == 25 * 9 * 2

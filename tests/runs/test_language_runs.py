@@ -177,7 +177,7 @@ def test_a_budget_stops_a_run_cleanly_and_a_larger_one_lets_it_go_on(world: str,
             await begin(asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
         check_consistency(tmp_path / "run", finished=False)
         spent = server.stats.answered.total()
-        assert RunDirectory(tmp_path / "run").status() is Status.STOPPED
+        assert RunDirectory(tmp_path / "run").read_status() is Status.STOPPED
         done = await go_on(tmp_path / "run", server, budget=BudgetSettings(max_calls=10_000))
         return done, spent, server.stats.repeated
 
@@ -250,7 +250,7 @@ def test_another_run_takes_answers_from_the_cache(tmp_path: Path) -> None:
 def test_a_run_tells_how_much_of_its_prompts_repeats_earlier_ones(tmp_path: Path) -> None:
     """In its state, in its metrics and on the terminal."""
     complete(asking("twitter"), tmp_path / "run")
-    found = RunDirectory(tmp_path / "run").state().prefixes
+    found = RunDirectory(tmp_path / "run").read_state().prefixes
     assert found is not None
     assert found["prompts"] == sum(key.endswith("/decide/0") for key in lines_of(tmp_path / "run"))
     assert 0.2 < found["own_share"] < found["any_share"] < 1
@@ -262,7 +262,7 @@ def test_a_run_tells_how_much_of_its_prompts_repeats_earlier_ones(tmp_path: Path
 
 def test_of_a_run_without_language_minds_there_is_nothing_to_tell_about_prompts(tmp_path: Path) -> None:
     complete(asking("twitter", mind={"kind": "heuristic"}), tmp_path / "run")
-    assert RunDirectory(tmp_path / "run").state().prefixes is None
+    assert RunDirectory(tmp_path / "run").read_state().prefixes is None
     assert "prefixes" not in (tmp_path / "run" / "metrics.jsonl").read_text()
 
 
@@ -270,13 +270,13 @@ def test_a_resumed_run_tells_the_same_of_its_prompts_as_an_unbroken_one(tmp_path
     async def stop_and_go_on(server: Rehearsal) -> dict[str, Any] | None:
         with pytest.raises(BudgetReached):
             await begin(asking("twitter"), tmp_path / "run", server, budget=BudgetSettings(max_calls=13))
-        stopped = RunDirectory(tmp_path / "run").state().prefixes
+        stopped = RunDirectory(tmp_path / "run").read_state().prefixes
         await go_on(tmp_path / "run", server)
         return stopped
 
     stopped = served(stop_and_go_on)
     complete(asking("twitter"), tmp_path / "unbroken")
-    resumed, unbroken = (RunDirectory(tmp_path / name).state().prefixes for name in ("run", "unbroken"))
+    resumed, unbroken = (RunDirectory(tmp_path / name).read_state().prefixes for name in ("run", "unbroken"))
     assert resumed == unbroken
     assert stopped is not None
     assert unbroken is not None
@@ -289,7 +289,7 @@ def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path)
     scenario = asking("twitter", deadline_seconds=20)
 
     def told() -> dict[str, Any]:
-        spending = RunDirectory(tmp_path / "run").state().spending
+        spending = RunDirectory(tmp_path / "run").read_state().spending
         assert spending is not None
         return spending
 
@@ -318,7 +318,7 @@ def test_answers_from_the_cache_are_told_of_all_sessions(tmp_path: Path) -> None
         await go_on(tmp_path / "run", server)
 
     served(stop_and_go_on)
-    spending = RunDirectory(tmp_path / "run").state().spending
+    spending = RunDirectory(tmp_path / "run").read_state().spending
     assert spending is not None
     replies = [line for line in lines_of(tmp_path / "run").values() if line.reply is not None]
     assert spending["cache_hits"] == len(replies) - spending["calls"] > 0

@@ -129,7 +129,7 @@ def test_events_of_a_fork_are_checked_and_happen_in_its_round(complete: RunDirec
     assert [event["round"] for event in plan.events] == [3]
     child = fork_run(plan, tmp_path / "child")
     go_on(child)
-    assert [notice.content for notice in child.stream("twitter").read_notices(event_type="broadcast")] == [
+    assert [notice.content for notice in child.open_stream("twitter").read_notices(event_type="broadcast")] == [
         "There will be rain.",
         "Psst.",
         "It rains.",

@@ -115,7 +115,7 @@ def test_a_world_that_cannot_be_built_ends_the_run_in_words(kind: str, message: 
     with pytest.raises(ScenarioInvalid) as caught:
         go_on(directory)
     assert message in str(caught.value)
-    assert directory.status() is Status.FAILED
+    assert directory.read_status() is Status.FAILED
 
 
 # Metrics of a run
@@ -141,5 +141,5 @@ def test_without_metrics_there_are_no_figures_and_no_file(tmp_path: Path) -> Non
 
 
 def lines_of_state(run: Path) -> dict[str, Any]:
-    state: dict[str, Any] = RunDirectory(run).state().to_json()
+    state: dict[str, Any] = RunDirectory(run).read_state().to_json()
     return state

@@ -56,8 +56,8 @@ def test_a_full_disk_is_a_clear_error_and_the_run_goes_on_when_there_is_room(
     assert full.returncode == 9, full.stderr
     assert "cannot write" in full.stdout
     assert "shoal resume" in full.stdout
-    assert directory.status() in (Status.IDLE, Status.FAILED)
-    assert directory.status().resumable
+    assert directory.read_status() in (Status.IDLE, Status.FAILED)
+    assert directory.read_status().resumable
     check_consistency(directory.path, finished=False)
     assert go_on(RunDirectory(directory.path)).digest == whole.digest
     check_consistency(directory.path, finished=True)

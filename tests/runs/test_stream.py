@@ -43,7 +43,7 @@ def rounds_of(lines: list[StreamLine]) -> list[int]:
 
 
 def test_every_line_is_read_as_what_it_is(run: RunDirectory) -> None:
-    lines = list(run.stream("twitter").read())
+    lines = list(run.open_stream("twitter").read())
     assert isinstance(lines[0], SimulationStart)
     assert isinstance(lines[-1], SimulationEnd)
     assert rounds_of(lines) == [0, 1, 2, 3, 4]
@@ -67,27 +67,29 @@ def test_a_marker_is_written_as_it_is_read() -> None:
 
 
 def test_reading_begins_with_a_round_and_ends_with_one(run: RunDirectory) -> None:
-    assert rounds_of(list(run.stream("twitter", since=3).read())) == [3, 4]
-    lines = list(run.stream("twitter", since=1).read(until=2))
+    assert rounds_of(list(run.open_stream("twitter", since=3).read())) == [3, 4]
+    lines = list(run.open_stream("twitter", since=1).read(until=2))
     assert rounds_of(lines) == [1, 2]
     assert isinstance(lines[-1], RoundEnd)
-    assert list(run.stream("twitter", since=9).read()) == list(run.stream("twitter").read())[-1:]
+    assert list(run.open_stream("twitter", since=9).read()) == list(run.open_stream("twitter").read())[-1:]
 
 
 def test_nothing_before_the_offset_is_read(run: RunDirectory) -> None:
-    offset = run.stream("twitter", since=4).offset
+    offset = run.open_stream("twitter", since=4).offset
     path = run.path / "twitter" / "actions.jsonl"
     path.write_bytes(b"\0" * offset + path.read_bytes()[offset:])
     assert rounds_of(list(ActionStream(path, offset).read())) == [4]
 
 
 def test_actions_of_one_agent_and_notices_of_one_type(run: RunDirectory) -> None:
-    everything = [line for line in run.stream("twitter").read() if isinstance(line, Event)]
-    assert list(run.stream("twitter").read_actions()) == everything
-    assert list(run.stream("twitter").read_actions(agent=1)) == [event for event in everything if event.agent_id == 1]
-    assert [notice.round for notice in run.stream("twitter").read_notices(event_type="broadcast")] == [2]
-    assert not list(run.stream("twitter").read_notices(event_type="mute"))
-    assert len(list(run.stream("twitter").read_notices())) == 1
+    everything = [line for line in run.open_stream("twitter").read() if isinstance(line, Event)]
+    assert list(run.open_stream("twitter").read_actions()) == everything
+    assert list(run.open_stream("twitter").read_actions(agent=1)) == [
+        event for event in everything if event.agent_id == 1
+    ]
+    assert [notice.round for notice in run.open_stream("twitter").read_notices(event_type="broadcast")] == [2]
+    assert not list(run.open_stream("twitter").read_notices(event_type="mute"))
+    assert len(list(run.open_stream("twitter").read_notices())) == 1
 
 
 def test_a_torn_last_line_is_left_until_it_is_whole(run: RunDirectory) -> None:
@@ -102,13 +104,13 @@ def test_a_torn_last_line_is_left_until_it_is_whole(run: RunDirectory) -> None:
 
 
 def test_a_position_outlasts_the_end_of_a_run_that_is_extended(run: RunDirectory) -> None:
-    stream = run.stream("twitter")
+    stream = run.open_stream("twitter")
     before = list(stream.read())
     extend_run(run, override(run.scenario_versions.first, ["rounds=6"]))
     go_on(run)
     added = list(stream.read())
     assert rounds_of(added) == [5, 6]
-    assert before[:-1] + added == list(run.stream("twitter").read())
+    assert before[:-1] + added == list(run.open_stream("twitter").read())
 
 
 def test_a_stream_that_is_not_there_yet_has_no_lines(tmp_path: Path) -> None:
@@ -133,7 +135,7 @@ async def test_following_waits_for_what_is_still_being_written(run: RunDirectory
 
 
 async def test_following_ends_with_a_round_or_with_the_writer(run: RunDirectory) -> None:
-    lines = [line async for line in run.stream("twitter").follow(until=2, is_live=lambda: True)]
+    lines = [line async for line in run.open_stream("twitter").follow(until=2, is_live=lambda: True)]
     assert isinstance(lines[-1], RoundEnd)
     assert lines[-1].round == 2
     path = run.path / "twitter" / "actions.jsonl"

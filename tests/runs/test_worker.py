@@ -116,7 +116,7 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
     whole = start(ASKING, tmp_path / "whole")
     directory = create_run(validate(ASKING), tmp_path / "stopped")
     stop_after(directory, 2)
-    assert directory.status() is Status.STOPPED
+    assert directory.read_status() is Status.STOPPED
     before = asked(directory.path)
     check_consistency(directory.path, finished=False)
     assert go_on(directory).digest == whole.digest
@@ -196,11 +196,11 @@ def test_a_second_worker_is_refused_while_the_first_is_alive(tmp_path: Path) -> 
 
 def test_a_run_that_says_running_with_nobody_at_work_has_failed_and_can_be_resumed(tmp_path: Path) -> None:
     directory = create_run(validate(RUMOUR), tmp_path / "run")
-    state = directory.state()
+    state = directory.read_state()
     state.become(Status.RUNNING)
     directory.write_state(state)
-    assert directory.status() is Status.FAILED
-    assert directory.status().resumable
+    assert directory.read_status() is Status.FAILED
+    assert directory.read_status().resumable
     assert go_on(directory).status is Status.COMPLETED
 
 

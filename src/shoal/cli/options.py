@@ -31,7 +31,7 @@ scenario_argument = click.argument("scenario", type=PATH)
 run_argument = click.argument("run", type=PATH)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
 json_option = click.option("--json", "as_json", is_flag=True, help="End with one JSON object on standard output.")
-yes_option = click.option("--yes", is_flag=True, help="Do not ask whether what it will cost is wanted.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for a confirmation of the cost.")
 set_option = click.option(
     "--set",
     "sets",
@@ -49,22 +49,24 @@ def describe_scenario(scenario: Scenario) -> str:
     return f"{people}, {worlds}, {format_count(scenario.rounds, 'round')} of {minutes}"
 
 
-def speech_options(command: F) -> F:
-    """`--json` and `--quiet`, as one value."""
+def output_options(command: F) -> F:
+    """Add `--json` and `--quiet`, and pass them as one `mode`."""
 
     @json_option
-    @click.option("--quiet", is_flag=True, help="Say nothing but where the run is.")
+    @click.option("--quiet", is_flag=True, help="Print only the directory of the run.")
     @wraps(command)
-    def speaking(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
-        return command(*args, speech=OutputMode(as_json, quiet), **rest)
+    def with_mode(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
+        return command(*args, mode=OutputMode(as_json, quiet), **rest)
 
-    return cast(F, speaking)
+    return cast(F, with_mode)
 
 
-def outside_options(command: F) -> F:
-    """What a run may use of the world outside, as one value."""
+def resource_options(command: F) -> F:
+    """Add options for budget, cache and parallel agents, and pass them as one `resources`."""
 
-    @click.option("--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before it.")
+    @click.option(
+        "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before spending more."
+    )
     @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
     @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls to a language model, at most.")
     @click.option("--no-cache", is_flag=True, help="Do not use replies that other runs have paid for, nor keep any.")
@@ -75,18 +77,18 @@ def outside_options(command: F) -> F:
         help="At most N agents act at once, over all runs with this option; `shoal limits --parallel` changes it.",
     )
     @wraps(command)
-    def budgeted(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
+    def with_resources(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
         limits = {name: rest.pop(name) for name in ("max_cost", "max_tokens", "max_calls")}
         budget = BudgetSettings(**limits) if any(limits.values()) else None
-        outside = replace(RunResources.of_user(os.environ), budget=budget, parallel=parallel)
-        return command(*args, outside=replace(outside, cache=None) if no_cache else outside, **rest)
+        resources = replace(RunResources.of_user(os.environ), budget=budget, parallel=parallel)
+        return command(*args, resources=replace(resources, cache=None) if no_cache else resources, **rest)
 
-    return cast(F, budgeted)
+    return cast(F, with_resources)
 
 
 #: Options that are a shorter way to write `--set`.
 _SHORTCUTS = {
-    "seed": (click.IntRange(min=0), "Other random draws; everything drawn at random follows from it."),
+    "seed": (click.IntRange(min=0), "The seed of everything that is drawn at random."),
     "rounds": (click.IntRange(min=1), "How many rounds to run."),
     "max_workers": (
         click.IntRange(min=1),
@@ -97,29 +99,29 @@ _SHORTCUTS = {
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be different from what the scenario says."""
+    """Changes of the scenario that the options ask for."""
 
     assignments: list[str]
     rounds: int | None
 
 
 def change_options(command: F) -> F:
-    """`--set`, and the shorter ways to say the same, as one value."""
+    """Add `--set` and its shortcuts, and pass them as one `changes`."""
 
     @wraps(command)
-    def changing(*args: Any, sets: tuple[str, ...], **rest: Any) -> Any:
+    def with_changes(*args: Any, sets: tuple[str, ...], **rest: Any) -> Any:
         given = {name: rest.pop(name) for name in _SHORTCUTS}
         short = [f"{name}={value}" for name, value in given.items() if value is not None]
         return command(*args, changes=Changes([*short, *sets], given["rounds"]), **rest)
 
-    decorated: Any = set_option(changing)
+    decorated: Any = set_option(with_changes)
     for name, (kind, words) in reversed(_SHORTCUTS.items()):
         decorated = click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="N", help=words)(decorated)
     return cast(F, decorated)
 
 
 def load_scenario(path: Path, model: str | None, changes: Changes, more: Sequence[str] = ()) -> Scenario:
-    """Load the scenario of a file, with another language model, and with everything else that is to be different."""
+    """Load the scenario of a file, with another language model and all other changes."""
     scenario = load(path)
     if changes.rounds is not None:
         whole, scenario = scenario, truncate_scenario(scenario, changes.rounds)

@@ -203,7 +203,7 @@ class Person:
         self._alone = session
         self.waiting.clear()
         finish_session(session, self.name, quiet, "another call")
-        since_round = session.directory.stream("room", round)
+        since_round = session.directory.open_stream("room", round)
         return [event for event in since_round.read_actions() if event.round == round]
 
     def _must_be_alone(self) -> None:

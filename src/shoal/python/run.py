@@ -49,11 +49,11 @@ class Run:
     @property
     def state(self) -> RunState:
         """The content of run_state.json."""
-        return self._directory.state()
+        return self._directory.read_state()
 
     @property
     def status(self) -> Status:
-        return self._directory.status()
+        return self._directory.read_status()
 
     @property
     def digest(self) -> str:
@@ -90,7 +90,7 @@ class Run:
         texts: deque[str] = deque(maxlen=last)
         for place in self._check_world(world):
             names = {int(str(agent)): str(known) for agent, known in query_database(self._directory, place, _NAMES)[1]}
-            lines = (line for line in self._directory.stream(place).read() if isinstance(line, Event | Notice))
+            lines = (line for line in self._directory.open_stream(place).read() if isinstance(line, Event | Notice))
             texts.extend(render_lines(lines, names, name))
         return Transcript("\n".join(texts))
 
@@ -152,7 +152,7 @@ class Run:
 
     def _actions_by_world(self, world: str | None) -> Iterator[tuple[str, Event]]:
         for name in self._check_world(world):
-            yield from ((name, event) for event in self._directory.stream(name).read_actions())
+            yield from ((name, event) for event in self._directory.open_stream(name).read_actions())
 
 
 def open(path: str | Path) -> Run:

@@ -208,7 +208,7 @@ class Session:
         """Whether the history ended by itself, before the rounds that were planned."""
         if self._directory is None:
             return False
-        state = self._directory.state()
+        state = self._directory.read_state()
         return state.runner_status is Status.COMPLETED and state.current_round < state.total_rounds
 
     def declare(self, scenario: Scenario) -> None:

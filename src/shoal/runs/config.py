@@ -86,7 +86,7 @@ class _Header(msgspec.Struct):
 
 
 def read_config(path: Path) -> Config:
-    """Read the config; RunMissing where there is none, RunFromNewer where a newer Shoal wrote it."""
+    """Read the config; RunMissing if there is no such file, RunFromNewer if a newer Shoal wrote it."""
     try:
         text = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

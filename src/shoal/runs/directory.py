@@ -25,7 +25,7 @@ from shoal.runs.config import (
 )
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.runs.store import last_committed_round, stream_from
+from shoal.runs.store import open_stream, read_last_round
 from shoal.runs.stream import ActionStream
 from shoal.scenario.declared.events import DeclaredEvent
 from shoal.scenario.happenings import build_clock, parse_event
@@ -89,7 +89,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """Open a run; RunMissing where there is none."""
+        """Open a run; RunMissing if the directory holds none."""
         directory = cls(path)
         directory.config = read_config(path / CONFIG)
         return directory
@@ -101,9 +101,9 @@ class RunDirectory:
     def journal(self) -> Path:
         return self.path / JOURNAL
 
-    def stream(self, world: str, since: int = 0) -> ActionStream:
+    def open_stream(self, world: str, since: int = 0) -> ActionStream:
         """Open the stream of a world, at the start of a round where one is given."""
-        return stream_from(self.path, world, since)
+        return open_stream(self.path, world, since)
 
     # What was declared
 
@@ -127,7 +127,7 @@ class RunDirectory:
             for line in added
             if line.event is not None and line.is_continuation
         ]
-        self._injected += injected_events(added)
+        self._injected += parse_injected_events(added)
         self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
         return self._versions
 
@@ -159,31 +159,31 @@ class RunDirectory:
 
     # What has happened
 
-    def committed_rounds(self) -> dict[str, int]:
+    def read_last_rounds(self) -> dict[str, int]:
         """Return the last committed round of each world."""
-        return {world: last_committed_round(self.path, world) for world in self.worlds}
+        return {world: read_last_round(self.path, world) for world in self.worlds}
 
-    def state(self) -> RunState:
+    def read_state(self) -> RunState:
         """Read the state that the last worker wrote, or make a new one."""
         try:
             return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
         except (FileNotFoundError, msgspec.DecodeError):
             # A power cut may leave it empty. What it said is in the journal and the databases.
-            return self.new_state()
+            return self.make_state()
 
-    def new_state(self) -> RunState:
+    def make_state(self) -> RunState:
         state = RunState(self.config.simulation_id, {name: WorldState() for name in self.worlds})
         state.plan(self.scenario_versions)
         return state
 
-    def status(self) -> Status:
+    def read_status(self) -> Status:
         """Return where the run stands. One that is `running` without a worker was interrupted, so it has failed."""
-        status = self.state().runner_status
+        status = self.read_state().runner_status
         return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
 
     def is_over(self, state: RunState | None = None) -> bool:
         """Return whether nothing is left to do. A run that was extended after its end has something left."""
-        state = state or self.state()
+        state = state or self.read_state()
         return state.runner_status is Status.COMPLETED and state.total_rounds == self.scenario.rounds
 
     def write_state(self, state: RunState) -> None:
@@ -229,7 +229,7 @@ class RunDirectory:
         return False
 
 
-def injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:
+def parse_injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:
     """Parse the injected events among journal lines, in their order."""
     return [parse_event(line.event) for line in lines if line.event is not None and not line.is_continuation]
 
@@ -271,5 +271,5 @@ def _make(path: Path) -> bool:
 
 
 def full_name(path: Path) -> Path:
-    """Resolve a path such as `.`, which has no name of its own: a run is called what its directory is called."""
+    """Resolve a path without a name, such as `.`: a run is called what its directory is called."""
     return path if path.name not in ("", "..") else path.resolve()

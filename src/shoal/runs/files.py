@@ -1,4 +1,4 @@
-"""Files that readers never see half of."""
+"""Writes files so that readers never see half of one, and maps errors of the system to ours."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def replace_json(path: Path, content: object, *, sync: bool = True) -> None:
 
 
 def is_half_written(path: Path, name: str) -> bool:
-    """Whether this is what a process leaves behind that was killed while it replaced the file of this name."""
+    """Return whether this is a temporary file left by an interrupted `replace_json` of this name."""
     return path.name.startswith(f".{name}.")
 
 
 @contextmanager
 def storage_errors(path: Path) -> Iterator[None]:
-    """What the operating system refuses, in words."""
+    """Map errors of the operating system while a file is written."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ def storage_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def database_errors(path: Path) -> Iterator[None]:
-    """What SQLite refuses, in words."""
+    """Map errors of SQLite while a database is written."""
     try:
         yield
     except sqlite3.Error as error:

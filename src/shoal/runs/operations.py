@@ -87,7 +87,7 @@ class ResumePlan:
 
 def plan_resume(run: RunDirectory, rounds: int | None = None) -> ResumePlan:
     """Plan to continue a run, up to another last round where one is given."""
-    done, versions, extension = run.committed_rounds(), run.scenario_versions, None
+    done, versions, extension = run.read_last_rounds(), run.scenario_versions, None
     if rounds is not None and rounds != run.scenario.rounds:
         last = max(done.values())
         if rounds <= last:
@@ -111,11 +111,11 @@ def extend_run(run: RunDirectory, scenario: Scenario) -> None:
 
 def plan_extension(run: RunDirectory, scenario: Scenario) -> JournalLine:
     """Return the line of the journal with which a run is extended; RunRefused or ScenarioInvalid where it cannot be."""
-    at = max(run.committed_rounds().values()) + 1
+    at = max(run.read_last_rounds().values()) + 1
     if scenario.rounds < at:
         rounds = format_count(scenario.rounds, "round")
         raise RunRefused(f"{run.path} has {at - 1} rounds already; {rounds} would not be going on")
-    state = run.state()
+    state = run.read_state()
     if state.worlds and all(world.ended for world in state.worlds.values()):
         raise RunRefused(
             f"{run.path} came to its own end in round {at - 1}: nothing can happen after that.\n"
@@ -150,14 +150,14 @@ def plan_fork(
     changes: Sequence[str] = (),
     events: Path | Sequence[Mapping[str, Any]] = (),
 ) -> ForkPlan:
-    """Plan to branch a run at a round, with `path=value` changes of its scenario and with events of its own.
+    """Plan to branch a run at a round, with `path=value` changes of its scenario and with further events.
 
     Events are a list, or a file that holds one. Those without a round happen in the round of the fork.
     """
-    before, committed = parent.scenario_versions.at(at), parent.committed_rounds()
+    before, committed = parent.scenario_versions.at(at), parent.read_last_rounds()
     scenario = override(before, changes)
     # Worlds of a complete run may have ended before others; of any other run, all worlds must have the round.
-    last = (max if parent.status() is Status.COMPLETED else min)(committed.values())
+    last = (max if parent.read_status() is Status.COMPLETED else min)(committed.values())
     if not 0 <= at <= last:
         raise ArgumentInvalid("at", f"{at} is not a round of this run; it has rounds 0 to {last}.")
     if at > scenario.rounds:
@@ -204,14 +204,14 @@ def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
     problems = [
         f"from round {at} on: {path}: this cannot change in the middle of a run; fork with --at 0 to change it from "
         "the start"
-        for (path, old), (_, new) in zip(_fixed_fields(before), _fixed_fields(after), strict=True)
+        for (path, old), (_, new) in zip(_list_fixed_fields(before), _list_fixed_fields(after), strict=True)
         if old != new
     ]
     if problems:
         raise ScenarioInvalid(problems)
 
 
-def _fixed_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
+def _list_fixed_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
     for field in ("seed", "topic", "population", "follows"):
         yield field, getattr(scenario, field)
     yield "time.start", scenario.time.start

@@ -134,7 +134,7 @@ class RunProgress:
 
         `known` is the last round of each world that will only be repeated: by default the last committed one.
         """
-        progress = cls(run.scenario.rounds, run.committed_rounds() if known is None else known, run.clock)
+        progress = cls(run.scenario.rounds, run.read_last_rounds() if known is None else known, run.clock)
         if watch is not None:
             progress.watch(watch)
         return progress

@@ -96,7 +96,7 @@ async def open_models_if_needed(
         yield session
 
 
-def sealed_models(scenario: Scenario, journal: Journal) -> Stack | None:
+def build_replay_models(scenario: Scenario, journal: Journal) -> Stack | None:
     """Return a model that answers from the journal alone; None where the mind is no language mind."""
     return build_replay_stack(journal) if isinstance(scenario.mind, LanguageSettings) else None
 

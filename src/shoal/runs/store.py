@@ -39,7 +39,10 @@ class Store:
             self._stream = os.open(self._stream_path, os.O_RDWR | os.O_CREAT, 0o644)
         with database_errors(self.path):
             self._database = self._connect()
-            self._digests, self._ends = self._committed()
+            rows = self._database.execute("SELECT round, digest, stream_bytes FROM shoal_round").fetchall()
+        self._digests = {round: digest for round, digest, _ in rows}
+        #: Round -> the length of the stream after it, for rounds that were committed before.
+        self._ends = {round: end for round, _, end in rows}
         #: The length of the stream up to the end of its last round.
         self._written = self._mend_stream()
         self._is_finished = False
@@ -94,10 +97,6 @@ class Store:
             database.executescript(f"BEGIN; {self._world.schema}; {_ROUNDS}; COMMIT;")
         return database
 
-    def _committed(self) -> tuple[dict[int, str], dict[int, int]]:
-        rows = self._database.execute("SELECT round, digest, stream_bytes FROM shoal_round").fetchall()
-        return {round: digest for round, digest, _ in rows}, {round: end for round, _, end in rows}
-
     def _mend_stream(self) -> int:
         """Cut the stream to whole committed rounds, and return its length."""
         with storage_errors(self._stream_path):
@@ -147,7 +146,7 @@ class DigestCheck:
 
     def __init__(self, directory: Path, world: str, written_by: str) -> None:
         self._written_by = written_by
-        self._digests = committed_digests(directory, world)
+        self._digests = read_digests(directory, world)
         #: The last committed round.
         self.rounds = max(self._digests, default=0)
 
@@ -155,18 +154,18 @@ class DigestCheck:
         check_digest(record, self._digests.get(record.round), self._written_by)
 
 
-def committed_digests(directory: Path, world: str) -> dict[int, str]:
+def read_digests(directory: Path, world: str) -> dict[int, str]:
     """Return the digest of every committed round of a world."""
     return dict(_query(directory, world, "SELECT round, digest FROM shoal_round"))
 
 
-def last_committed_round(directory: Path, world: str) -> int:
-    """Return the last committed round of a world; 0 where there is none yet."""
+def read_last_round(directory: Path, world: str) -> int:
+    """Return the last committed round of a world; 0 if none is committed yet."""
     rows = _query(directory, world, "SELECT max(round) FROM shoal_round")
     return max((round for (round,) in rows if round is not None), default=0)
 
 
-def stream_from(directory: Path, world: str, since: int = 0) -> ActionStream:
+def open_stream(directory: Path, world: str, since: int = 0) -> ActionStream:
     """Open the stream of a world at the start of a round, or at its end where that round is not committed yet.
 
     The database knows where each round ends, so nothing before the round is read.

@@ -131,7 +131,7 @@ class ActionStream:
     ) -> AsyncIterator[StreamLine]:
         """Read lines as they are written, up to `simulation_end` or the end of a round.
 
-        Ends also when `is_live` says that nobody writes any more and everything written has been read.
+        Ends also when `is_live` says that there is no writer any more, and everything written has been read.
         """
         while True:
             was_live = is_live()

@@ -24,7 +24,7 @@ from shoal.engine.metrics import Step
 from shoal.engine.record import Ledger, RoundRecord
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, JournalLine, add_line, digest
-from shoal.runs.directory import LOG, METRICS, RunDirectory, injected_events
+from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
 from shoal.runs.files import storage_errors
 from shoal.runs.progress import RunProgress, Watch
 from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
@@ -72,7 +72,7 @@ class RunOutcome:
 
 def read_outcome(run: RunDirectory) -> RunOutcome:
     """Read how far a run has come from its directory."""
-    return replace(RunOutcome.of(run, run.state()), status=run.status())
+    return replace(RunOutcome.of(run, run.read_state()), status=run.read_status())
 
 
 async def work_on_run(
@@ -156,7 +156,7 @@ class RunSession:
 
     async def advance(self, stop: asyncio.Event) -> RunOutcome:
         """Advance all worlds to the last planned round, each in its own pace."""
-        state = self.run.state() if self._writer is None else self._writer.state
+        state = self.run.read_state() if self._writer is None else self._writer.state
         if self.run.is_over(state):
             return RunOutcome.of(self.run, state)
         if self._writer is None:
@@ -219,7 +219,7 @@ class RunSession:
 
 def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
     """Build the whole simulation of a run, as its directory declares it."""
-    return build(run.scenario_versions, injected_events(journal.events), sources)
+    return build(run.scenario_versions, parse_injected_events(journal.events), sources)
 
 
 def build_engine(

@@ -377,7 +377,7 @@ def test_a_claim_is_scored_on_each_agent_by_what_it_lived_through(tmp_path: Path
 
 def test_a_claim_is_scored_on_a_world_as_it_was_after_a_round(tmp_path: Path) -> None:
     directory = scripted_run(tmp_path)
-    early, late = (list(write_transcript(directory.stream("twitter").read(until))) for until in (2, 5))
+    early, late = (list(write_transcript(directory.open_stream("twitter").read(until))) for until in (2, 5))
     (posted,) = early
     assert posted.startswith("Round 1, ")
     assert "Ada: create post" in posted

@@ -61,7 +61,7 @@ async def measure_run(scenario: Scenario, folder: Path) -> dict[str, Any]:
     async with start(RehearsalSettings()) as server:
         outside = RunResources(environ={"OPENAI_BASE_URL": server.base_url})
         await work_on_run(directory, asyncio.Event(), None, outside)
-    found = directory.state().spending
+    found = directory.read_state().spending
     assert found is not None
     return found
 

@@ -86,7 +86,7 @@ def test_a_stop_ends_the_world_in_a_round_without_actions(tmp_path: Path) -> Non
     assert list_notices(lines)[-1] == (4, "stop", "enough was said")
     assert not [line for line in lines if line.get("round") == 4 and "agent_id" in line]
     assert (lines[-1]["event_type"], lines[-1]["total_rounds"]) == ("simulation_end", 4)
-    state = RunDirectory(tmp_path / "run").state()
+    state = RunDirectory(tmp_path / "run").read_state()
     assert (state.runner_status, state.progress_percent) == (Status.COMPLETED, 100.0)
 
 

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.cli.errors import complain
-from shoal.cli.options import PATH, json_option, outside_options, run_argument
+from shoal.cli.options import PATH, json_option, resource_options, run_argument
 from shoal.cli.views.output import Output, echo_json, titled_table
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
@@ -45,15 +45,15 @@ class AskRequest:
         if self.world is not None and self.claim is None:
             raise click.UsageError("--world goes with --claim; questions are put to agents")
 
-    async def put(self, directory: RunDirectory, asking: Asking, outside: RunResources) -> AnswerTable:
+    async def put(self, directory: RunDirectory, asking: Asking, resources: RunResources) -> AnswerTable:
         """Ask the agents, or score the claim."""
         if self.claim is None:
             question = Item(self.question or "", parse_fields(self.fields))
             survey = Survey.of([question]) if self.survey is None else read_survey(self.survey)
-            return await ask_agents(directory, survey, asking, outside)
+            return await ask_agents(directory, survey, asking, resources)
         if self.world is None:
-            return await score_agents(directory, self.claim, asking, outside)
-        return await score_world(directory, self.claim, self.world, asking, outside)
+            return await score_agents(directory, self.claim, asking, resources)
+        return await score_world(directory, self.claim, self.world, asking, resources)
 
 
 @click.command("ask")
@@ -75,9 +75,9 @@ class AskRequest:
 @click.option("--iterations", type=click.IntRange(min=1), default=1, metavar="K", help="Ask each K times.")
 @click.option("--model", metavar="NAME", help="Let this language model answer; default: that of the agent.")
 @click.option("--csv", "csv_file", type=PATH, metavar="FILE", help="Write the table to this file as CSV.")
-@outside_options
+@resource_options
 @json_option
-def ask_(run: Path, csv_file: Path | None, outside: RunResources, as_json: bool, **options: Any) -> None:
+def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: bool, **options: Any) -> None:
     """Interview agents of a run, or score a claim; changes nothing.
 
     Copies of the agents are asked: one call for each, with who the agent is, what it remembers in view of the question,
@@ -101,7 +101,7 @@ def ask_(run: Path, csv_file: Path | None, outside: RunResources, as_json: bool,
     request.check()
     selection = AgentSelection(options["who"], options["where"], options["sample"])
     asking = Asking(selection, options["at"], options["model"], options["iterations"])
-    table = run_async(request.put(RunDirectory(run), asking, outside))
+    table = run_async(request.put(RunDirectory(run), asking, resources))
     if csv_file is not None:
         with storage_errors(csv_file):
             csv_file.write_text(_format_csv(table), encoding="utf-8", newline="")

@@ -19,11 +19,11 @@ from shoal.cli.options import (
     describe_scenario,
     load_scenario,
     out_option,
-    outside_options,
+    output_options,
+    resource_options,
     run_argument,
     scenario_argument,
     set_option,
-    speech_options,
     yes_option,
 )
 from shoal.cli.play import terminal_answer
@@ -50,24 +50,24 @@ from shoal.worlds.names import NameIndex
 @change_options
 @click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
 @click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
-@outside_options
+@resource_options
 @yes_option
-@speech_options
+@output_options
 def run_(  # noqa: PLR0913  # a command has as many options as it has
     scenario: Path,
     out: Path | None,
     changes: Changes,
     play: tuple[str, ...],
     model: str | None,
-    outside: RunResources,
+    resources: RunResources,
     yes: bool,
-    speech: OutputMode,
+    mode: OutputMode,
 ) -> None:
     """Run a scenario to its end.
 
     The run is kept in runs/NAME-N, or in the directory given with --out. Ctrl-C stops it cleanly, a second one at once;
-    either way `shoal resume` goes on from there. Where language models will cost more than a dollar or take more than
-    2,000 calls, whoever sits at the terminal is asked first; `shoal plan` says it without running anything.
+    either way `shoal resume` goes on from there. If language models will cost more than a dollar or take more than
+    2,000 calls, you are asked first at a terminal; `shoal plan` shows the cost without running anything.
 
     \b
     Examples:
@@ -81,33 +81,33 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     """
     parts = [int(who) if who.isdecimal() else who for who in play]
     wanted = load_scenario(scenario, model, changes, [f"play={msgspec.json.encode(parts).decode()}"] if parts else [])
-    if is_mirofish(scenario) and not speech.quiet:
+    if is_mirofish(scenario) and not mode.quiet:
         imported = import_mirofish(scenario)
         uses = Counter(field.use for field in imported.fields)
         counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
         details = f"shoal import {quote_path(scenario)} --dry-run shows every one"
         complain(f"{imported.kind}: fields {counts}; {details}")
-    check_models(wanted, outside)
+    check_models(wanted, resources)
     if not yes:
-        confirm(Versioned(wanted), outside.budget)
+        confirm(Versioned(wanted), resources.budget)
     run = create_run(wanted, out)
-    _work(run, RunProgress.of(run), f"running {run.path}", speech, outside)
+    _work(run, RunProgress.of(run), f"running {run.path}", mode, resources)
 
 
 @click.command("resume")
 @run_argument
 @click.option(
-    "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round, also where the run was to end."
+    "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round instead of the planned last one."
 )
-@outside_options
+@resource_options
 @yes_option
-@speech_options
-def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, speech: OutputMode) -> None:
+@output_options
+def resume_(run: Path, rounds: int | None, resources: RunResources, yes: bool, mode: OutputMode) -> None:
     """Continue a run that was stopped, killed or failed, or add rounds to one that is complete.
 
-    Everything is done again from its journal, which takes moments and costs nothing, and then goes on as if it had
-    never been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that
-    was to be so long from the start. Where the rounds that are left will cost much you are asked first, as by `run`.
+    Everything is repeated from its journal, which takes moments and costs nothing, and then goes on as if it had never
+    been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that was
+    planned with this many rounds from the start. If the rounds that are left will cost much, you are asked first.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
       shoal resume runs/rumour-1 --rounds 72
     """
     plan = plan_resume(RunDirectory.open(run), rounds)
-    if plan.is_over and speech.plain:
+    if plan.is_over and mode.plain:
         click.echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
         return
     if not yes and not plan.is_over:
@@ -123,61 +123,59 @@ def resume_(run: Path, rounds: int | None, outside: RunResources, yes: bool, spe
         confirm(plan.versions, BudgetSettings(), plan.done, "The rest of this run")
     if plan.extension is not None:
         extend_run(plan.run, plan.extension)
-    _work(plan.run, RunProgress.of(plan.run), f"resuming {run}", speech, outside)
+    _work(plan.run, RunProgress.of(plan.run), f"resuming {run}", mode, resources)
 
 
 @click.command("replay")
 @run_argument
-@speech_options
-def replay_(run: Path, speech: OutputMode) -> None:
-    """Run a run again from its journal and compare every round; changes nothing and asks nobody.
+@output_options
+def replay_(run: Path, mode: OutputMode) -> None:
+    """Run a run again from its journal and compare every round; changes nothing and asks no model.
 
     \b
     Example:
       shoal replay runs/rumour-1
     """
     directory = RunDirectory.open(run)
-    rounds = max(directory.committed_rounds().values())
+    rounds = max(directory.read_last_rounds().values())
     progress = RunProgress(rounds, dict.fromkeys(directory.worlds, 0), directory.clock)
-    display = choose_display(Console(stderr=True), progress, f"replaying {run}", speech.quiet)
+    display = choose_display(Console(stderr=True), progress, f"replaying {run}", mode.quiet)
     result = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
     if result.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
-    elif result.error is None and speech.plain:
+    elif result.error is None and mode.plain:
         outcome = result.outcome
         click.echo(
             f"replayed {format_count(outcome.rounds, 'round')} of {run}: "
             f"the same {format_count(outcome.actions, 'action')}, the same history\ndigest {outcome.digest}"
         )
-    end_command(result, speech, is_logged=False)
+    end_command(result, mode, is_logged=False)
 
 
 @click.command("fork")
 @run_argument
-@click.option(
-    "--at", type=click.IntRange(min=0), required=True, metavar="ROUND", help="Round from which on it differs."
-)
+@click.option("--at", type=click.IntRange(min=0), required=True, metavar="ROUND", help="The first round that differs.")
 @set_option
 @click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
 @out_option
-@outside_options
+@resource_options
 @yes_option
-@speech_options
+@output_options
 def fork_(  # noqa: PLR0913  # a command has as many options as it has
     run: Path,
     at: int,
     sets: tuple[str, ...],
     inject: Path | None,
     out: Path | None,
-    outside: RunResources,
+    resources: RunResources,
     yes: bool,
-    speech: OutputMode,
+    mode: OutputMode,
 ) -> None:
     """Branch a run at a round, with something changed, and run the branch to its end.
 
-    Up to that round the fork shares its parent's past for nothing. After it, only those are asked again whose picture
-    of the world really changed, so that the two histories differ by cause and not by luck. The parent is not touched.
-    Where it would cost much to ask everybody again you are asked first, as by `run`.
+    Up to that round the fork shares its parent's past for nothing. After it, only agents whose view of the world really
+    changed are asked again, so that the two histories differ by cause and not by luck. The parent is not touched. If
+    asking all agents again would cost much, you are asked first.
 
     \b
     Examples:
@@ -190,13 +188,13 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
     """
     plan = plan_fork(RunDirectory.open(run), at, changes=sets, events=inject or ())
     if not yes:
-        confirm(plan.versions, outside.budget, plan.shared, "This fork, if everybody is asked again,")
+        confirm(plan.versions, resources.budget, plan.shared, "This fork, if all agents are asked again,")
     child = fork_run(plan, out)
     progress = RunProgress.of(child, known=dict.fromkeys(child.worlds, at))
-    _work(child, progress, f"forking {run} at round {at} into {child.path}", speech, outside)
+    _work(child, progress, f"forking {run} at round {at} into {child.path}", mode, resources)
 
 
-def _work(run: RunDirectory, progress: RunProgress, title: str, speech: OutputMode, resources: RunResources) -> None:
+def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode, resources: RunResources) -> None:
     """Work on a run to its end and print what happened."""
     scenario = run.scenario
     title = f"{title}: {describe_scenario(scenario)}"
@@ -210,11 +208,11 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, speech: OutputMo
             complain(f"You are {person.name}. {person.persona}")
         resources = replace(resources, answer=terminal_answer())
     else:
-        display = choose_display(Console(stderr=True), progress, title, speech.quiet)
+        display = choose_display(Console(stderr=True), progress, title, mode.quiet)
     result = run_operation(run, lambda stop: work_on_run(run, stop, progress, resources), display)
     if result.signal is not None:
         rounds = f"round {result.outcome.rounds} of {scenario.rounds}"
         complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(run.path)}")
-    elif result.error is None and speech.plain:
+    elif result.error is None and mode.plain:
         print_summary(Output(), summarize(run))
-    end_command(result, speech)
+    end_command(result, mode)

@@ -80,10 +80,10 @@ class RunRow:
     def of(cls, directory: RunDirectory) -> RunRow:
         """Describe a run. One that cannot be read is listed too, so that it does not hide the others."""
         try:
-            state = directory.state()
+            state = directory.read_state()
             return cls(
                 run=str(directory.path),
-                status=directory.status(),
+                status=directory.read_status(),
                 round=state.current_round,
                 rounds=state.total_rounds,
                 actions=state.actions_count,

@@ -22,7 +22,7 @@ from rich.text import Text
 from shoal.agents.settings import LanguageSettings
 from shoal.cli import errors
 from shoal.cli.commands.plan import THRESHOLD_CALLS, THRESHOLD_DOLLARS
-from shoal.cli.options import PATH, Changes, load_scenario, set_option, speech_options
+from shoal.cli.options import PATH, Changes, load_scenario, output_options, set_option
 from shoal.cli.runner import OutputMode
 from shoal.cli.views.output import Output, echo_json
 from shoal.cli.views.tuning import TuningView, describe_failure, describe_level, render_result
@@ -118,7 +118,7 @@ def _tune_options(command: F) -> F:
 @click.option("--out", type=PATH, metavar="DIR", help="Where the results go; must be new or empty.")
 @click.option("--write", is_flag=True, help="Put the setting into the scenario file, and leave the rest as it is.")
 @_tune_options
-@speech_options
+@output_options
 def tune_(  # noqa: PLR0913  # a command has as many options as it has
     scenario: Path | None,
     model: str | None,
@@ -126,7 +126,7 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
     out: Path | None,
     write: bool,
     options: _TuneOptions,
-    speech: OutputMode,
+    mode: OutputMode,
 ) -> None:
     """Measure how many calls at once a model's server takes, or how many simulations this machine takes.
 
@@ -160,17 +160,17 @@ def tune_(  # noqa: PLR0913  # a command has as many options as it has
                 raise RunRefused(f"{folder} is there already, and not empty; choose another --out")
             folder.mkdir(parents=True, exist_ok=True)
         if wanted is None or asks:
-            found, interrupted = _tune_calls(wanted, str(model), options, speech)
+            found, interrupted = _tune_calls(wanted, str(model), options, mode)
         else:
-            found, interrupted = _tune_simulations(wanted, folder, options, speech)
+            found, interrupted = _tune_simulations(wanted, folder, options, mode)
         if not found.levels:
             errors.complain(f"nothing was measured: {found.ended}")
             raise click.exceptions.Exit(errors.INTERRUPTED if interrupted else errors.Refused.exit_code)
         written = found.write(folder)
     where = _place_setting(scenario, found, write and not interrupted)
-    if speech.json:
+    if mode.json:
         echo_json({**found.as_dict(), "written": [str(path) for path in written]})
-    elif speech.quiet:
+    elif mode.quiet:
         click.echo(written[0].parent)
     else:
         console = Output()
@@ -197,7 +197,7 @@ def _place_setting(scenario: Path | None, found: TuneResult, write: bool) -> str
 
 
 def _tune_calls(
-    scenario: Scenario | None, model: str, options: _TuneOptions, speech: OutputMode
+    scenario: Scenario | None, model: str, options: _TuneOptions, mode: OutputMode
 ) -> tuple[TuneResult, bool]:
     target, bounds = _build_target(scenario, model, options), options.bounds
     if options.is_usual and target.spending().price(target.model) is not None:
@@ -205,7 +205,7 @@ def _tune_calls(
     if not options.yes:
         _confirm(target, bounds)
     gauge = Gauge()
-    ended, interrupted = _measure(measure_calls(target, bounds, gauge), gauge, CALLS, speech)
+    ended, interrupted = _measure(measure_calls(target, bounds, gauge), gauge, CALLS, mode)
     found = TuneResult(
         kind=CALLS,
         name=target.model,
@@ -251,24 +251,24 @@ def _confirm(target: TuneTarget, bounds: TuneBounds) -> None:
 
 
 def _tune_simulations(
-    scenario: Scenario, folder: Path, options: _TuneOptions, speech: OutputMode
+    scenario: Scenario, folder: Path, options: _TuneOptions, mode: OutputMode
 ) -> tuple[TuneResult, bool]:
     gauge, bounds = Gauge(), options.bounds
     measurement = measure_simulations(scenario, folder, gauge, bounds.up_to, bounds.seconds)
-    ended, interrupted = _measure(measurement, gauge, SIMULATIONS, speech)
+    ended, interrupted = _measure(measurement, gauge, SIMULATIONS, mode)
     where = f"{count_cores():g} cores"
     found = TuneResult(kind=SIMULATIONS, name=scenario.name, where=where, levels=tuple(gauge.levels), ended=ended)
     return found, interrupted
 
 
-def _measure(measurement: Coroutine[Any, Any, str], gauge: Gauge, kind: str, speech: OutputMode) -> tuple[str, bool]:
+def _measure(measurement: Coroutine[Any, Any, str], gauge: Gauge, kind: str, mode: OutputMode) -> tuple[str, bool]:
     """Measure and show it; return why it ended, and whether by Ctrl-C. What was measured is in the gauge."""
     console = Console(stderr=True, highlight=False)
     shown: AbstractContextManager[object] = nullcontext()
-    if not speech.quiet and console.file.isatty() and not console.is_dumb_terminal:
+    if not mode.quiet and console.file.isatty() and not console.is_dumb_terminal:
         # A table that grows, for a person who watches; otherwise a line for each level.
         shown = Live(TuningView(gauge, kind), console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True)
-    elif not speech.quiet:
+    elif not mode.quiet:
         gauge.tell = lambda level: errors.complain(describe_level(level, kind))
     with shown:
         try:

@@ -132,12 +132,12 @@ async def score_world(
     directory: RunDirectory, claim: str, world: str, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Score a claim on a whole world, by its stream."""
-    rounds = directory.committed_rounds()
+    rounds = directory.read_last_rounds()
     if world not in rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
     mind = _choose_mind(directory, asking)
     until = last_round(rounds, asking.round)
-    transcript = TranscriptExcerpt.of_lines(write_transcript(directory.stream(world).read(until)))
+    transcript = TranscriptExcerpt.of_lines(write_transcript(directory.open_stream(world).read(until)))
     proposition = Proposition(claim, "world", world)
     approach = _build_approach(mind, mind.model, _SCORE_COLUMNS)
     jobs = []

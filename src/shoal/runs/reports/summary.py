@@ -141,7 +141,7 @@ class Summary:
 
 def summarize(directory: RunDirectory) -> Summary:
     """Read the whole summary. Nothing is changed."""
-    config, state, clock = directory.config, directory.state(), directory.clock
+    config, state, clock = directory.config, directory.read_state(), directory.clock
     scenario = directory.scenario_versions.latest
     camps = _read_camps(directory) if scenario.topic else None
 
@@ -174,7 +174,7 @@ def summarize(directory: RunDirectory) -> Summary:
     return Summary(
         run=str(directory.path),
         name=config.simulation_id,
-        status=directory.status(),
+        status=directory.read_status(),
         error=state.error,
         parent=config.parent,
         started_at=state.started_at,
@@ -229,7 +229,7 @@ def _read_interventions(directory: RunDirectory, world: str) -> tuple[Intervened
     if not any(version.interventions for version in directory.scenario_versions.versions()):
         return ()
     found: dict[str, list[int]] = {}
-    for notice in directory.stream(world).read_notices(event_type="intervention"):
+    for notice in directory.open_stream(world).read_notices(event_type="intervention"):
         found.setdefault(notice.content, []).append(notice.round)
     return tuple(Intervened(name, tuple(rounds)) for name, rounds in found.items())
 

@@ -122,7 +122,7 @@ def read_tables(database: Connection, directory: RunDirectory, world: str) -> It
         yield ExportTable(f"table_{name}" if name in ("actions", "notices") else name, columns, _fetch(found))
     actions = map(_to_row, read_actions(database, directory, world))
     yield ExportTable("actions", (*_ACTION, *COMMON_ARGS, "action_args"), actions)
-    notices = directory.stream(world).read_notices(_find_last_round(database))
+    notices = directory.open_stream(world).read_notices(_find_last_round(database))
     rows = ((note.round, note.timestamp, note.event_type, note.content, _to_cell(list(note.to))) for note in notices)
     yield ExportTable("notices", ("round", "timestamp", "event_type", "content", "to"), rows)
 
@@ -134,7 +134,7 @@ def _fetch(found: Any) -> Iterator[Row]:
 
 def read_actions(database: Connection, directory: RunDirectory, world: str) -> Iterator[Event]:
     """Read the actions of the rounds that the database has. The stream of a running run may have more."""
-    return directory.stream(world).read_actions(_find_last_round(database))
+    return directory.open_stream(world).read_actions(_find_last_round(database))
 
 
 def _find_last_round(database: Connection) -> int:

@@ -214,7 +214,7 @@ def _explain_absence(directory: RunDirectory, run: Rerun, world: str, agent: int
     else:
         why = explain(round, agent) if explain else "no turn"
     # Every turn leaves a line, also one in which nothing is done.
-    actions = directory.stream(world).read_actions(run.rounds[world], agent)
+    actions = directory.open_stream(world).read_actions(run.rounds[world], agent)
     turns = sorted({event.round for event in actions if is_own(event)})
     return NoTurn(
         world=world,

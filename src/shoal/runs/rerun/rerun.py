@@ -16,7 +16,7 @@ from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.progress import RunProgress, Watch
-from shoal.runs.resources import sealed_models
+from shoal.runs.resources import build_replay_models
 from shoal.runs.state import Status
 from shoal.runs.store import DigestCheck
 from shoal.runs.stream import parse_line
@@ -89,7 +89,7 @@ class Rerun:
         # The journal is read after the digests: what a committed round rests on is in it, also while a worker goes on.
         self._ledgers = {name: DigestCheck(directory.path, name, written_by) for name in scenario.worlds}
         self.journal = Journal.sealed(directory.journal, written_by)
-        model = sealed_models(scenario, self.journal)
+        model = build_replay_models(scenario, self.journal)
         self.simulation = build_from(directory, self.journal, Sources(model=model))
         #: World -> the last round of it that was committed.
         self.rounds = {name: ledger.rounds for name, ledger in self._ledgers.items()}
@@ -110,7 +110,7 @@ class Rerun:
 
 def open_rerun(directory: RunDirectory) -> Rerun:
     """Open a run to run it again; QueryFailed where no round of it has been committed yet."""
-    rounds = directory.committed_rounds()
+    rounds = directory.read_last_rounds()
     if not any(rounds.values()) or not all(directory.file(f"{world}_simulation.db").exists() for world in rounds):
         raise QueryFailed(f"no round of {directory.path} has been committed yet; `shoal resume` it first")
     return Rerun(directory)
@@ -118,7 +118,7 @@ def open_rerun(directory: RunDirectory) -> Rerun:
 
 async def replay(directory: RunDirectory, stop: asyncio.Event, progress: RunProgress | None = None) -> RunOutcome:
     """Run all worlds again, and compare every round with what was committed."""
-    rerun, state = Rerun(directory), directory.new_state()
+    rerun, state = Rerun(directory), directory.make_state()
     progress = progress or RunProgress(state.total_rounds, dict.fromkeys(rerun.rounds, 0), directory.clock)
     state.become(Status.RUNNING)
     with manual_gc() as collect:
