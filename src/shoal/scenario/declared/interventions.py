@@ -37,8 +37,8 @@ FACTS: Mapping[str, str] = {
 QUESTIONS: Mapping[str, str] = {
     "count": "how often an action was done in the last round",
     "total": "how often an action was done so far",
-    "by": "how much somebody has done so far",
-    "quiet": "for how many rounds somebody has done nothing",
+    "by": "how many actions a person has done so far",
+    "quiet": "for how many rounds a person has done nothing",
     "said": "in how many texts of the last round these words occur",
     "total_said": "in how many texts so far",
 }
