@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.rate_limits import RateLimit, RateLimits
+from shoal.rate_limits import RateLimits
 from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
 from shoal.slots.adaptive.noise import NoiseDetector
 from shoal.slots.adaptive.outage import OutageDetector
@@ -72,7 +72,12 @@ class Adaptive:
         self._began = math.inf
         self._ends: Counter[CallEnd] = Counter()
         if learned is not None:
-            self._restore(learned)
+            self._evidence.answer_seconds = learned.answer_seconds
+            self._evidence.refusal_seconds = learned.refusal_seconds
+            self._window.start_at(learned.in_flight, is_wall=learned.is_wall)
+            for unit, rate in ((Unit.REQUESTS, learned.requests), (Unit.TOKENS, learned.tokens)):
+                if rate is not None:
+                    self._paces[unit] = Pace(unit, rate.per_minute / 60, -math.inf, burst=rate.burst)
 
     # the interface of a control
 
@@ -111,7 +116,12 @@ class Adaptive:
     def end(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
         self._ends[outcome.end] += 1
         if outcome.end is CallEnd.OK or (outcome.end.is_refusal and not self._window.is_beyond(sent)):
-            self._count_call(now, refused=outcome.end.is_refusal)
+            before = self._noise.count(now, self._window.limit, refused=outcome.end.is_refusal)
+            if before is not None:
+                self._drop_hidden_paces()
+                self._marks.clear()
+                self._pause_until = -math.inf
+                self._window.reopen(before)
         if outcome.end is CallEnd.OK:
             self._on_answer(now, sent, outcome)
         elif outcome.end.is_refusal:
@@ -122,14 +132,6 @@ class Adaptive:
             self._on_published(now, sent, outcome.allowance)
 
     # reacting to the ends of calls
-
-    def _count_call(self, now: float, *, refused: bool) -> None:
-        before = self._noise.count(now, self._window.limit, refused=refused)
-        if before is not None:
-            self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
-            self._marks.clear()
-            self._pause_until = -math.inf
-            self._window.reopen(before)
 
     def _on_answer(self, now: float, sent: Sent, outcome: CallOutcome) -> None:
         if self._evidence.on_answer(sent, outcome.seconds):
@@ -174,12 +176,21 @@ class Adaptive:
             self._refused_at = now
         unit = self._find_unit(outcome.end)
         if unit is not None and outcome.end is CallEnd.LIMITED and self._is_wall(sent):
-            self._stop_pacing(sent, now)
+            self._drop_hidden_paces()
+            self._window.on_end(sent)
+            self._window.be_the_limit(min(self._levels), now)
+            self._levels.clear()
+            self._marks.clear()
         elif unit is None:
             if self._window.on_refusal(sent, now) and outcome.end is not CallEnd.CONCURRENCY:
                 self._pace_by(self._likely_unit(None), now)
         else:
-            self._slow_down(unit, sent, now)
+            self._window.on_end(sent)
+            pace = self._paces.get(unit)
+            if pace is not None:
+                pace.on_refusal(sent, self._marks, now, is_fall=self._refused_in_a_row > 1)
+            if pace is None or (pace.is_contradicted and pace.is_published):
+                self._pace_by(unit, now)
         extra = self._refused_in_a_row - IN_A_ROW
         if extra >= 0:
             # Nothing was accepted between several refusals: pause instead of hammering the server.
@@ -203,31 +214,19 @@ class Adaptive:
             return Unit.TOKENS
         return Unit.REQUESTS
 
-    def _slow_down(self, unit: Unit, sent: Sent, now: float) -> None:
-        self._window.on_end(sent)
-        pace = self._paces.get(unit)
-        if pace is not None:
-            pace.on_refusal(sent, self._marks, now, is_fall=self._refused_in_a_row > 1)
-        if pace is None or (pace.is_contradicted and pace.is_published):
-            self._pace_by(unit, now)
-
     def _is_wall(self, sent: Sent) -> bool:
         """Return whether calls are refused at one level again and again; at a rate they are refused at any level."""
         self._levels.append(sent.level)
         low, high = min(self._levels), max(self._levels)
         return len(self._levels) == SAME and high - low <= 1 and low > FEW
 
-    def _stop_pacing(self, sent: Sent, now: float) -> None:
+    def _drop_hidden_paces(self) -> None:
         self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
-        self._window.on_end(sent)
-        self._window.be_the_limit(min(self._levels), now)
-        self._levels.clear()
-        self._marks.clear()
 
     def _pace_by(self, unit: Unit, now: float) -> None:
         """Limit this unit per time from now on, instead of any other unpublished rate."""
-        published = self._paces = {unit: pace for unit, pace in self._paces.items() if pace.is_published}
-        is_contradicted = unit in published
+        self._drop_hidden_paces()
+        is_contradicted = unit in self._paces
         measured = rate_of(unit, self._marks)
         size = self._evidence.mean_size if unit is Unit.TOKENS else 1.0
         calls, tokens = self._evidence.accepted
@@ -243,21 +242,20 @@ class Adaptive:
 
     def _on_published(self, now: float, sent: Sent, allowance: RateLimits) -> None:
         for unit in Unit:
-            told = allowance.requests if unit is Unit.REQUESTS else allowance.tokens
-            if told is None:
+            published = allowance.requests if unit is Unit.REQUESTS else allowance.tokens
+            if published is None:
                 continue
             pace = self._paces.get(unit)
             if pace is None:
-                pace = self._paces[unit] = Pace(unit, told.limit / 60, now, burst=math.inf)
-                pace.fill(self._estimate_level(unit, told, now))
-            pace.publish(told, sent, now, unit.since(self._evidence, sent))
-
-    def _estimate_level(self, unit: Unit, told: RateLimit, now: float) -> float:
-        """Estimate what is left of a bucket that was full at first; the server may not know of calls in flight yet."""
-        if told.remaining is None or told.reset_seconds is None:
-            return math.inf
-        full_for = told.reset_seconds + now - self._began
-        return max(told.remaining + full_for * told.limit / 60 - unit.begun(self._evidence), 0.0)
+                pace = self._paces[unit] = Pace(unit, published.limit / 60, now, burst=math.inf)
+                level = math.inf
+                if published.remaining is not None and published.reset_seconds is not None:
+                    # The bucket was full at first. The server may not know of calls in flight yet.
+                    full_for = published.reset_seconds + now - self._began
+                    begun = unit.count_begun(self._evidence)
+                    level = max(published.remaining + full_for * published.limit / 60 - begun, 0.0)
+                pace.fill(level)
+            pace.publish(published, sent, now, unit.since(self._evidence, sent))
 
     # storing and showing
 
@@ -275,14 +273,6 @@ class Adaptive:
             requests=_to_learned_rate(self._paces.get(Unit.REQUESTS)),
             tokens=_to_learned_rate(self._paces.get(Unit.TOKENS)),
         )
-
-    def _restore(self, learned: Learned) -> None:
-        self._evidence.answer_seconds = learned.answer_seconds
-        self._evidence.refusal_seconds = learned.refusal_seconds
-        self._window.start_at(learned.in_flight, is_wall=learned.is_wall)
-        for unit, rate in ((Unit.REQUESTS, learned.requests), (Unit.TOKENS, learned.tokens)):
-            if rate is not None:
-                self._paces[unit] = Pace(unit, rate.per_minute / 60, -math.inf, burst=rate.burst)
 
     def describe(self, now: float) -> dict[str, Any]:
         learned = self._to_learned()

@@ -75,11 +75,11 @@ class NoiseDetector:
         self._calls = self._refused = 0
         self._began_at, self._limit = now, limit
         if self.share:
-            self._follow(done)
+            # Refusals at a wall are counted too, so the share never rises above what was found.
+            self.share += GAIN * (min(done.share, self._found) - self.share)
+            if self.share < OVER * LEAST_SHARE:
+                self.share = 0.0
             return None
-        return self._find(done)
-
-    def _find(self, done: Hundred) -> float | None:
         self._alike.append(done)
         shares = [each.share for each in self._alike]
         if not LEAST_SHARE <= min(shares) <= max(shares) <= min(ALIKE * min(shares), MOST_SHARE):
@@ -91,9 +91,3 @@ class NoiseDetector:
         before = self._alike[0].limit
         self._alike = []
         return before
-
-    def _follow(self, done: Hundred) -> None:
-        # Refusals at a wall are counted too, so the share never rises above what was found.
-        self.share += GAIN * (min(done.share, self._found) - self.share)
-        if self.share < OVER * LEAST_SHARE:
-            self.share = 0.0

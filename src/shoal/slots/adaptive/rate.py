@@ -56,13 +56,13 @@ class Unit(StrEnum):
     def cost(self, tokens: int) -> float:
         return 1.0 if self is Unit.REQUESTS else float(max(tokens, 1))
 
-    def begun(self, evidence: Evidence) -> float:
+    def count_begun(self, evidence: Evidence) -> float:
         calls, tokens = evidence.begun
         return calls if self is Unit.REQUESTS else tokens
 
     def since(self, evidence: Evidence, sent: Sent) -> float:
         """Return how much has begun after this call."""
-        return self.begun(evidence) - (sent.calls if self is Unit.REQUESTS else sent.total)
+        return self.count_begun(evidence) - (sent.calls if self is Unit.REQUESTS else sent.total)
 
 
 class Pace:
@@ -123,7 +123,11 @@ class Pace:
             return
         self._reacted_at = self._calm_since = self._grown_at = now
         if self.is_published:
-            self._doubt(marks, is_fall=is_fall)
+            # It may be another limit than the one that refuses calls, such as one per day.
+            measured = rate_of(self.unit, marks)
+            is_wrong = is_fall or (measured is not None and measured < CONTRADICTED * self.rate)
+            self._contradictions = self._contradictions + 1 if is_wrong else 0
+            self.is_contradicted = self._contradictions >= CONTRADICTIONS
         else:
             if self._level > 2 * self.unit.cost(sent.tokens):
                 self.burst = max(1.0, self.burst * BURST_FALL)
@@ -131,13 +135,6 @@ class Pace:
             self.rate = max(self.rate, self.unit.cost(sent.tokens) / LONGEST_WAIT_SECONDS)
             self._after_refusal = self.rate
         self._level, self._then = 0.0, now
-
-    def _doubt(self, marks: deque[Mark], *, is_fall: bool) -> None:
-        """Doubt the published rate: it may be another limit than the one that refuses calls, such as one per day."""
-        measured = rate_of(self.unit, marks)
-        is_wrong = is_fall or (measured is not None and measured < CONTRADICTED * self.rate)
-        self._contradictions = self._contradictions + 1 if is_wrong else 0
-        self.is_contradicted = self._contradictions >= CONTRADICTIONS
 
     def reopen(self) -> None:
         """Restore the rate when calls are accepted again after a long time: a window was closed, no rate fell."""
@@ -156,19 +153,19 @@ class Pace:
             self.rate = self._before_fall = min(self.rate, measured) * MARGIN
             self.is_sure = marks[-1].requests - oldest(marks).requests >= ENOUGH
 
-    def publish(self, told: RateLimit, sent: Sent, now: float, since: float) -> None:
+    def publish(self, published: RateLimit, sent: Sent, now: float, since: float) -> None:
         """Use the published limit; `since` is how much began after the call whose reply brought it."""
         if self.is_contradicted:
             return
-        self.rate = told.limit / 60
+        self.rate = published.limit / 60
         self.is_published = True
-        if told.remaining is None:
+        if published.remaining is None:
             return
-        if told.reset_seconds is not None:
-            self.burst = max(told.remaining + told.reset_seconds * self.rate, 1.0)
+        if published.reset_seconds is not None:
+            self.burst = max(published.remaining + published.reset_seconds * self.rate, 1.0)
         # The server may have counted when the call came in or when it was answered.
-        as_it_came_in = told.remaining + (now - sent.at) * self.rate - since
-        self._level = min(self.level(now), max(told.remaining, as_it_came_in))
+        as_it_came_in = published.remaining + (now - sent.at) * self.rate - since
+        self._level = min(self.level(now), max(published.remaining, as_it_came_in))
 
     def fill(self, level: float) -> None:
         self._level = level

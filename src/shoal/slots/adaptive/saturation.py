@@ -51,18 +51,8 @@ class SaturationDetector:
         self._begin()
         if self._rounds and done.in_flight < GROWTH * self._rounds[-1].in_flight:
             return None
-        self._rounds.append(done)
-        return self._find_enough()
-
-    def _begin(self) -> None:
-        self._answers, self._levels, self._seconds = 0, 0.0, 0.0
-
-    def restart(self) -> None:
-        self._rounds.clear()
-        self._begin()
-
-    def _find_enough(self) -> float | None:
         rounds = self._rounds
+        rounds.append(done)
         if len(rounds) <= ROUNDS:
             return None
         for before, after in pairwise(rounds[-ROUNDS - 1 :]):
@@ -73,3 +63,10 @@ class SaturationDetector:
         # The next rise is compared with this round.
         self._rounds = [enough]
         return enough.in_flight
+
+    def _begin(self) -> None:
+        self._answers, self._levels, self._seconds = 0, 0.0, 0.0
+
+    def restart(self) -> None:
+        self._rounds.clear()
+        self._begin()

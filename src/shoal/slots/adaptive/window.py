@@ -195,7 +195,11 @@ class ConcurrencyWindow:
         is_beyond = self.mode is Mode.HOLDING and any(extra.at >= sent.at for extra in self._extra)
         self.on_end(sent)
         if is_beyond:
-            self._on_failed_probe(now)
+            has_fallen = self.limit < FALLEN_SHARE * self.highest
+            self._trips = min(self._trips * 2, LAST_PROBE_FALLEN if has_fallen else LAST_PROBE)
+            self._breaks = self._beyond = 0
+            self._probe = None
+            self._probed_at = self._reacted_at = now
         elif is_news:
             self._find_wall(sent, now)
         elif self.mode is not Mode.FALLEN:
@@ -222,15 +226,6 @@ class ConcurrencyWindow:
         """Note that the wall is no higher than this."""
         self._wall = min(self._wall, max(wall, 2))
         self.limit = min(self.limit, self._wall - 1)
-
-    def _on_failed_probe(self, now: float) -> None:
-        has_fallen = self.limit < FALLEN_SHARE * self.highest
-        self._trips = min(self._trips * 2, LAST_PROBE_FALLEN if has_fallen else LAST_PROBE)
-        self._probed_at = now
-        self._breaks = 0
-        self._beyond = 0
-        self._probe = None
-        self._reacted_at = now
 
     def _hold(self, wall: float, now: float) -> None:
         self._wall = max(wall, 2)
