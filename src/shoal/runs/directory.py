@@ -166,10 +166,11 @@ class RunDirectory:
     def read_state(self) -> RunState:
         """Read the state that the last worker wrote, or make a new one."""
         try:
-            return msgspec.json.decode((self.path / STATE).read_bytes(), type=RunState)
-        except (FileNotFoundError, msgspec.DecodeError):
-            # A power cut may leave it empty. What it said is in the journal and the databases.
-            return self.make_state()
+            text = (self.path / STATE).read_bytes()
+        except FileNotFoundError:
+            text = b""
+        # A power cut may leave it empty. What it said is in the journal and the databases.
+        return msgspec.json.decode(text, type=RunState) if text.strip(b"\0") else self.make_state()
 
     def make_state(self) -> RunState:
         state = RunState(self.config.simulation_id, {name: WorldState() for name in self.worlds})
