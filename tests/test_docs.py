@@ -135,6 +135,12 @@ def test_the_files_that_a_page_names_exist(path: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
+@page
+def test_the_modules_that_a_page_names_exist(path: Path) -> None:
+    named = re.findall(r"`([a-z_]+/[a-z_/]+\.py)`", path.read_text())
+    assert [name for name in named if not any((base / name).exists() for base in (ROOT, ROOT / "src/shoal"))] == []
+
+
 def test_the_pages_that_the_code_names_exist() -> None:
     sources = [path for folder in ("src", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py")]
     named = {page for path in sources for page in re.findall(r"\bdocs/[\w/-]+\.md", path.read_text())}
