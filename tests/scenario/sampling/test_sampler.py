@@ -9,8 +9,8 @@ import pytest
 
 from shoal.scenario.declared.distributions import GENDERS
 from shoal.scenario.loading import parse, validate
-from shoal.scenario.sampling.names import FEMALE, LAST, MALE
 from shoal.scenario.sampling.people import Labels, People
+from shoal.scenario.sampling.profiles import FEMALE, LAST, MALE
 from shoal.scenario.sampling.sampler import sample
 from shoal.types import Population
 

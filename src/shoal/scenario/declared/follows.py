@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.declared.population import resolve_path
+from shoal.scenario.declared.population import FullPath
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who
 from shoal.scenario.importers.edges import Edges, read_edges
 from shoal.scenario.validation.problems import InvalidValue, Problem
@@ -44,7 +44,7 @@ class FollowSettings(DeclaredModel):
     edges: tuple[tuple[Who, Who], ...] = Field(
         default=(), description="[follower, followed] by name or number, in addition to the graph."
     )
-    file: Text | None = Field(
+    file: FullPath | None = Field(
         default=None, description="Edges in a file, CSV, TSV, text, JSONL or GraphML, in addition to the graph."
     )
     columns: EdgeColumns | None = Field(
@@ -55,11 +55,6 @@ class FollowSettings(DeclaredModel):
     )
 
     _from_file: Edges | None = PrivateAttr(default=None)
-
-    @field_validator("file")
-    @classmethod
-    def _resolve_file(cls, value: str | None, info: ValidationInfo) -> str | None:
-        return None if value is None else resolve_path(value, info)
 
     @model_validator(mode="after")
     def _read(self) -> FollowSettings:

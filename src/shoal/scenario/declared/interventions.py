@@ -109,7 +109,7 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
         raise UnreadableExpression(f"{ast.unparse(part)!r} has no place in a condition")
 
 
-def list_events(value: object) -> object:
+def wrap_event(value: object) -> object:
     """Put a single event, which may stand without a list around it, into a list."""
     return value if isinstance(value, (list, tuple)) else (value,)
 
@@ -118,7 +118,7 @@ class Intervention(DeclaredModel):
     """When a condition holds after a round, do this in the next."""
 
     when: Text = Field(description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5.')
-    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(list_events)] = Field(
+    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(wrap_event)] = Field(
         description="Events as in `events`, without a round."
     )
     name: Text | None = Field(default=None, description="What to call it in the stream; default: its condition.")

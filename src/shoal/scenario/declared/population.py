@@ -151,12 +151,15 @@ def resolve_path(path: str, info: ValidationInfo) -> str:
     return os.path.abspath(folder / Path(path).expanduser())  # noqa: PTH100  # symlinks stay as they are
 
 
+FullPath = Annotated[Text, AfterValidator(resolve_path)]
+
+
 class FileEntry(DeclaredModel):
     """Many people, each a record of a file."""
 
     tag: ClassVar[str] = "<file>"
 
-    file: Text = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
+    file: FullPath = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
     format: PeopleFormat | None = Field(
         default=None, description="What the file is; default: detected from name and content."
     )
@@ -164,7 +167,7 @@ class FileEntry(DeclaredModel):
         default_factory=dict,
         description="Field of a person -> column, or null for none; other columns are taken by their names.",
     )
-    fragments: tuple[Text, ...] = Field(
+    fragments: tuple[FullPath, ...] = Field(
         default=(), description="TinyTroupe: files that are merged into each specification."
     )
     limit: Annotated[Whole, Field(ge=1)] | None = Field(
@@ -173,16 +176,6 @@ class FileEntry(DeclaredModel):
     group: Text | None = Field(default=None, description="What to call these people.")
 
     _roster: PeopleTable | None = PrivateAttr(default=None)
-
-    @field_validator("file")
-    @classmethod
-    def _resolve_file(cls, value: str, info: ValidationInfo) -> str:
-        return resolve_path(value, info)
-
-    @field_validator("fragments")
-    @classmethod
-    def _resolve_fragments(cls, value: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        return tuple(resolve_path(path, info) for path in value)
 
     @model_validator(mode="after")
     def _read(self) -> FileEntry:

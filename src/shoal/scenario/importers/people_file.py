@@ -252,7 +252,11 @@ def _convert_column(
     table: RecordTable, item: ColumnAssignment, person: type[BaseModel], problems: list[str]
 ) -> list[Any]:
     """Convert the cells of a column. A value that occurs in many cells is converted once."""
-    read = _choose_reader(item, person)
+    readers: Mapping[str, Reader] = {
+        "follows": lambda cell: tuple(split_list(cell, item.separator)),
+        "interests": lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, item.separator)))) or None,
+    }
+    read = readers.get(item.field) or make_reader(item.field, person.model_fields[item.field], item.separator)
     known: dict[Any, Any] = {}
     values: list[Any] = []
     for row, cell in enumerate(table.columns[item.column]):
@@ -270,14 +274,6 @@ def _convert_column(
             problems.append(f"{table.place(row)}: column {item.column!r}: {error}")
             values.append(None)
     return values
-
-
-def _choose_reader(item: ColumnAssignment, person: type[BaseModel]) -> Reader:
-    if item.field == "follows":
-        return lambda cell: tuple(split_list(cell, item.separator))
-    if item.field == "interests":
-        return lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, item.separator)))) or None
-    return make_reader(item.field, person.model_fields[item.field], item.separator)
 
 
 def make_unique(

@@ -20,8 +20,8 @@ from shoal.scenario.declared.population import (
 )
 from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.sampling.draws import Floats, draw_subsets, find_quantiles, pick_options
-from shoal.scenario.sampling.names import draw_names
 from shoal.scenario.sampling.people import USUAL, Column, Labels, People, fill_habits
+from shoal.scenario.sampling.profiles import draw_names
 from shoal.scenario.scenario import Scenario
 from shoal.seeds import derive, uniforms
 

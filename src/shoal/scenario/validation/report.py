@@ -37,12 +37,12 @@ def check(value: Any, folder: FilePath | None = None) -> tuple[Scenario | None, 
         return Scenario.model_validate(value, context={"folder": folder}), []
     except ValidationError as error:
         found = _list_problems(error, value)
-        if isinstance(value, dict) and not _reached_consistency(error):
+        if isinstance(value, dict) and not _is_valid_by_fields(error):
             found += _find_inconsistencies(value, error, folder)
         return None, found
 
 
-def _reached_consistency(error: ValidationError) -> bool:
+def _is_valid_by_fields(error: ValidationError) -> bool:
     """Return whether all fields were valid, so that the scenario was also checked across fields."""
     return any(not details["loc"] and _is_ours(details) for details in error.errors())
 
@@ -148,7 +148,7 @@ def _find_inconsistencies(value: Any, error: ValidationError, folder: FilePath |
             return []
         except ValidationError as again:
             error = again
-        if _reached_consistency(error):
+        if _is_valid_by_fields(error):
             found = _list_problems(error, pruned.value)
             return [pruned.restore_path(problem) for problem in found if not problem.needs & pruned.broken]
     return []

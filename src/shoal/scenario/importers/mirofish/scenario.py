@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.errors import ScenarioInvalid
 from shoal.formats.tables import decode_json, decode_text
 from shoal.scenario.importers.fields import FieldReport, ImportResult, SourceRecord
 from shoal.scenario.importers.mirofish.events import Calendar, read_events
 from shoal.scenario.importers.mirofish.people import read_participants
+from shoal.scenario.importers.people_file import read_content
 from shoal.scenario.importers.tables import RecordTable, read_csv_table, read_json_table
 
 CONFIG, REDDIT, TWITTER = "simulation_config.json", "reddit_profiles.json", "twitter_profiles.csv"
@@ -80,14 +80,14 @@ def is_run_directory(directory: Path) -> bool:
 def import_mirofish(directory: Path) -> ImportResult:
     """Make a scenario from a directory that MiroFish has prepared. Raise ScenarioInvalid with every problem."""
     report = FieldReport()
-    content = decode_json(_read_text(directory / CONFIG), CONFIG)
+    content = decode_json(decode_text(read_content(directory / CONFIG), CONFIG), CONFIG)
     report.learn_order(CONFIG, content)
     config = SourceRecord(report, CONFIG, content)
     profiles: dict[str, RecordTable | None] = {"reddit": None, "twitter": None}
     if (path := directory / REDDIT).exists():
-        profiles["reddit"] = read_json_table(decode_json(_read_text(path), REDDIT), REDDIT)
+        profiles["reddit"] = read_json_table(decode_json(decode_text(read_content(path), REDDIT), REDDIT), REDDIT)
     if (path := directory / TWITTER).exists():
-        profiles["twitter"] = read_csv_table(_read_text(path), TWITTER)
+        profiles["twitter"] = read_csv_table(decode_text(read_content(path), TWITTER), TWITTER)
 
     calendar, time = _read_time(config)
     name = config.read_text("simulation_id", "name") or directory.resolve().name
@@ -122,13 +122,6 @@ def import_mirofish(directory: Path) -> ImportResult:
     report.add_note("nobody follows anybody at the start, as in MiroFish; --set follows=scale-free changes that")
     report.check()
     return ImportResult("MiroFish directory", scenario, report.fields, tuple(report.notes))
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return decode_text(path.read_bytes(), path.name)
-    except OSError as error:
-        raise ScenarioInvalid([f"{path}: cannot be read: {error.strerror}"]) from error
 
 
 def _read_topic(config: SourceRecord, hot_topics: list[str]) -> tuple[str | None, dict[str, Any]]:
