@@ -166,3 +166,41 @@ def test_figures_are_read_by_name_and_shown_in_words(results: Run) -> None:
 def test_a_run_directory_of_the_command_line_opens(folder: Path) -> None:
     kept = run({"population": [{"count": 5}], "rounds": 2}, out=folder / "kept")
     assert open_run("kept").digest == kept.digest
+
+
+def test_a_run_is_continued_replayed_and_forked(results: Run) -> None:
+    opened = open_run(results.path)
+    before = opened.digest
+    assert opened.replay().digest == before
+    assert opened.resume(quiet=True).digest == before
+    assert opened.resume(6, quiet=True).rounds == 6
+    fork = opened.fork(3, inject=[{"hear": "A bang."}], set={"mind.talkativeness": 2, "rounds": 6}, quiet=True)
+    assert fork.path.name == "town-1-fork-1"
+    assert fork.rounds == 6
+    assert [event.round for event in fork.actions() if event.round < 3] == [
+        event.round for event in opened.actions() if event.round < 3
+    ]
+    assert "A bang." in fork.transcript()
+    assert "A bang." not in opened.transcript()
+
+
+def test_a_fork_takes_its_events_from_a_file_too(results: Run, tmp_path: Path) -> None:
+    (tmp_path / "bang.yaml").write_text('- {hear: "A bang."}')
+    fork = results.fork(2, inject=tmp_path / "bang.yaml", out=tmp_path / "bang", quiet=True)
+    assert fork.path == tmp_path / "bang"
+    assert "A bang." in fork.transcript()
+
+
+def test_what_a_run_cannot_do_is_refused_with_the_reason(results: Run) -> None:
+    with pytest.raises(ShoalError, match="has 4 rounds already"):
+        results.resume(2)
+    with pytest.raises(ShoalError, match="9 is not a round of this run; it has rounds 0 to 4"):
+        results.fork(9)
+    with pytest.raises(ShoalError, match="their mind is heuristic"):
+        results.ask("Do you trust the mayor?")
+
+
+def test_a_turn_is_explained_from_python(results: Run) -> None:
+    acting = next(event for event in results.actions() if event.round == 2)
+    why = results.explain(acting.agent_name, 2)
+    assert [turn.name for turn in why.explanations] == [acting.agent_name]

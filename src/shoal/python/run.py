@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.errors import QueryFailed
 from shoal.python import display
 from shoal.python.figures import Figures
 from shoal.python.frames import build_action_columns, build_frame, build_row_columns
-from shoal.python.session import Session, finish_session
+from shoal.python.session import Session, finish_run, finish_session, wait_for
 from shoal.python.transcript import Transcript, render_lines
 from shoal.runs.directory import RunDirectory
+from shoal.runs.interviews.ask import AnswerTable, Asking, ask_agents
+from shoal.runs.interviews.selection import AgentSelection
+from shoal.runs.operations import extend_run, fork_run, plan_fork, plan_resume, replay
 from shoal.runs.reports.summary import Summary, query_database, summarize
+from shoal.runs.rerun.explain import ExplainResult, explain_turn
+from shoal.runs.resources import RunResources
 from shoal.runs.state import RunState, Status
-from shoal.runs.worker import read_outcome
+from shoal.runs.worker import RunOutcome, read_outcome
 from shoal.scenario.loading import load, validate
 from shoal.scenario.scenario import Scenario
 from shoal.text import hint, one_of
@@ -120,6 +129,68 @@ class Run:
     def to_polars(self) -> Any:
         """Return all actions as a polars frame."""
         return self.frame(kind="polars")
+
+    # What can be done with it
+
+    def resume(self, rounds: int | None = None, *, quiet: bool = False) -> Run:
+        """Continue a run that was stopped, killed or failed; with `rounds`, go on to that round."""
+        plan = plan_resume(self._directory, rounds)
+        if plan.extension is not None:
+            extend_run(self._directory, plan.extension)
+        if not plan.is_over:
+            finish_run(self._directory, f"resuming {self.path}", quiet, f"shoal.open({str(self.path)!r}).resume()")
+        return self
+
+    def replay(self) -> RunOutcome:
+        """Run it again from its journal and compare every round; `Diverged` names the first that differs."""
+        return wait_for(lambda stop: replay(self._directory, stop))
+
+    def fork(
+        self,
+        at: int,
+        *,
+        inject: str | Path | Sequence[Mapping[str, Any]] = (),
+        set: Mapping[str, Any] | None = None,
+        out: str | Path | None = None,
+        quiet: bool = False,
+    ) -> Run:
+        """Branch the run at a round and run the branch to its end.
+
+        `inject`: events that happen in the branch, or a file that holds them. `set`: changed values of the scenario,
+        such as `{"mind.persuasion": 0.3}`. `out`: the new run directory, by default NAME-fork-N beside this one.
+        """
+        changes = [f"{path}={msgspec.json.encode(value).decode()}" for path, value in (set or {}).items()]
+        events = Path(inject) if isinstance(inject, str | Path) else inject
+        plan = plan_fork(self._directory, at, changes=changes, events=events)
+        child = fork_run(plan, None if out is None else Path(out))
+        finish_run(child, f"forking {self.path} at round {at}", quiet, f"shoal.open({str(child.path)!r}).resume()")
+        return Run(child)
+
+    def explain(self, who: object, round: int, *, world: str | None = None) -> ExplainResult:
+        """Rebuild what a person saw in a round, and what its decision rests on."""
+        name = str(getattr(who, "name", who))
+        return wait_for(lambda stop: explain_turn(self._directory, name, round, world))
+
+    def ask(  # noqa: PLR0913  # the options of the command, each by its name
+        self,
+        question: str,
+        *,
+        fields: Sequence[str] = (),
+        who: str | None = None,
+        where: str | None = None,
+        sample: int | None = None,
+        round: int | None = None,
+        iterations: int = 1,
+        model: str | None = None,
+    ) -> AnswerTable:
+        """Interview copies of agents, as of a round; the run does not change. `records()` of the answer are its rows.
+
+        The arguments are those of `shoal ask`: `fields=["go:yes/no", "why"]`, `where="age > 40"`.
+        """
+        survey = Survey.of([Item(question, parse_fields(fields))])
+        asking = Asking(AgentSelection(who, where, sample), round, model, iterations)
+        resources = RunResources.of_user(os.environ)
+        return wait_for(lambda stop: ask_agents(self._directory, survey, asking, resources))
 
     def __repr__(self) -> str:
         state = self.state

@@ -25,12 +25,12 @@ from shoal.errors import RunRefused, ScenarioInvalid, Stopped
 from shoal.event_loop import new_event_loop, run_async
 from shoal.journal import JournalLine
 from shoal.runs.config import Config, input_names, portable_scenario
-from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory
+from shoal.runs.directory import CONFIG, RunDirectory
 from shoal.runs.operations import create_run, plan_extension
 from shoal.runs.progress import RunProgress
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
-from shoal.runs.worker import RunSession
+from shoal.runs.worker import RunSession, work_on_run
 from shoal.scenario.scenario import Scenario
 from shoal.types import Versioned
 
@@ -262,8 +262,7 @@ class Session:
             asked = Config.of(self._out.name, Versioned(scenario), input_names(Versioned(scenario))).scenario
             _check_same(found, found.config.scenario, asked)
             return found
-        with claim_directory(self._out, RUNS, scenario.name) as path:
-            return create_run(scenario, path)
+        return create_run(scenario, self._out)
 
     def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
         assert self._first is not None
@@ -302,11 +301,29 @@ def slug(name: str, usual: str = "world") -> str:
 
 
 def finish_session(session: Session, title: str, quiet: bool, again: str) -> None:
-    """Work on what was declared. An interrupt stops it cleanly and says how to go on: with this call again."""
-    try:
+    """Work on what was declared. `again` is the call that goes on after an interrupt."""
+    with _report_interrupt(session.directory, again):
         session.work(title, quiet)
+
+
+def finish_run(directory: RunDirectory, title: str, quiet: bool, again: str) -> None:
+    """Work on a run to its end. `again` is the call that goes on after an interrupt."""
+    progress = RunProgress.of(directory)
+    with (
+        _report_interrupt(directory, again),
+        show_progress(title, directory.scenario.rounds, progress, quiet),
+    ):
+        wait_for(lambda stop: work_on_run(directory, stop, progress, RunResources.of_user(os.environ)))
+
+
+@contextmanager
+def _report_interrupt(directory: RunDirectory, again: str) -> Iterator[None]:
+    """Turn a clean stop into the KeyboardInterrupt that asked for it, with how to go on."""
+    try:
+        yield
     except Stopped:
-        path = session.directory.path
+        rounds = max(directory.committed_rounds().values())
         raise KeyboardInterrupt(
-            f"stopped after round {session.rounds}; nothing is lost. Go on with {again}, or with `shoal resume {path}`."
+            f"stopped after round {rounds}; nothing is lost. Go on with {again}, "
+            f"or with `shoal resume {directory.path}`."
         ) from None
