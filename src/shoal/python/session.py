@@ -322,7 +322,7 @@ def _report_interrupt(directory: RunDirectory, again: str) -> Iterator[None]:
     try:
         yield
     except Stopped:
-        rounds = max(directory.committed_rounds().values())
+        rounds = max(directory.read_last_rounds().values())
         raise KeyboardInterrupt(
             f"stopped after round {rounds}; nothing is lost. Go on with {again}, "
             f"or with `shoal resume {directory.path}`."
