@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.machine.advice import Advice, Need, Served, advise, format_bytes
+from shoal.machine.advice import Advice, Need, ServerProfile, advise, format_bytes
 from shoal.machine.hardware import Cores, Disk, Files, Machine, MemoryLimits, MemorySpace
 from shoal.rate_limits import RateLimit, RateLimits
 
@@ -42,7 +42,7 @@ def test_runs_that_wait_for_models_share_cores() -> None:
 
 def test_cores_bound_calls_a_second_and_so_slow_calls_allow_more_at_once() -> None:
     def calls(seconds: float) -> int:
-        found = advise(LARGE, ROOMY, ASKING, Served(seconds))
+        found = advise(LARGE, ROOMY, ASKING, ServerProfile(seconds))
         return next(bound.count for bound in found.calls if bound.what == "cores")
 
     assert calls(1.0) == pytest.approx(16 * 0.8 / 0.0006, abs=1)
@@ -105,7 +105,7 @@ def test_half_a_core_is_warned_of_and_still_runs_one() -> None:
 
 def test_open_files_bound_calls_where_even_the_hard_limit_is_low() -> None:
     few = replace(LARGE, files=Files(256, 256), cores=Cores(1, (0,)))
-    alone = advise(few, ROOMY, Need(people=10_000, max_workers=5_000), Served(seconds_per_call=2.0))
+    alone = advise(few, ROOMY, Need(people=10_000, max_workers=5_000), ServerProfile(seconds_per_call=2.0))
     assert (alone.calls[0].what, alone.calls[0].count) == ("open files", 192)
     assert "ulimit" in alone.changes[0]
 
@@ -118,7 +118,7 @@ def test_a_low_soft_limit_is_no_matter_as_it_is_raised() -> None:
 
 def test_a_published_rate_times_what_a_call_takes_is_how_many_fit() -> None:
     published = RateLimits(requests=RateLimit(600.0), tokens=RateLimit(10_000_000.0))
-    advice = advise(LARGE, ROOMY, ASKING, Served(3.0, allowance=published))
+    advice = advise(LARGE, ROOMY, ASKING, ServerProfile(3.0, allowance=published))
     assert (advice.calls[0].what, advice.calls[0].count) == ("requests a minute", 30)
     assert advice.simulations[0].what == "endpoint"
     assert advice.simulations[0].count == 1
@@ -127,13 +127,13 @@ def test_a_published_rate_times_what_a_call_takes_is_how_many_fit() -> None:
 
 def test_tokens_bind_where_prompts_are_long() -> None:
     published = RateLimits(tokens=RateLimit(200_000.0))
-    advice = advise(LARGE, ROOMY, ASKING, Served(1.5, tokens_per_call=10_000, allowance=published))
+    advice = advise(LARGE, ROOMY, ASKING, ServerProfile(1.5, tokens_per_call=10_000, allowance=published))
     assert (advice.calls[0].what, advice.calls[0].count) == ("tokens a minute", 1)
     assert "shorten prompts" in advice.changes[0]
 
 
 def test_what_was_learned_before_binds_too() -> None:
-    advice = advise(LARGE, ROOMY, Need(max_workers=16), Served(at_once=40))
+    advice = advise(LARGE, ROOMY, Need(max_workers=16), ServerProfile(at_once=40))
     assert (advice.calls[0].what, advice.calls[0].count) == ("learned", 40)
     assert first(advice) == ("endpoint", 3)
 
@@ -145,7 +145,7 @@ def test_a_machine_that_bears_more_than_a_run_asks_for_says_so() -> None:
 
 
 def test_a_server_on_the_same_machine_is_warned_of() -> None:
-    assert "on this machine" in advise(LARGE, ROOMY, ASKING, Served(is_here=True)).warnings[0]
+    assert "on this machine" in advise(LARGE, ROOMY, ASKING, ServerProfile(is_here=True)).warnings[0]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_of_a_machine_of_which_nothing_is_known_nothing_is_said() -> None:
 
 def test_something_is_always_allowed() -> None:
     tiny = Machine(Cores(1, (0,), 0.01), MemoryLimits(MemorySpace("container", GIB, GIB)), Files(70, 70))
-    advice = advise(tiny, replace(ROOMY, free=0), ASKING, Served(allowance=RateLimits(requests=RateLimit(1.0))))
+    advice = advise(tiny, replace(ROOMY, free=0), ASKING, ServerProfile(allowance=RateLimits(requests=RateLimit(1.0))))
     assert {bound.count for bound in advice.simulations} == {1}
     assert min(bound.count for bound in advice.calls) == 1
 

@@ -84,7 +84,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServerProfile:
     """What is known about the model's server."""
 
     seconds_per_call: float = SECONDS_PER_CALL
@@ -122,9 +122,9 @@ class Advice:
     warnings: tuple[str, ...]
 
 
-def advise(machine: Machine, disk: Disk | None, need: Need, served: Served | None = None) -> Advice:
+def advise(machine: Machine, disk: Disk | None, need: Need, served: ServerProfile | None = None) -> Advice:
     """Recommend numbers for runs of this size on this machine with this server."""
-    server = served or Served()
+    server = served or ServerProfile()
     by_count = attrgetter("count")
     provided = sorted(_bound_by_provider(server), key=by_count)
     simulations = sorted(_bound_simulations(machine, disk, need, server, provided), key=by_count)
@@ -148,7 +148,7 @@ def advise(machine: Machine, disk: Disk | None, need: Need, served: Served | Non
 
 
 def _bound_simulations(
-    machine: Machine, disk: Disk | None, need: Need, server: Served, provided: list[Bound]
+    machine: Machine, disk: Disk | None, need: Need, server: ServerProfile, provided: list[Bound]
 ) -> Iterator[Bound]:
     if (usable := machine.cores.usable) is not None:
         remedy = _suggest_cores(machine, usable)
@@ -184,7 +184,7 @@ def _bound_simulations(
 # Calls at once
 
 
-def _bound_calls(machine: Machine, need: Need, server: Served, simulations: list[Bound]) -> Iterator[Bound]:
+def _bound_calls(machine: Machine, need: Need, server: ServerProfile, simulations: list[Bound]) -> Iterator[Bound]:
     if (usable := machine.cores.usable) is not None:
         a_second = usable * GOOD_CPU_SHARE / CPU_SECONDS_PER_CALL
         reason = (
@@ -204,7 +204,7 @@ def _bound_calls(machine: Machine, need: Need, server: Served, simulations: list
         yield Bound("memory", max(left // BYTES_PER_CALL, 1), reason, _suggest_memory(space))
 
 
-def _bound_by_provider(server: Served) -> Iterator[Bound]:
+def _bound_by_provider(server: ServerProfile) -> Iterator[Bound]:
     """Turn the server's limits into calls at once: a rate, times the seconds of a call."""
     remedy = "ask the provider for a higher limit: its limit holds before this machine's"
     seconds = server.seconds_per_call
@@ -247,7 +247,7 @@ def _find_problems(machine: Machine, disk: Disk | None, need: Need) -> Iterator[
         yield f"memory: {_describe_free(space)}, and one run of this size may take {takes}: {_suggest_memory(space)}"
 
 
-def _find_warnings(machine: Machine, disk: Disk | None, server: Served) -> Iterator[str]:
+def _find_warnings(machine: Machine, disk: Disk | None, server: ServerProfile) -> Iterator[str]:
     for space in machine.memory.spaces:
         if space.share is not None and space.share > GOOD_MEMORY_SHARE:
             most = f"{GOOD_MEMORY_SHARE:.0%}"

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import RunRefused
-from shoal.machine.advice import Advice, Need, Served, advise
+from shoal.machine.advice import Advice, Need, ServerProfile, advise
 from shoal.machine.hardware import Disk, Machine, inspect_disk, inspect_machine
 from shoal.machine.pressure import THRESHOLDS, Pressure
 from shoal.machine.sampling import Sample, Sampler
@@ -164,10 +164,12 @@ async def _probe_all(models: Iterable[ModelRef], call: bool) -> tuple[ProbeResul
     return tuple(await asyncio.gather(*map(probe_one, models)))
 
 
-def _describe_server(models: Sequence[ModelRef], endpoints: Sequence[ProbeResult], seconds_per_call: float) -> Served:
+def _describe_server(
+    models: Sequence[ModelRef], endpoints: Sequence[ProbeResult], seconds_per_call: float
+) -> ServerProfile:
     """Return what is known about the server of the model that is asked most, also from earlier runs."""
     if not endpoints:
-        return Served(seconds_per_call)
+        return ServerProfile(seconds_per_call)
     try:
         pool = name_pool(models[0].find_endpoint())
         learned = LimitStore(BrokerLocation.of_user(os.environ).memory, time.time()).of(pool, Learned)
@@ -176,7 +178,7 @@ def _describe_server(models: Sequence[ModelRef], endpoints: Sequence[ProbeResult
     # Without a wall the limit of the server was not met yet.
     at_once = learned.in_flight if learned is not None and learned.is_wall else None
     main = endpoints[0]
-    return Served(seconds_per_call, allowance=main.allowance, at_once=at_once, is_here=main.is_here)
+    return ServerProfile(seconds_per_call, allowance=main.allowance, at_once=at_once, is_here=main.is_here)
 
 
 def _name_model(each: ProbeResult, text: str) -> str:
