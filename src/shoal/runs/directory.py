@@ -54,10 +54,9 @@ class RunDirectory:
         self.path = path
         self._event_reader = EventReader(self.journal)
         self._events: list[JournalLine] = []
-        #: What follows from the first `_read` of the events: versions of the scenario, and injected events.
-        self._read = 0
+        #: The versions of the scenario that follow from the first `_versions_read` events.
         self._versions: Versioned[Scenario] | None = None
-        self._injected: list[DeclaredEvent] = []
+        self._versions_read = 0
 
     @classmethod
     def create(
@@ -121,26 +120,19 @@ class RunDirectory:
     def scenario_versions(self) -> Versioned[Scenario]:
         """The scenario, and how it changed where the run was forked or extended."""
         versions = self._versions or self.config.scenario_versions(self.path)
-        added, self._read = self.events[self._read :], len(self._events)
+        added, self._versions_read = self.events[self._versions_read :], len(self._events)
         extensions = [
             (line.round, restore_scenario(line.event["scenario"], self.path))
             for line in added
             if line.event is not None and line.is_continuation
         ]
-        self._injected += parse_injected_events(added)
         self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
         return self._versions
 
     @property
-    def injected(self) -> Sequence[DeclaredEvent]:
-        """The events that were injected when the run was forked."""
-        _ = self.scenario_versions  # reads on
-        return self._injected
-
-    @property
     def extensions(self) -> int:
         """The number of times that the run was extended."""
-        return len(self.events) - len(self.injected)
+        return len(self.scenario_versions.changes) - len(self.config.changes)
 
     @property
     def scenario(self) -> Scenario:
@@ -155,7 +147,8 @@ class RunDirectory:
     @property
     def clock(self) -> Clock:
         """Simulated time in the run."""
-        return build_clock(self.scenario_versions, self.injected)
+        skips = [line for line in self.events if line.event is not None and "skip" in line.event]
+        return build_clock(self.scenario_versions, parse_injected_events(skips))
 
     # What has happened
 

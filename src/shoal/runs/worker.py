@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
@@ -31,6 +31,7 @@ from shoal.runs.resources import ModelSession, RunResources, open_models_if_need
 from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store
 from shoal.scenario.build import Simulation, Sources, build, extend_simulation
+from shoal.scenario.declared.events import DeclaredEvent
 from shoal.types import Mind
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.
@@ -108,6 +109,7 @@ class RunSession:
         self._writer: _StateWriter | None = None
         self._journal: Journal | None = None
         self._simulation: Simulation | None = None
+        self._injected: Sequence[DeclaredEvent] = ()
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
         #: How many changes of the scenario the engines know.
@@ -188,7 +190,7 @@ class RunSession:
         if self._simulation is None or len(versions.changes) != self._changes + 1:
             return False
         self._changes += 1
-        return extend_simulation(self._simulation, versions, self.run.injected)
+        return extend_simulation(self._simulation, versions, self._injected)
 
     async def _open_engines(self, writer: _StateWriter) -> None:
         run, progress, stack = self.run, writer.progress, self._opened
@@ -197,7 +199,8 @@ class RunSession:
         models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, self._resources))
         writer.count_from(self._journal.calls, models)
         sources = Sources(self._resources.answer, models and models.model)
-        simulation = self._simulation = build_from(run, self._journal, sources)
+        self._injected = parse_injected_events(self._journal.events)
+        simulation = self._simulation = build(run.scenario_versions, self._injected, sources)
         self._changes = len(run.scenario_versions.changes)
         writer.prefixes = simulation.prefixes
         # Minds may have something under way that no turn waits for any more.
