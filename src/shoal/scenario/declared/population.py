@@ -263,7 +263,6 @@ def number_entries(entries: PopulationEntries) -> Iterator[tuple[int, Population
 
 
 def count_entry(entry: PopulationEntry) -> int:
-    """Count the people of one entry."""
     if isinstance(entry, PersonEntry):
         return 1
     return entry.count if isinstance(entry, GroupEntry) else entry.roster.count

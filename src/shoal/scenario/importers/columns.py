@@ -35,8 +35,6 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
     "sentiment": ("sentiment_bias",),
     "follows": ("following_agentid_list",),
 }
-
-
 #: Texts that stand for a missing number in many files.
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "-"})
 _WORDS: Mapping[str, Mapping[str, str | None]] = {

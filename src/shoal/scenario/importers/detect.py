@@ -71,23 +71,23 @@ def import_path(path: Path, options: ImportOptions = ImportOptions()) -> ImportR
 
 
 def _import_people(path: Path, options: ImportOptions) -> ImportResult:
-    entry: dict[str, Any] = {"file": _absolute(path)}
+    entry: dict[str, Any] = {"file": _make_absolute(path)}
     if options.columns:
         entry["columns"] = dict(options.columns)
     if options.fragments:
-        entry["fragments"] = [_absolute(fragment) for fragment in options.fragments]
+        entry["fragments"] = [_make_absolute(fragment) for fragment in options.fragments]
     stem = path.name.removesuffix(AGENT_SUFFIX) if path.name.endswith(AGENT_SUFFIX) else path.stem
     name = re.sub(r"[^A-Za-z0-9]+", "-", stem)[:_MAX_NAME_CHARS].strip("-") or "scenario"
     content: dict[str, Any] = {"name": name, "population": [entry]}
     if options.follows is not None:
-        content["follows"] = {"file": _absolute(options.follows), **({"by": options.by} if options.by else {})}
+        content["follows"] = {"file": _make_absolute(options.follows), **({"by": options.by} if options.by else {})}
     scenario = validate(content, str(path))
     [people] = (entry.roster for entry in scenario.population if isinstance(entry, FileEntry))
     edges = scenario.follows.from_file
     uses = (*people.uses, *(edges.uses if edges else ()))
     notes = [*people.notes]
     for fragment in sorted(path.glob("*.agent.fragment.json")) if path.is_dir() else ():
-        if _absolute(fragment) not in entry.get("fragments", ()):
+        if _make_absolute(fragment) not in entry.get("fragments", ()):
             about = "a fragment says something about whoever it is merged into (--fragment)"
             notes.append(f"{fragment.name} is not used: {about}")
     notes += _note_follows(scenario)
@@ -100,7 +100,7 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
     return ImportResult(kind, content, uses, tuple(notes))
 
 
-def _absolute(path: Path) -> str:
+def _make_absolute(path: Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100  # symlinks stay as they are
 
 

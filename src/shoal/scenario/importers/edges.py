@@ -74,7 +74,6 @@ class _LoadedEdges:
 
 
 def read_edges(path: Path, columns: tuple[str, str] | None = None) -> Edges:
-    """Read the edges of a file."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(SUFFIXES)}"])

@@ -271,7 +271,7 @@ def _convert_column(
                     known[key] = value
             values.append(value)
         except BadCell as error:
-            problems.append(f"{table.place(row)}: column {item.column!r}: {error}")
+            problems.append(f"{table.locate(row)}: column {item.column!r}: {error}")
             values.append(None)
     return values
 

@@ -39,7 +39,7 @@ class RecordTable:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def place(self, record: int) -> str:
+    def locate(self, record: int) -> str:
         """Return where a record stands, as the beginning of a problem."""
         return f"{self.name}:{f' {self.unit} ' if self.unit else ''}{self.lines[record]}"
 

@@ -80,7 +80,7 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Fill the fields of a person. Every fact is in the persona text; short facts and numbers are also traits."""
     persona = spec[PERSONA]
 
-    def part(name: str, key: str) -> Any:
+    def read_part(name: str, key: str) -> Any:
         value = persona.get(name)
         return value.get(key) if isinstance(value, Mapping) else None
 
@@ -101,9 +101,9 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     row |= {
         **{key: persona.get(key) for key in ("name", "age", "gender")},
         "country": persona.get("residence") or persona.get("nationality"),
-        "profession": part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
-        "interests": part("preferences", "interests"),
-        "big_five": part("personality", "big_five"),
+        "profession": read_part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
+        "interests": read_part("preferences", "interests"),
+        "big_five": read_part("personality", "big_five"),
         "relationships": relationships,
         "persona": render_persona(persona),
     }

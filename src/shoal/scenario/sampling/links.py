@@ -178,6 +178,6 @@ def _list_edges_in_files(entries: PopulationEntries, follows: FollowSettings) ->
                 targets.append(start + int(who) if is_number else str(who))
 
         def place(edge: int, roster: PeopleTable = roster, rows: Sequence[int] = rows) -> str:
-            return roster.table.place(rows[edge])
+            return roster.table.locate(rows[edge])
 
         yield _StatedEdges(("population", index, "file"), *encode_edges([start + row for row in rows], targets), place)

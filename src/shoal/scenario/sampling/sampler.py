@@ -82,11 +82,11 @@ class _Sampler:
         people.enlist(listed, rosters, find_own_names(self._entries, "username"))
         return people
 
-    def key(self, entry: int, *purpose: str) -> int:
+    def derive_key(self, entry: int, *purpose: str) -> int:
         return derive(self._seed, "population", entry, *purpose)
 
-    def uniforms(self, entry: int, count: int, *purpose: str) -> Floats:
-        return uniforms(self.key(entry, *purpose), np.arange(count))
+    def draw_uniforms(self, entry: int, count: int, *purpose: str) -> Floats:
+        return uniforms(self.derive_key(entry, *purpose), np.arange(count))
 
     def draw_names(self) -> list[str]:
         """Draw names; a drawn name that is also stated somewhere gets `Jr.`, so that names stay unique."""
@@ -104,13 +104,13 @@ class _Sampler:
         people, count = self._people, group.count
         if group.group is not None:
             people.groups.put(where, [group.group], np.zeros(count, dtype=np.int64))
-        people.ages[where] = np.rint(find_quantiles(group.age, self.uniforms(entry, count, "age"), 0, 120))
+        people.ages[where] = np.rint(find_quantiles(group.age, self.draw_uniforms(entry, count, "age"), 0, 120))
         genders = np.array([GENDERS.index(word) for word in group.gender], dtype=np.int8)
-        people.genders[where] = genders[pick_options(group.gender, self.uniforms(entry, count, "gender"))]
+        people.genders[where] = genders[pick_options(group.gender, self.draw_uniforms(entry, count, "gender"))]
         if group.country is not None:
-            countries = pick_options(group.country, self.uniforms(entry, count, "country"))
+            countries = pick_options(group.country, self.draw_uniforms(entry, count, "country"))
             people.countries.put(where, list(group.country), countries)
-        u = self.uniforms(entry, count, "profession")
+        u = self.draw_uniforms(entry, count, "profession")
         if group.profession is not None:
             people.professions.put(where, list(group.profession), pick_options(group.profession, u))
         else:
@@ -118,15 +118,15 @@ class _Sampler:
             jobs[people.ages[where] < STUDENTS_ARE_UNDER] = len(COMMON_PROFESSIONS)
             jobs[people.ages[where] >= PENSIONERS_ARE_FROM] = len(COMMON_PROFESSIONS) + 1
             people.professions.put(where, [*COMMON_PROFESSIONS, STUDENT, PENSIONER], jobs)
-        u = self.uniforms(entry, count, "stance")
+        u = self.draw_uniforms(entry, count, "stance")
         if group.stance is not None:
             stances = find_quantiles(group.stance, u, -1, 1)
         else:
             shares = dict(enumerate(share for share, _ in CAMPS))
-            camps = pick_options(shares, self.uniforms(entry, count, "camp"))
+            camps = pick_options(shares, self.draw_uniforms(entry, count, "camp"))
             stances = np.choose(camps, [find_quantiles(camp, u, -1, 1) for _, camp in CAMPS])
         people.stances[where] = np.round(stances, _DECIMALS)
-        activity = find_quantiles(group.activity, self.uniforms(entry, count, "activity"), 0, 1)
+        activity = find_quantiles(group.activity, self.draw_uniforms(entry, count, "activity"), 0, 1)
         people.activity[where] = np.round(activity, _DECIMALS)
         people.active_hours[where] = self.draw_hours(entry, count, group.active_hours)
         self.draw_interests(entry, where, group.interests or _EVERYDAY)
@@ -137,7 +137,7 @@ class _Sampler:
         if hours is not None:
             return np.full(count, _to_mask(hours), dtype=np.uint32)
         days = [_to_mask(range(start, start + _HOURS_AWAKE)) for start in _WAKING_HOURS]
-        starts = np.floor(self.uniforms(entry, count, "hours") * len(_WAKING_HOURS)).astype(np.int64)
+        starts = np.floor(self.draw_uniforms(entry, count, "hours") * len(_WAKING_HOURS)).astype(np.int64)
         return np.array(days, dtype=np.uint32)[starts]
 
     def draw_interests(
@@ -146,19 +146,19 @@ class _Sampler:
         """Draw interests for the people in the slice; a share of them has the topic as their first one."""
         words, count = list(choice.among), where.stop - where.start
         low, high = choice.pick
-        sizes = low + np.floor(self.uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
-        chosen = draw_subsets(list(choice.among.values()), sizes, self.key(entry, "interests"))
+        sizes = low + np.floor(self.draw_uniforms(entry, count, "pick") * (high - low + 1)).astype(np.int64)
+        chosen = draw_subsets(list(choice.among.values()), sizes, self.derive_key(entry, "interests"))
         codes = np.array([*(self._words.number(word) for word in words), -1], dtype=np.int16)[chosen]
         rows, width = self._people.interests[where], codes.shape[1]
         rows[:, :width] = codes
         if self._topic is not None and self._topic not in words:
-            keen = self.uniforms(entry, count, "topic") < keen_share
+            keen = self.draw_uniforms(entry, count, "topic") < keen_share
             rows[keen, 1 : 1 + width] = codes[keen]
             rows[keen, 0] = 0
 
     def fill_trait(self, entry: int, where: slice, name: str, distribution: Distribution | dict[str, float]) -> None:
         column = self._people.traits[name]
-        u = self.uniforms(entry, where.stop - where.start, "trait", name)
+        u = self.draw_uniforms(entry, where.stop - where.start, "trait", name)
         if isinstance(distribution, dict):
             assert isinstance(column, Labels)
             column.put(where, list(distribution), pick_options(distribution, u))

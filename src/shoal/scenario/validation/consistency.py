@@ -136,7 +136,7 @@ def _list_turns(declared: DeclaredParts) -> Iterable[tuple[int, ScriptedTurn]]:
     return enumerate(declared.mind.turns) if isinstance(declared.mind, ScriptedSettings) else ()
 
 
-def _number_of(who: str | int, names: Mapping[str, int]) -> str | int:
+def _find_number(who: str | int, names: Mapping[str, int]) -> str | int:
     return names.get(who, who) if isinstance(who, str) else who
 
 
@@ -149,7 +149,7 @@ def check_edges(declared: DeclaredParts) -> Iterator[Problem]:
     names = number_own_names(declared.population)
     seen: dict[tuple[str | int, str | int], int] = {}
     for index, (source, target) in enumerate(declared.follows.edges):
-        edge = (_number_of(source, names), _number_of(target, names))
+        edge = (_find_number(source, names), _find_number(target, names))
         first = seen.setdefault(edge, index)
         path = ("follows", "edges", index)
         if edge[0] == edge[1]:
@@ -162,7 +162,7 @@ def check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
     """Find people in two conversations at once, and people who would talk or be related to themselves."""
     names = number_own_names(declared.population)
     for name, world in declared.worlds.items():
-        for path, message in world.problems(lambda who: _number_of(who, names)):
+        for path, message in world.problems(lambda who: _find_number(who, names)):
             yield Problem(("worlds", name, *path), message, needs=_NAMES | _NUMBERS)
 
 
@@ -287,7 +287,7 @@ def check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
     for index, event in enumerate(declared.events):
         if not isinstance(event, PostEvent) or event.by == RANDOM:
             continue
-        author = _number_of(event.by, names)
+        author = _find_number(event.by, names)
         keys = [(world, event.round, author) for world in declared.worlds if event.world in (None, world)]
         counts.update(keys)
         if any(counts[key] == MAX_ACTIONS_PER_TURN + 1 for key in keys):

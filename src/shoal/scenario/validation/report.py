@@ -90,7 +90,7 @@ def _locate_problems(details: ErrorDetails, value: Any) -> Iterator[Problem]:
             example = "for example population: {count: 200}" if loc == ("population",) else None
             yield Problem(path, f"missing field {field!r}", missing=field, advice=example)
     elif details["type"] == "extra_forbidden":
-        yield Problem.unknown("field", str(loc[-1]), _fields_at(loc[:-1]), *path, at_key=True)
+        yield Problem.unknown("field", str(loc[-1]), _list_fields_at(loc[:-1]), *path, at_key=True)
     else:
         for problem in read_problems(details):
             path = _trim_location((*loc, *problem.path), value)
@@ -114,7 +114,7 @@ def _trim_location(loc: Iterable[str | int], value: Any) -> Path:
     return tuple(path)
 
 
-def _fields_at(loc: Path) -> list[str]:
+def _list_fields_at(loc: Path) -> list[str]:
     """Return the fields of the model that pydantic validated at this location."""
     models: list[tuple[type[BaseModel], tuple[str, ...]]] = [(Scenario, ())]
     for part in loc:
@@ -122,12 +122,12 @@ def _fields_at(loc: Path) -> list[str]:
             below = [(model, tags) for model, tags in models if part in tags]
         else:
             fields = [model.model_fields.get(str(part)) for model, _ in models]
-            below = [found for field in fields if field is not None for found in _models_in(field.annotation)]
+            below = [found for field in fields if field is not None for found in _find_models_in(field.annotation)]
         models = below or models
     return [field.alias or name for model, _ in models for name, field in model.model_fields.items()]
 
 
-def _models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
+def _find_models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:
     """Find the models in a type, each with the tags of the unions around it."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, tags
@@ -135,7 +135,7 @@ def _models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tuple[ty
     if get_origin(annotation) is Annotated:
         tags = (*tags, *(found.tag for found in arguments[1:] if isinstance(found, Tag)))
     for argument in arguments:
-        yield from _models_in(argument, tags)
+        yield from _find_models_in(argument, tags)
 
 
 def _find_inconsistencies(value: Any, error: ValidationError, folder: FilePath | None) -> list[Problem]:

@@ -60,7 +60,7 @@ def read_events(config: SourceRecord, participants: Participants, calendar: Cale
             post.add_problem("content", "a post must say something")
             continue
         if author is None:
-            author = participants.most_influential()
+            author = participants.find_most_influential()
             post.add_note("an initial post without an author is by whoever has the most influence_weight")
         events.append({"post": content, "by": author, "round": 0})
     for record in config.read_objects("scheduled_events"):
@@ -111,7 +111,11 @@ def _read_scheduled(event: SourceRecord, participants: Participants, calendar: C
         event.take_rest("unused", "not a field that is understood here")
         if kind in _BROADCASTS or (author is None and kind not in _POSTS):
             return {"broadcast": content, "round": max(round, 1)}
-        return {"post": content, "by": participants.most_influential() if author is None else author, "round": round}
+        return {
+            "post": content,
+            "by": participants.find_most_influential() if author is None else author,
+            "round": round,
+        }
     event.add_note(f"{event.path_to('')}: an event was left out: {reason}")
     event.take_rest("unused", f"the event was left out: {reason}")
     return None

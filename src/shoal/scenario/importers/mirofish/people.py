@@ -56,7 +56,7 @@ class Participants:
         types = [None if known is None else known.casefold() for known in self.types]
         return types.index(kind.casefold()) if kind.casefold() in types else None
 
-    def most_influential(self) -> int:
+    def find_most_influential(self) -> int:
         return max(range(len(self.people)), key=lambda number: (self.influences[number], -number))
 
 

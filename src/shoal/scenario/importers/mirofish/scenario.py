@@ -55,8 +55,6 @@ _KEPT = {
     "llm_model": "kept in the scenario's notes, for when a language model makes the decisions",
     "llm_base_url": "kept in the scenario's notes, for when a language model makes the decisions",
 }
-
-
 _UNKNOWN = "not a field that MiroFish is known to write"
 
 
