@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from rich.text import Text
 from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, resource_options, run_argument
-from shoal.cli.views.output import Output, echo_json, titled_table
+from shoal.cli.views.output import Output, echo_json, make_table
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
@@ -103,8 +102,11 @@ def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: boo
     asking = Asking(selection, options["at"], options["model"], options["iterations"])
     table = run_async(request.put(RunDirectory(run), asking, resources))
     if csv_file is not None:
-        with storage_errors(csv_file):
-            csv_file.write_text(_format_csv(table), encoding="utf-8", newline="")
+        with storage_errors(csv_file), csv_file.open("w", encoding="utf-8", newline="") as file:
+            fields = ("agent", "name", "iteration", "model", *table.columns, "error")
+            writer = csv.DictWriter(file, fields, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table.records())
     if as_json:
         named = {name: getattr(table, name) for name in ("run", "round", "columns", "stand_in", "spending")}
         echo_json({**named, "rows": table.records()})
@@ -114,15 +116,6 @@ def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: boo
         raise click.exceptions.Exit(1)
 
 
-def _format_csv(table: AnswerTable) -> str:
-    text = io.StringIO()
-    fields = ("agent", "name", "iteration", "model", *table.columns, "error")
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table.records())
-    return text.getvalue()
-
-
 def _print(table: AnswerTable, csv_file: Path | None) -> None:
     if csv_file is not None:
         click.echo(f"{csv_file}: {format_count(len(table.rows), 'row')}")
@@ -130,7 +123,7 @@ def _print(table: AnswerTable, csv_file: Path | None) -> None:
         repeated = any(row.iteration for row in table.rows)
         who = "agent" if table.rows[0].agent is not None else "world"
         columns = (Text(column.replace("_", " ")) for column in table.columns)
-        grid = titled_table(who, *["iteration"] * repeated, *columns)
+        grid = make_table(who, *["iteration"] * repeated, *columns)
         for row in table.rows:
             values = [printable(str(row.values.get(column, ""))) for column in table.columns]
             cells = [_format_name(row), *[str(row.iteration)] * repeated, *values]

@@ -16,9 +16,9 @@ from shoal.cli.views.output import Output, echo_json, label_table
 from shoal.event_loop import run_async
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.diff import diff_runs
-from shoal.runs.rerun.explain import ExplainResult, Explanation, NoTurn, explain_turn
+from shoal.runs.rerun.explain import Explanation, explain_turn
 from shoal.text import printable, quote_path
-from shoal.types import Event, Notice
+from shoal.types import Notice
 
 
 @click.command("explain")
@@ -42,8 +42,28 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
     result = run_async(explain_turn(RunDirectory(run), agent, round, world))
     if as_json:
         echo_json(result)
-    else:
-        _print(Output(), result, world is not None)
+        return
+    console = Output()
+    for turn in result.explanations:
+        moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
+        console.print(Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment))
+        for title, content in _describe_turn(turn):
+            console.print()
+            console.print(Rule(Text(title, "bold cyan"), align="left", style="dim"))
+            console.print(content)
+        console.print()
+    # Worlds without a turn are of interest where there was none at all, or where one world was named.
+    for absence in result.absences if world is not None or not result.explanations else ():
+        why = f" had no turn in round {absence.round} in {absence.world}: {absence.why}."
+        text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), why)
+        near = [at for at in (absence.before, absence.after) if at is not None]
+        for near_round in near:
+            text.append(
+                f"\n  shoal explain {quote_path(result.run)} {absence.agent} {near_round} --world {absence.world}"
+            )
+        if not near:
+            text.append("\nThere was none in any other round either.", "dim")
+        console.print(text, soft_wrap=True)
 
 
 @click.command("diff")
@@ -69,38 +89,32 @@ def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
         print_diff(Output(), found)
 
 
-def _print(console: Output, result: ExplainResult, everywhere: bool) -> None:
-    for turn in result.explanations:
-        moment = f"  round {turn.round} in {turn.world}, {turn.time[:16].replace('T', ' ')}"
-        console.print(Text.assemble((f"{printable(turn.name)} ({turn.agent})", "bold"), moment))
-        for title, content in _sections(turn):
-            console.print()
-            console.print(Rule(Text(title, "bold cyan"), align="left", style="dim"))
-            console.print(content)
-        console.print()
-    # Worlds without a turn are of interest where there was none at all, or where one world was named.
-    for absence in result.absences if everywhere or not result.explanations else ():
-        console.print(_describe_absence(result.run, absence), soft_wrap=True)
-
-
-def _sections(turn: Explanation) -> Iterator[Row]:
+def _describe_turn(turn: Explanation) -> Iterator[Row]:
     yield "what was seen", render_observation(turn.saw)
+    happenings = label_table()
+    for line in turn.happened:
+        if isinstance(line, Notice):
+            words = f"{line.event_type}: {printable(line.content)}"
+        else:
+            content = printable(str(line.action_args.get("content", "")))
+            words = f"post in the name of {printable(line.agent_name)}: {content}"
+        happenings.add_row(Text(f"round {line.round}"), Text(words))
     if turn.happened:
-        yield "what was made to happen", label_table(map(_describe_happening, turn.happened))
+        yield "what was made to happen", happenings
     rests = {**turn.rests_on, **({} if turn.memory is None else {"memory": turn.memory})}
     nothing = Text("what was seen, and nothing that the mind would tell", "dim")
     yield "what the decision rests on", render_values(rests) if rests else nothing
     yield "what was decided", label_table(_describe_decision(turn))
-    yield "what came of it", label_table(map(_describe_event, turn.events))
-
-
-def _describe_happening(line: Event | Notice) -> Row:
-    if isinstance(line, Notice):
-        words = f"{line.event_type}: {printable(line.content)}"
-    else:
-        content = printable(str(line.action_args.get("content", "")))
-        words = f"post in the name of {printable(line.agent_name)}: {content}"
-    return f"round {line.round}", Text(words)
+    events = label_table()
+    for event in turn.events:
+        done = Text(printable(event.action_type.lower()))
+        if event.success:
+            for name, value in event.action_args.items():
+                done.append(f"\n  {name.replace('_', ' ')} ", "dim").append(printable(str(value)))
+        else:
+            done.append(f": {printable(event.result or '')}", "red")
+        events.add_row("done" if event.success else "came to nothing", done)
+    yield "what came of it", events
 
 
 def _describe_decision(turn: Explanation) -> Iterator[Row]:
@@ -116,23 +130,3 @@ def _describe_decision(turn: Explanation) -> Iterator[Row]:
         same = "the same request" if reply.matches else "ANOTHER REQUEST"
         words = f"{reply.key} answers {same}, {reply.request[:12]}; took {reply.ms:,} ms{usage}{source}"
         yield "journal", Text(words, "" if reply.matches else "red")
-
-
-def _describe_event(event: Event) -> Row:
-    done = Text(printable(event.action_type.lower()))
-    if not event.success:
-        return "came to nothing", done.append(f": {printable(event.result or '')}", "red")
-    for name, value in event.action_args.items():
-        done.append(f"\n  {name.replace('_', ' ')} ", "dim").append(printable(str(value)))
-    return "done", done
-
-
-def _describe_absence(run: str, absence: NoTurn) -> Text:
-    why = f" had no turn in round {absence.round} in {absence.world}: {absence.why}."
-    text = Text.assemble((f"{printable(absence.name)} ({absence.agent})", "bold"), why)
-    near = [round for round in (absence.before, absence.after) if round is not None]
-    for round in near:
-        text.append(f"\n  shoal explain {quote_path(run)} {absence.agent} {round} --world {absence.world}")
-    if not near:
-        text.append("\nThere was none in any other round either.", "dim")
-    return text

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,9 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
+from shoal.cli.commands.init import write_scenario
 from shoal.cli.options import PATH, json_option
-from shoal.cli.views.output import Output, echo_json, titled_table
-from shoal.errors import RunRefused, StorageFailed
+from shoal.cli.views.output import Output, echo_json, make_table
 from shoal.runs.config import rename_inputs
 from shoal.scenario.declared.population import count_people
 from shoal.scenario.importers.detect import ImportOptions, import_path
@@ -27,31 +25,17 @@ from shoal.text import format_count, quote_path
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}
 
 
-def _import_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Pass the options about the source as one value."""
-
-    @click.option(
-        "--map", "maps", multiple=True, metavar="FIELD=COLUMN", help="Fill a field from a column; repeatable."
-    )
-    @click.option("--fragment", "fragments", multiple=True, type=PATH, help="TinyTroupe: merge this into every person.")
-    @click.option("--follows", type=PATH, metavar="FILE", help="Who follows whom: a list of edges, or GraphML.")
-    @click.option("--by", metavar="COLUMN", help="Column of the people in which the ends of edges are found.")
-    @wraps(command)
-    def run_command(*args: Any, maps: tuple[str, ...], **rest: Any) -> None:
-        values = {name: rest.pop(name) for name in ("fragments", "follows", "by")}
-        command(*args, options=ImportOptions(dict(map(_parse_mapping, maps)), **values), **rest)
-
-    return run_command
-
-
 @click.command("import")
 @click.argument("path", type=PATH)
 @click.option("--out", type=PATH, default=Path("scenario.yaml"), metavar="FILE", help="The scenario to write.")
-@_import_options
+@click.option("--map", "maps", multiple=True, metavar="FIELD=COLUMN", help="Fill a field from a column; repeatable.")
+@click.option("--fragment", "fragments", multiple=True, type=PATH, help="TinyTroupe: merge this into every person.")
+@click.option("--follows", type=PATH, metavar="FILE", help="Who follows whom: a list of edges, or GraphML.")
+@click.option("--by", metavar="COLUMN", help="Column of the people in which the ends of edges are found.")
 @click.option("--force", is_flag=True, help="Replace an existing scenario.")
 @click.option("--dry-run", is_flag=True, help="Only show what is understood.")
 @json_option
-def import_(path: Path, out: Path, options: ImportOptions, force: bool, dry_run: bool, as_json: bool) -> None:
+def import_(path: Path, out: Path, force: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     """Make a scenario from files of people, graphs and directories, and report how every field is used.
 
     PATH is a CSV, TSV, JSONL, JSON or Parquet file of people, profiles of OASIS, a person of TinyTroupe or a folder of
@@ -63,50 +47,34 @@ def import_(path: Path, out: Path, options: ImportOptions, force: bool, dry_run:
       shoal import people.jsonl --follows edges.csv --out study.yaml
       shoal import agents/ --fragment shy.agent.fragment.json
     """
-    result = import_path(path, options)
+    columns = {}
+    for text in options.pop("maps"):
+        field, equals, column = text.partition("=")
+        if not equals or not field or not column:
+            problem = f"expected FIELD=COLUMN, for example name=full_name, found {text!r}"
+            raise click.BadParameter(problem, param_hint="--map")
+        columns[field.strip()] = column.strip()
+    result = import_path(path, ImportOptions(columns, **options))
     people = count_people(validate(result.scenario, str(path), path if path.is_dir() else path.parent).population)
     if not dry_run:
-        _write_scenario(out, result, force)
+        folder = os.path.abspath(out.parent)  # noqa: PTH100  # symlinks stay as they are
+        scenario = rename_inputs(
+            result.scenario, lambda path: os.path.relpath(path, folder) if Path(path).is_absolute() else path
+        )
+        text = yaml.safe_dump(scenario, sort_keys=False, allow_unicode=True, width=120)
+        write_scenario(out, f"# Made from: {result.kind}\n{text}", force, " with --out")
     if as_json:
         echo_json({"people": people, "written": None if dry_run else str(out), **msgspec.to_builtins(result)})
         return
-    _show_result(Output(), result, people)
+    _print_fields(Output(), result, people)
     if not dry_run:
         click.echo(f"wrote {out}; run it with: shoal run {quote_path(out)}")
 
 
-def _parse_mapping(text: str) -> tuple[str, str]:
-    field, equals, column = text.partition("=")
-    if not equals or not field or not column:
-        raise click.BadParameter(
-            f"expected FIELD=COLUMN, for example name=full_name, found {text!r}", param_hint="--map"
-        )
-    return field.strip(), column.strip()
-
-
-def _write_scenario(out: Path, result: ImportResult, force: bool) -> None:
-    """Write the scenario as YAML, with paths relative to its folder."""
-    folder = os.path.abspath(out.parent)  # noqa: PTH100  # symlinks stay as they are
-    scenario = rename_inputs(
-        result.scenario, lambda path: os.path.relpath(path, folder) if Path(path).is_absolute() else path
-    )
-    text = f"# Made from: {result.kind}\n{yaml.safe_dump(scenario, sort_keys=False, allow_unicode=True, width=120)}"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with out.open("w" if force else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise RunRefused(
-            f"{out} is there already; choose another name with --out, or --force to write over it"
-        ) from None
-    except OSError as error:
-        raise StorageFailed(f"cannot write {out}: {error.strerror}") from error
-
-
-def _show_result(console: Console, result: ImportResult, people: int) -> None:
+def _print_fields(console: Console, result: ImportResult, people: int) -> None:
     """Print every field of the source. The file of a field is printed if there are several."""
     several = len({use.source for use in result.fields}) > 1
-    table = titled_table(*(["in"] if several else []), "field", "found", "use", "becomes", right=("found",))
+    table = make_table(*(["in"] if several else []), "field", "found", "use", "becomes", right=("found",))
     for use in result.fields:
         cells = [Text(use.field), Text(f"{use.count:,}"), Text(use.use, _STYLES[use.use]), Text(use.becomes)]
         table.add_row(*([Text(use.source)] if several else []), *cells)

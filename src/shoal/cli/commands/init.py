@@ -25,15 +25,20 @@ def init_(file: Path, force: bool) -> None:
       shoal init
       shoal init studies/bridge.yaml
     """
+    write_scenario(file, read_starter(), force)
+    click.echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
+
+
+def write_scenario(file: Path, text: str, force: bool, option: str = "") -> None:
+    """Write a new file, or with `force` also over one that is there. `option` is how the user names another."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w" if force else "x", encoding="utf-8") as written:
-            written.write(read_starter())
+            written.write(text)
     except FileExistsError:
-        raise RunRefused(f"{file} is there already; choose another name, or --force to write over it") from None
+        raise RunRefused(f"{file} is there already; choose another name{option}, or --force to write over it") from None
     except OSError as error:
         raise StorageFailed(f"cannot write {file}: {error.strerror}") from error
-    click.echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
 
 
 @click.command("validate")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
 from shoal.cli.options import Changes, change_options, describe_scenario, json_option, load_scenario, scenario_argument
-from shoal.cli.views.output import Output, echo_json, label_line, titled_table
+from shoal.cli.views.output import Output, echo_json, label_line, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs.planning.plan import Expected, Plan, plan_run
@@ -56,8 +56,26 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     found = run_async(plan_run(wanted, latency))
     if as_json:
         echo_json({**msgspec.to_builtins(found), **{name: getattr(found, name) for name in _TOTALS}})
+        return
+    console = Output()
+    console.print(Text.assemble((found.name, "bold"), f"  {describe_scenario(wanted)}"), soft_wrap=True)
+    if isinstance(wanted.mind, LanguageSettings):
+        figures = ("calls", "tokens sent", "received", "cost")
+        table = make_table("world", "model", *figures, right=figures)
+        for each in found.expected:
+            table.add_row(Text(each.world), Text(each.model), *_format_figures(each))
+        table.add_row("total", "", *_format_figures(found), style="bold")
+        console.print()
+        console.print(table)
+        console.print()
+        for label, words, style in _explain_figures(found):
+            console.print(label_line(label, words, style, width=14), soft_wrap=True)
+    elif isinstance(wanted.mind, HeuristicSettings | ScriptedSettings):
+        nothing = "No language model is asked, so it costs nothing. --model NAME shows what one would take."
+        console.print(nothing, soft_wrap=True)
     else:
-        _print(Output(), wanted, found)
+        own = f"The mind {wanted.mind.kind} is your own: whether it asks anybody cannot be seen from here."
+        console.print(Text(own), soft_wrap=True)
 
 
 def confirm(
@@ -92,28 +110,6 @@ def is_confirmed(found: Plan, what: str = "This run") -> bool:
 
 def _is_watched() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _print(console: Output, scenario: Scenario, found: Plan) -> None:
-    console.print(Text.assemble((found.name, "bold"), f"  {describe_scenario(scenario)}"), soft_wrap=True)
-    if isinstance(scenario.mind, HeuristicSettings | ScriptedSettings):
-        nothing = "No language model is asked, so it costs nothing. --model NAME shows what one would take."
-        console.print(nothing, soft_wrap=True)
-        return
-    if not isinstance(scenario.mind, LanguageSettings):
-        own = f"The mind {scenario.mind.kind} is your own: whether it asks anybody cannot be seen from here."
-        console.print(Text(own), soft_wrap=True)
-        return
-    figures = ("calls", "tokens sent", "received", "cost")
-    table = titled_table("world", "model", *figures, right=figures)
-    for each in found.expected:
-        table.add_row(Text(each.world), Text(each.model), *_format_figures(each))
-    table.add_row("total", "", *_format_figures(found), style="bold")
-    console.print()
-    console.print(table)
-    console.print()
-    for label, words, style in _explain_figures(found):
-        console.print(label_line(label, words, style, width=14), soft_wrap=True)
 
 
 def _format_figures(each: Expected | Plan) -> list[str]:

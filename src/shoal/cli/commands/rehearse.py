@@ -7,13 +7,14 @@ import re
 import resource
 import signal
 import sys
+from contextlib import suppress
 from typing import Any, get_args
 
 import click
 
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
-from shoal.rehearsal.server import Rehearsal, start
+from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange
 from shoal.rehearsal.stats import Stats
 from shoal.text import format_count
@@ -163,19 +164,15 @@ def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> Non
         settings = RehearsalSettings(**chosen)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    _open_many_files()
+    # Each request in flight is an open file.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     run_async(_serve(settings, host, port, lasting))
 
 
-def _open_many_files() -> None:
-    """Raise the limit of open files as far as the system allows: each request in flight is one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 async def _serve(settings: RehearsalSettings, host: str, port: int, lasting: float | None) -> None:
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
+    """Serve until a signal or the end of the time, then print the counts. On a terminal, print them all the time."""
+    ended, loop, live = asyncio.Event(), asyncio.get_running_loop(), sys.stderr.isatty()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
     if lasting is not None:
@@ -185,24 +182,16 @@ async def _serve(settings: RehearsalSettings, host: str, port: int, lasting: flo
             click.echo(f"# rehearsing at {server.base_url}; Ctrl-C ends it")
             click.echo(f"export OPENAI_BASE_URL={server.base_url}\nexport OPENAI_API_KEY={settings.key or KEY}")
             sys.stdout.flush()
-            await _watch(server, ended)
+            while not ended.is_set():
+                if live:
+                    click.echo(f"{_CLEAR_LINE}{describe_stats(server.stats)}", nl=False, err=True)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ended.wait(), _LINE_SECONDS if live else None)
+            click.echo(f"{_CLEAR_LINE if live else ''}{describe_stats(server.stats)}", err=True)
     except OSError as error:
         raise ShoalError(
             f"cannot listen on {host}:{port}: {error.strerror}\nChoose another --port, or none."
         ) from error
-
-
-async def _watch(server: Rehearsal, ended: asyncio.Event) -> None:
-    """Wait for the end, and then print the counts. On a terminal, also print them all the time."""
-    live = sys.stderr.isatty()
-    while not ended.is_set():
-        if live:
-            click.echo(f"{_CLEAR_LINE}{describe_stats(server.stats)}", nl=False, err=True)
-        try:
-            await asyncio.wait_for(ended.wait(), _LINE_SECONDS if live else None)
-        except TimeoutError:
-            continue
-    click.echo(f"{_CLEAR_LINE if live else ''}{describe_stats(server.stats)}", err=True)
 
 
 def describe_stats(stats: Stats) -> str:

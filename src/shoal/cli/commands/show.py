@@ -10,7 +10,7 @@ import msgspec
 from rich.text import Text
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.views.output import Output, echo_json, titled_table
+from shoal.cli.views.output import Output, echo_json, make_table
 from shoal.cli.views.summary import STYLES, print_summary
 from shoal.errors import ShoalError
 from shoal.runs.directory import RUNS, RunDirectory, list_runs
@@ -57,7 +57,7 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
         for row in rows:
             echo_json(dict(zip(columns, row, strict=True)))
     else:
-        table = titled_table(*map(Text, columns))
+        table = make_table(*map(Text, columns))
         for row in rows:
             table.add_row(*("" if value is None else Text(str(value)) for value in row))
         Output().print(table)
@@ -113,7 +113,7 @@ def list_(folder: Path, as_json: bool) -> None:
     if not rows:
         click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
         return
-    table = titled_table("run", "status", "round", "actions", "started", "forked from", right=("round", "actions"))
+    table = make_table("run", "status", "round", "actions", "started", "forked from", right=("round", "actions"))
     for row in rows:
         table.add_row(
             Text(row.run),

@@ -37,7 +37,17 @@ def print_diff(console: Console, found: Diff) -> None:
     """Print what was declared differently, then the differences of each world."""
     console.print(Text.assemble((found.one, "bold"), " and ", (found.other, "bold")), soft_wrap=True)
     if found.declared:
-        console.print(label_table(_describe_declared(found)))
+        table = label_table()
+        for field in found.declared[:_MAX_FIELDS]:
+            since = f"from round {field.since}: " if field.since else ""
+            if field.path == INJECTED:
+                words = f"{since}injected {_shorten(field.one or field.other)}"
+            else:
+                words = f"{since}{field.path}: {_shorten(field.one)} -> {_shorten(field.other)}"
+            table.add_row("differ in", Text(words, overflow="ellipsis", no_wrap=True))
+        if len(found.declared) > _MAX_FIELDS:
+            table.add_row("", Text(f"and {len(found.declared) - _MAX_FIELDS} more fields", "dim"))
+        console.print(table)
     for name, worlds in ((found.one, found.only_one), (found.other, found.only_other)):
         if worlds:
             console.print(f"only {name} has {', '.join(worlds)}", soft_wrap=True)
@@ -49,28 +59,9 @@ def print_diff(console: Console, found: Diff) -> None:
             console.print(Text(f"{has}; {world.rounds} are compared", "yellow"))
         if world.first is None:
             console.print(Text(f"the same up to round {world.rounds}, digest {world.digests[0]}", "green"))
-            continue
-        console.print(label_table(_describe_divergence(world.first)))
-        console.print()
-        console.print(_tabulate_rounds(world))
-        console.print()
-        console.print(_draw_tree(world))
-        people = format_count(world.saw_differently, "person", "people")
-        chain = f"; the longest chain: {' > '.join(map(printable, world.deepest))}" if len(world.deepest) > 1 else ""
-        totals = f"{people} saw something different, {world.acted_differently:,} acted differently{chain}"
-        console.print(Text(totals, "dim"))
-
-
-def _describe_declared(found: Diff) -> Iterator[Row]:
-    for field in found.declared[:_MAX_FIELDS]:
-        since = f"from round {field.since}: " if field.since else ""
-        if field.path == INJECTED:
-            words = f"{since}injected {_shorten(field.one or field.other)}"
         else:
-            words = f"{since}{field.path}: {_shorten(field.one)} -> {_shorten(field.other)}"
-        yield "differ in", Text(words, overflow="ellipsis", no_wrap=True)
-    if len(found.declared) > _MAX_FIELDS:
-        yield "", Text(f"and {len(found.declared) - _MAX_FIELDS} more fields", "dim")
+            console.print(label_table(_describe_divergence(world.first)))
+            _print_spread(console, world)
 
 
 def _describe_divergence(first: Divergence) -> Iterator[Row]:
@@ -86,6 +77,34 @@ def _describe_divergence(first: Divergence) -> Iterator[Row]:
                 yield "", Text(f"{sign} {_shorten(value)}", style)
     if first.count > _MAX_DIFFERENCES:
         yield "", Text(f"and {first.count - _MAX_DIFFERENCES:,} more differences in this round", "dim")
+
+
+def _print_spread(console: Console, world: WorldDiff) -> None:
+    """Print the differences round by round, and which agent reached which others, in the order of reaching."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for title in ("round", "acting", "pictures changed", "acted differently", "newly reached"):
+        table.add_column(title, justify="right")
+    for row in world.by_round[:_MAX_ROUNDS]:
+        one, other = row.acting
+        changes = (f"{len(agents):,}" if agents else "-" for agents in (row.pictures, row.acted, row.reached))
+        table.add_row(str(row.round), f"{one:,}" if one == other else f"{one:,}/{other:,}", *changes)
+    if len(world.by_round) > _MAX_ROUNDS:
+        table.add_row("...")
+    tree = Tree(Text("who reached whom", "dim"), guide_style="dim")
+    branches: dict[int, Tree] = {}
+    for who in islice(world.reached, _MAX_PEOPLE):
+        above = tree if who.via is None else branches.get(who.via, tree)
+        reached = f" ({who.agent}) in round {who.round}{_CAUSES[who.how]}"
+        branches[who.agent] = above.add(Text.assemble((printable(who.name), "bold"), (reached, "dim")))
+    if len(world.reached) > _MAX_PEOPLE:
+        tree.add(Text(f"and {len(world.reached) - _MAX_PEOPLE:,} more", "dim"))
+    for part in (table, tree):
+        console.print()
+        console.print(part)
+    people = format_count(world.saw_differently, "person", "people")
+    chain = f"; the longest chain: {' > '.join(map(printable, world.deepest))}" if len(world.deepest) > 1 else ""
+    totals = f"{people} saw something different, {world.acted_differently:,} acted differently{chain}"
+    console.print(Text(totals, "dim"))
 
 
 def _shorten(value: Any) -> str:
@@ -105,32 +124,3 @@ def _shorten(value: Any) -> str:
 
 def _to_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-def _tabulate_rounds(world: WorldDiff) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("round", "acting", "pictures changed", "acted differently", "newly reached"):
-        table.add_column(title, justify="right")
-    for row in world.by_round[:_MAX_ROUNDS]:
-        one, other = row.acting
-        table.add_row(
-            str(row.round),
-            f"{one:,}" if one == other else f"{one:,}/{other:,}",
-            *(f"{len(agents):,}" if agents else "-" for agents in (row.pictures, row.acted, row.reached)),
-        )
-    if len(world.by_round) > _MAX_ROUNDS:
-        table.add_row("...")
-    return table
-
-
-def _draw_tree(world: WorldDiff) -> Tree:
-    """Draw which agent reached which others, in the order in which they were reached."""
-    tree = Tree(Text("who reached whom", "dim"), guide_style="dim")
-    branches: dict[int, Tree] = {}
-    for who in islice(world.reached, _MAX_PEOPLE):
-        above = tree if who.via is None else branches.get(who.via, tree)
-        reached = f" ({who.agent}) in round {who.round}{_CAUSES[who.how]}"
-        branches[who.agent] = above.add(Text.assemble((printable(who.name), "bold"), (reached, "dim")))
-    if len(world.reached) > _MAX_PEOPLE:
-        tree.add(Text(f"and {len(world.reached) - _MAX_PEOPLE:,} more", "dim"))
-    return tree

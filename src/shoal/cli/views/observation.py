@@ -15,7 +15,7 @@ from shoal.cli.views.output import label_table
 from shoal.text import printable
 from shoal.types import Action, Observation
 from shoal.worlds.kinds import renderer_for
-from shoal.worlds.rendering import ViewLine, ViewRow
+from shoal.worlds.rendering import ViewLine
 
 #: Cells of a table are not broken up to this width.
 _CELL_WIDTH = 9
@@ -26,7 +26,14 @@ Row = tuple[str, RenderableType]
 
 def render_observation(observation: Observation) -> Table:
     """Render everything that was there to be seen."""
-    rows = [*map(_render_row, renderer_for(observation).view(observation))]
+    rows: list[Row] = []
+    for row in renderer_for(observation).view(observation):
+        if row.lines:
+            lines = [(_render_line(line), line.is_reply) for line in row.lines]
+            parts = (Padding(text, (0, 0, 0, 4)) if is_reply else text for text, is_reply in lines)
+            rows.append((row.label, Group(*parts)))
+        else:
+            rows.append((_words(row.label), _render_value(row.value)))
     if observation.pending:
         rows.append(("own, unseen yet", Group(*map(render_action, observation.pending))))
     return label_table(rows or [("", Text("nothing", "dim"))])
@@ -45,13 +52,6 @@ def render_values(told: Mapping[str, Any]) -> RenderableType:
 
 def render_action(done: Action) -> Text:
     return _render_line(ViewLine(_args(done.args), done.kind))
-
-
-def _render_row(row: ViewRow) -> Row:
-    if not row.lines:
-        return _words(row.label), _render_value(row.value)
-    lines = [Padding(_render_line(line), (0, 0, 0, 4)) if line.is_reply else _render_line(line) for line in row.lines]
-    return row.label, Group(*lines)
 
 
 def _render_line(line: ViewLine) -> Text:

@@ -27,7 +27,7 @@ class Output(Console):
         leave_broken_pipe()
 
 
-def titled_table(*titles: str | Text, right: Collection[str] = ()) -> Table:
+def make_table(*titles: str | Text, right: Collection[str] = ()) -> Table:
     """Make a table with a dim line of titles; columns named in `right` are aligned to the right.
 
     Text that does not fit is folded, so that nothing is lost on narrow terminals.

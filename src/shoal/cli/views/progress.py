@@ -99,7 +99,7 @@ class ProgressView:
         for world in progress.worlds.values():
             filled = BAR_WIDTH * world.round // max(world.rounds, 1)
             kinds = "  ".join(f"{format_kind(kind)} {count:,}" for kind, count in world.top_kinds(_TOP_KINDS))
-            times = (_simulated_time(progress, world), _time_left(world, now))
+            times = (_format_day(progress, world), _format_time_left(world, now))
             parts += [
                 Text.assemble(
                     (world.name.ljust(width), "cyan"),
@@ -109,10 +109,10 @@ class ProgressView:
                     (f"round {world.round}/{world.rounds}", "bold"),
                     *(f"  {time}" for time in times if time),
                 ),
-                Text.assemble(" " * width, (_pace(world, now), "dim"), (_troubles(world), "yellow")),
+                Text.assemble(" " * width, (_describe_pace(world, now), "dim"), (_count_troubles(world), "yellow")),
                 Text(" " * width + kinds, "dim"),
             ]
-        if spent := _spent(progress):
+        if spent := _describe_calls(progress):
             parts.append(Text(spent, "dim"))
         if progress.limits is not None:
             parts += [Text(alarm.text, "yellow") for alarm in progress.limits.alarms]
@@ -142,8 +142,13 @@ class PlainLines:
         is_far = world.round - round >= world.rounds / LINES
         if world.done or (is_far and now - since >= LINE_SECONDS) or now - since >= LONG_SECONDS:
             self._last[world.name] = (now, world.round)
-            parts = [f"{world.name}: round {world.round}/{world.rounds}", _simulated_time(self._progress, world)]
-            parts += [_pace(world, now), _time_left(world, now), _troubles(world).strip(), _spent(self._progress)]
+            parts = [f"{world.name}: round {world.round}/{world.rounds}", _format_day(self._progress, world)]
+            parts += [
+                _describe_pace(world, now),
+                _format_time_left(world, now),
+                _count_troubles(world).strip(),
+                _describe_calls(self._progress),
+            ]
             self._write("  ".join(part for part in parts if part) + "\n")
 
     def show_stopping(self) -> None:
@@ -152,19 +157,19 @@ class PlainLines:
     def close(self) -> None: ...
 
 
-def _simulated_time(progress: RunProgress, world: WorldProgress) -> str:
+def _format_day(progress: RunProgress, world: WorldProgress) -> str:
     start, at = progress.clock.at(0), progress.clock.at(world.round)
     return f"day {(at.date() - start.date()).days + 1}, {at:%H:%M}"
 
 
-def _time_left(world: WorldProgress, now: float) -> str:
+def _format_time_left(world: WorldProgress, now: float) -> str:
     if world.done:
         return "done"
     left = world.seconds_left(now)
     return "" if left is None else f"{format_duration(left)} left"
 
 
-def _pace(world: WorldProgress, now: float) -> str:
+def _describe_pace(world: WorldProgress, now: float) -> str:
     if world.catching_up:
         return f"catching up from the journal to round {world.known}"
     if not world.steps:
@@ -179,12 +184,12 @@ def _pace(world: WorldProgress, now: float) -> str:
     return f"{world.acting:,} acting  {world.actions:,} actions{pace}{waiting}"
 
 
-def _troubles(world: WorldProgress) -> str:
+def _count_troubles(world: WorldProgress) -> str:
     counts = {"rejected": world.rejected, "errors": world.errors, "timeouts": world.timeouts}
     return "".join(f"  {count:,} {name}" for name, count in counts.items() if count)
 
 
-def _spent(progress: RunProgress) -> str:
+def _describe_calls(progress: RunProgress) -> str:
     """Describe what language models took so far; empty where none is asked."""
     if progress.spending is None:
         return ""

@@ -6,21 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from math import ceil
-from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.output import LABEL_WIDTH, label_table, titled_table
-from shoal.runs.reports.summary import ActionCount, MeasuredFigures, Summary, WorldSummary
+from shoal.cli.views.output import LABEL_WIDTH, label_table, make_table
+from shoal.runs.reports.summary import Summary, WorldSummary
 from shoal.runs.state import Status
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
-from shoal.worlds.dialogue.summary import Conversations, RatedPair
+from shoal.worlds.dialogue.summary import Conversations
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.room.summary import RoomTalk
-from shoal.worlds.social.database import Camp, TopPost
 from shoal.worlds.world_kind import Remark
 
 STYLES: Mapping[str, str] = {
@@ -47,43 +45,44 @@ _ALSO_SPENT = {"cache_hits": "answered by the cache", "retries": "retries", "ref
 
 def print_summary(console: Console, summary: Summary) -> None:
     """Print the whole run, then each world, then what it took and what to do next."""
-    console.print(_describe_run(summary))
-    for world in summary.worlds:
-        console.print(Text())
-        console.print(Rule(Text(world.name, "bold cyan"), align="left", style="dim"))
-        if not world.actions:
-            console.print(Text("nothing has happened here yet", "dim"))
-            continue
-        console.print(_curves(summary, world, console.width))
-        for part in _describe_world(world):
-            console.print(Text())
-            console.print(part)
-    for line in _describe_work(summary):
-        console.print(line, soft_wrap=True)
-
-
-def _describe_run(summary: Summary) -> Text:
     head = Text.assemble((summary.name, "bold"), "  ", (summary.status, STYLES.get(summary.status, "")))
     if summary.parent:
         head.append(f"  fork of {summary.parent}", "dim")
     over = summary.status is Status.COMPLETED
     done = (max if over else min)((world.round for world in summary.worlds), default=0)
     ended = ", when it came to its end" if over and done < summary.rounds else ""
-    facts = [
-        format_count(summary.people, "person", "people"),
-        f"{done} of {format_count(summary.rounds, 'round')}{ended}",
-        f"seed {summary.seed}",
-    ]
-    if summary.topic:
-        facts.append(f"topic: {summary.topic}")
-    head.append(f"\n{', '.join(facts)}")
+    rounds = f"{done} of {format_count(summary.rounds, 'round')}{ended}"
+    topic = f", topic: {summary.topic}" if summary.topic else ""
+    head.append(f"\n{format_count(summary.people, 'person', 'people')}, {rounds}, seed {summary.seed}{topic}")
     if summary.status is Status.FAILED:
         head.append(f"\n{summary.error or 'its worker was killed'}", "red")
-    return head
+    console.print(head)
+    for world in summary.worlds:
+        console.print(Text())
+        console.print(Rule(Text(world.name, "bold cyan"), align="left", style="dim"))
+        if not world.actions:
+            console.print(Text("nothing has happened here yet", "dim"))
+            continue
+        console.print(_draw_curves(summary, world, console.width))
+        for part in _describe_world(world):
+            console.print(Text())
+            console.print(part)
+    for line in (*_describe_spending(summary), _describe_work(summary), *_suggest_commands(summary)):
+        console.print(line, soft_wrap=True)
 
 
 def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:
-    yield _tabulate_kinds(world.kinds)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", min_width=LABEL_WIDTH)
+    table.add_column(justify="right")
+    shown, rest = world.kinds[:_MAX_KINDS], world.kinds[_MAX_KINDS:]
+    top = max((kind.count for kind in shown), default=1)
+    for kind in shown:
+        bar = "█" * max(round(_BAR_WIDTH * kind.count / top), 1)
+        table.add_row(format_kind(kind.name), f"{kind.count:,}", Text(bar, "cyan"))
+    if rest:
+        table.add_row(f"{len(rest)} other kinds", f"{sum(kind.count for kind in rest):,}", "")
+    yield table
     if world.interventions:
         table = label_table()
         for n, each in enumerate(world.interventions):
@@ -93,17 +92,14 @@ def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:
     if world.active:
         people = ", ".join(f"{person.name} {person.actions}" for person in world.active)
         yield label_table([("most active", Text(people))])
-    if world.talk and world.talk.camps:
-        yield _tabulate_camps(world.talk.camps)
-    if world.top_posts:
-        yield _tabulate_posts(world.top_posts)
+    yield from _describe_posts(world)
     if world.room:
         yield from _describe_room(world.room)
     if world.conversations:
         yield from _describe_conversations(world.conversations)
 
 
-def _curves(summary: Summary, world: WorldSummary, width: int) -> Table:
+def _draw_curves(summary: Summary, world: WorldSummary, width: int) -> Table:
     """Draw sparklines of the rounds."""
     room = max(min(width - LABEL_WIDTH - _WORDS_WIDTH - 5, 60), 10)
     start = datetime.fromisoformat(summary.start)
@@ -129,42 +125,24 @@ def draw_sparkline(values: Sequence[float], room: int) -> str:
     return "".join(_BARS[ceil(value * (len(_BARS) - 1) / top)] for value in values)
 
 
-def _tabulate_kinds(kinds: Sequence[ActionCount]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", min_width=LABEL_WIDTH)
-    table.add_column(justify="right")
-    shown, rest = kinds[:_MAX_KINDS], kinds[_MAX_KINDS:]
-    top = max((kind.count for kind in shown), default=1)
-    for kind in shown:
-        bar = "█" * max(round(_BAR_WIDTH * kind.count / top), 1)
-        table.add_row(format_kind(kind.name), f"{kind.count:,}", Text(bar, "cyan"))
-    if rest:
-        table.add_row(f"{len(rest)} other kinds", f"{sum(kind.count for kind in rest):,}", "")
-    return table
-
-
-def _tabulate_camps(camps: Sequence[Camp]) -> Table:
-    figures = ("people", "posts on topic", "likes within own camp")
-    table = titled_table("opinion at start", *figures, right=figures)
-    for camp in camps:
-        within = f"{camp.likes_within / camp.likes:.0%}" if camp.likes else "-"
-        table.add_row(camp.name, f"{camp.people:,}", f"{camp.posts:,}", within)
-    return table
-
-
-def _tabulate_posts(posts: Sequence[TopPost]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), expand=True)
-    for title in ("likes", "shares", "comments"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("post", ratio=1, no_wrap=True, overflow="ellipsis")
-    for post in posts:
-        text = Text.assemble((post.author, "bold"), f": {' '.join(post.text.split())}")
-        text.no_wrap, text.overflow = True, "ellipsis"
-        table.add_row(f"{post.likes:,}", f"{post.shares:,}", f"{post.comments:,}", text)
-    return table
-
-
-# Rooms and conversations
+def _describe_posts(world: WorldSummary) -> Iterator[Table]:
+    if world.talk and world.talk.camps:
+        figures = ("people", "posts on topic", "likes within own camp")
+        table = make_table("opinion at start", *figures, right=figures)
+        for camp in world.talk.camps:
+            within = f"{camp.likes_within / camp.likes:.0%}" if camp.likes else "-"
+            table.add_row(camp.name, f"{camp.people:,}", f"{camp.posts:,}", within)
+        yield table
+    if world.top_posts:
+        table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), expand=True)
+        for title in ("likes", "shares", "comments"):
+            table.add_column(title, justify="right", no_wrap=True)
+        table.add_column("post", ratio=1, no_wrap=True, overflow="ellipsis")
+        for post in world.top_posts:
+            text = Text.assemble((post.author, "bold"), f": {' '.join(post.text.split())}")
+            text.no_wrap, text.overflow = True, "ellipsis"
+            table.add_row(f"{post.likes:,}", f"{post.shares:,}", f"{post.comments:,}", text)
+        yield table
 
 
 def _describe_room(talk: RoomTalk) -> Iterator[RenderableType]:
@@ -200,16 +178,11 @@ def _describe_conversations(talks: Conversations) -> Iterator[RenderableType]:
     if talks.mean_agreement is not None:
         table.add_row("mean agreement", f"{talks.mean_agreement:.0%}")
     yield table
-    for pair in talks.highest:
-        yield _show_pair("rated best", pair)
-    for pair in talks.lowest:
-        yield _show_pair("rated worst", pair)
-
-
-def _show_pair(title: str, pair: RatedPair) -> Table:
-    agreed = "" if pair.agreement is None else f", agreement {pair.agreement:.0%}"
-    head = Text.assemble((f"{pair.first} and {pair.second}", "bold"), f"  {pair.score:.1f}{agreed}")
-    return label_table([(title, head), *(("", _quote_remark(remark)) for remark in pair.last)])
+    for title, pairs in (("rated best", talks.highest), ("rated worst", talks.lowest)):
+        for pair in pairs:
+            agreed = "" if pair.agreement is None else f", agreement {pair.agreement:.0%}"
+            head = Text.assemble((f"{pair.first} and {pair.second}", "bold"), f"  {pair.score:.1f}{agreed}")
+            yield label_table([(title, head), *(("", _quote_remark(remark)) for remark in pair.last)])
 
 
 def _quote_remark(remark: Remark) -> Text:
@@ -217,12 +190,22 @@ def _quote_remark(remark: Remark) -> Text:
     return Text.assemble((f"{remark.speaker}{to}", "bold"), f": {' '.join(remark.text.split())}")
 
 
-# What it took, and what to do next
-
-
-def _describe_work(summary: Summary) -> Iterator[RenderableType]:
-    if summary.spending is not None:
-        yield Text(f"\n{_describe_spending(summary.spending)}", "dim")
+def _describe_spending(summary: Summary) -> Iterator[Text]:
+    """Yield `1,204 model calls, 2,100,000 tokens sent (61% from the server's prefix cache), ...; cost $1.2`."""
+    if (spending := summary.spending) is not None:
+        sent, received, share = spending["input"], spending["output"], ""
+        if sent and spending["cached"]:
+            share = f" ({spending['cached'] / sent:.0%} from the server's prefix cache)"
+        parts = [
+            format_count(spending["calls"], "model call"),
+            f"{sent:,} tokens sent{share}",
+            f"{received:,} received",
+        ]
+        parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending[name]]
+        cost = "unknown, for a model has no known price" if spending["cost"] is None else f"${spending['cost']:,.4g}"
+        failures = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in spending["failures"].items())
+        troubles = f"\nattempts that failed: {failures}" if failures else ""
+        yield Text(f"\n{', '.join(parts)}; cost {cost}{troubles}", "dim")
     prefixes = summary.prefixes
     if prefixes is not None and prefixes["characters"]:
         yield Text(
@@ -230,67 +213,48 @@ def _describe_work(summary: Summary) -> Iterator[RenderableType]:
             f"{prefixes['own_share']:.0%} that of the same agent's last",
             "dim",
         )
-    rejected = sum(world.rejected for world in summary.worlds)
-    facts = [
-        f"{rejected:,} rejected",
-        format_count(summary.errors, "error"),
-        format_count(summary.timeouts, "timeout"),
-    ]
+
+
+def _describe_work(summary: Summary) -> Text:
+    """Describe troubles and speed: `0 rejected, ...; 24 parallel steps, measured speedup 7.8; a decision took ...`."""
+    facts = [f"{sum(world.rejected for world in summary.worlds):,} rejected"]
+    facts += [format_count(summary.errors, "error"), format_count(summary.timeouts, "timeout")]
     if summary.calls:
         facts.append(format_count(summary.calls, "call"))
     line = ", ".join(facts)
     if measured := summary.measured:
+        steps = []
+        for mode, count, speedup in (
+            ("parallel", measured.parallel_steps, measured.speedup),
+            ("sequential", measured.sequential_steps, measured.sequential_speedup),
+        ):
+            # Without outside calls there is nothing to speed up.
+            faster = f", measured speedup {speedup:.2f}" if summary.calls and speedup else ""
+            steps += [format_count(count, f"{mode} step") + faster] if count else []
+        if measured.decisions:
+            times = (f"{format_milliseconds(measured.latency_ms[name])} ({name})" for name in ("p50", "p90", "p99"))
+            steps.append(f"a decision took {', '.join(times)}")
         seconds = measured.wall_seconds
         work = f"{seconds:.2f} s" if seconds < 60 else format_duration(seconds)
         pace = f"{measured.steps_per_second:,.0f} agent-steps per second"
-        line = f"{line}; {work} of work, {pace}\n{_describe_steps(measured, asked=summary.calls > 0)}"
-    yield Text(f"\n{line}\n", "dim")
+        line = f"{line}; {work} of work, {pace}\n{'; '.join(steps)}"
+    return Text(f"\n{line}\n", "dim")
+
+
+def _suggest_commands(summary: Summary) -> Iterator[Text]:
+    """Yield where the run is and what to do with it next, with a change that is possible in a fork of it."""
     yield Text(summary.run, "bold")
     run = quote_path(summary.run)
     if summary.status in (Status.STOPPED, Status.FAILED, Status.IDLE):
         yield Text(f"  shoal resume {run}")
     yield Text(f"  shoal show {run}")
     yield Text(f"  shoal replay {run}")
-    half = min(world.round for world in summary.worlds) // 2
-    yield Text(f"  shoal fork {run} --at {half} --set {_suggest_change(summary)}")
-    yield Text(f'  shoal query {run} "select action, count(*) from trace group by 1"')
-
-
-def _describe_spending(spending: Mapping[str, Any]) -> str:
-    """Return `1,204 model calls, 2,100,000 tokens sent (61% from the server's prefix cache), ...; cost $1.2`."""
-    sent, received = spending["input"], spending["output"]
-    cached = f" ({spending['cached'] / sent:.0%} from the server's prefix cache)" if sent and spending["cached"] else ""
-    cost = "unknown, for a model has no known price" if spending["cost"] is None else f"${spending['cost']:,.4g}"
-    parts = [format_count(spending["calls"], "model call"), f"{sent:,} tokens sent{cached}", f"{received:,} received"]
-    parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending[name]]
-    troubles = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in spending["failures"].items())
-    return f"{', '.join(parts)}; cost {cost}" + (f"\nattempts that failed: {troubles}" if troubles else "")
-
-
-def _describe_steps(measured: MeasuredFigures, asked: bool) -> str:
-    """Return `24 parallel steps, measured speedup 7.8; a decision took 101 ms (p50), ...`.
-
-    Without outside calls there is nothing to speed up.
-    """
-    modes = {
-        "parallel": (measured.parallel_steps, measured.speedup),
-        "sequential": (measured.sequential_steps, measured.sequential_speedup),
-    }
-    parts = [
-        format_count(steps, f"{mode} step") + (f", measured speedup {speedup:.2f}" if asked and speedup else "")
-        for mode, (steps, speedup) in modes.items()
-        if steps
-    ]
-    if measured.decisions:
-        times = (f"{format_milliseconds(measured.latency_ms[name])} ({name})" for name in ("p50", "p90", "p99"))
-        parts.append(f"a decision took {', '.join(times)}")
-    return "; ".join(parts)
-
-
-def _suggest_change(summary: Summary) -> str:
-    """Return a change that is possible in a fork of this run."""
     world = summary.worlds[0]
     kind = kind_named(world.kind)
     if kind is not None and kind.example_change:
-        return f"worlds.{world.name}.{kind.example_change}"
-    return "mind.persuasion=0.5" if summary.mind == "heuristic" else f"rounds={summary.rounds + 10}"
+        change = f"worlds.{world.name}.{kind.example_change}"
+    else:
+        change = "mind.persuasion=0.5" if summary.mind == "heuristic" else f"rounds={summary.rounds + 10}"
+    half = min(world.round for world in summary.worlds) // 2
+    yield Text(f"  shoal fork {run} --at {half} --set {change}")
+    yield Text(f'  shoal query {run} "select action, count(*) from trace group by 1"')

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.output import label_line, titled_table
+from shoal.cli.views.output import label_line, make_table
 from shoal.runs.tuning.knee import Knee, MeasuredLevel
 from shoal.runs.tuning.levels import Gauge
 from shoal.runs.tuning.result import CALLS, TuneResult
@@ -99,7 +99,7 @@ def describe_failure(found: TuneResult) -> str:
 def tabulate_levels(levels: Iterable[MeasuredLevel], kind: str, knee: Knee | None = None) -> Table:
     """Make a table with a row for each level, the knee marked."""
     columns = _CALL_COLUMNS if kind == CALLS else _SIMULATION_COLUMNS
-    table = titled_table("", *columns, right=columns.keys() - {"failed"})
+    table = make_table("", *columns, right=columns.keys() - {"failed"})
     for level in sorted(levels, key=lambda level: level.at_once):
         is_knee = knee is not None and knee.at_once == level.at_once
         style = "yellow" if level.failed_share > _FAILING_SHARE else ""
