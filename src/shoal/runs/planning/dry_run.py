@@ -176,10 +176,8 @@ class DryRunModel:
         return CallTally(1, input + schema_tokens + TOKENS_AROUND, output, cached)
 
 
-@lru_cache(maxsize=64)
-def _estimate_shared(text: str) -> int:
-    """Estimate a text that is the same for many agents, once."""
-    return estimate(text)
+#: Estimates a text that is the same for many agents, once.
+_estimate_shared = lru_cache(maxsize=64)(estimate)
 
 
 def _write_reply(actions: Sequence[Action]) -> str:
@@ -248,14 +246,15 @@ class DryRunMind(WrapperMind):
         if (kind := kind_seen(observation)) is not None and kind.ending_actions:
             # No conversation ends before its last turn.
             decision = Decision(tuple(done for done in decision.actions if done.kind not in kind.ending_actions))
-        return self._ask(observation, decision) if agent in self._agents.followed else decision
 
-    async def _ask(self, observation: Observation, decision: Decision) -> Decision:
-        self._model.prepare_reply(observation, decision)
-        asked = super().decide(observation)
-        if isinstance(asked, Awaitable):
-            await asked
-        return decision
+        async def ask_language_mind() -> Decision:
+            self._model.prepare_reply(observation, decision)
+            asked = self.mind_of(agent).decide(observation)
+            if isinstance(asked, Awaitable):
+                await asked
+            return decision
+
+        return ask_language_mind() if agent in self._agents.followed else decision
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self._offline.absorb(observation, decision)

@@ -30,7 +30,6 @@ from shoal.worlds.world_kind import SummaryContext
 _MAX_NAMED = 5
 
 _HAS_ROUNDS = "SELECT 1 FROM sqlite_master WHERE name = 'shoal_round'"
-_LAST_ROUND = "SELECT max(round) FROM shoal_round"
 _ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
 _KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
 _ACTIVE = """
@@ -153,6 +152,11 @@ def summarize(directory: RunDirectory) -> Summary:
             rounds = database.execute(_ROUNDS).fetchall()
             last, digest, _ = rounds[-1] if rounds else (0, "", 0)
             actions_by_round = tuple(actions for _, _, actions in rounds)
+            # Interventions, in the order in which they first happened, and their rounds.
+            intervened: dict[str, list[int]] = {}
+            if any(version.interventions for version in directory.scenario_versions.versions()):
+                for notice in directory.open_stream(name).read_notices(event_type="intervention"):
+                    intervened.setdefault(notice.content, []).append(notice.round)
             kind = kind_named(settings.kind)
             context = SummaryContext(database, settings, scenario.topic, clock, last, camps)
             return WorldSummary(
@@ -166,7 +170,7 @@ def summarize(directory: RunDirectory) -> Summary:
                 kinds=tuple(ActionCount(*row) for row in database.execute(_KINDS)),
                 actions_by_round=actions_by_round,
                 active=tuple(ActivePerson(*row) for row in database.execute(_ACTIVE, (_MAX_NAMED,))),
-                interventions=_read_interventions(directory, name),
+                interventions=tuple(Intervened(what, tuple(when)) for what, when in intervened.items()),
                 busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
                 **(kind.summarise(context) if kind else {}),
             )
@@ -222,16 +226,6 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
             yield database if database.execute(_HAS_ROUNDS).fetchone() else None
     except sqlite3.Error as error:
         raise StorageFailed(f"cannot read {path}: {error}") from error
-
-
-def _read_interventions(directory: RunDirectory, world: str) -> tuple[Intervened, ...]:
-    """Read which interventions happened when, in the order in which they first happened."""
-    if not any(version.interventions for version in directory.scenario_versions.versions()):
-        return ()
-    found: dict[str, list[int]] = {}
-    for notice in directory.open_stream(world).read_notices(event_type="intervention"):
-        found.setdefault(notice.content, []).append(notice.round)
-    return tuple(Intervened(name, tuple(rounds)) for name, rounds in found.items())
 
 
 class _Agent(msgspec.Struct):

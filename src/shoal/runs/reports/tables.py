@@ -120,7 +120,15 @@ def read_tables(database: Connection, directory: RunDirectory, world: str) -> It
         found = database.execute(f'SELECT * FROM "{name}"')
         columns = tuple(column for column, *_ in found.description)
         yield ExportTable(f"table_{name}" if name in ("actions", "notices") else name, columns, _fetch(found))
-    actions = map(_to_row, read_actions(database, directory, world))
+    actions = (
+        (
+            *(event.id, event.round, event.timestamp, event.agent_id, event.agent_name, event.action_type),
+            *(event.success, event.result, is_own(event)),
+            *(_to_cell(event.action_args.get(name)) for name in COMMON_ARGS),
+            _encode(event.action_args).decode(),
+        )
+        for event in read_actions(database, directory, world)
+    )
     yield ExportTable("actions", (*_ACTION, *COMMON_ARGS, "action_args"), actions)
     notices = directory.open_stream(world).read_notices(_find_last_round(database))
     rows = ((note.round, note.timestamp, note.event_type, note.content, _to_cell(list(note.to))) for note in notices)
@@ -140,13 +148,6 @@ def read_actions(database: Connection, directory: RunDirectory, world: str) -> I
 def _find_last_round(database: Connection) -> int:
     last: int = database.execute(_LAST_ROUND).fetchone()[0]
     return last
-
-
-def _to_row(event: Event) -> Row:
-    args = event.action_args
-    common = [_to_cell(args.get(name)) for name in COMMON_ARGS]
-    head = [event.id, event.round, event.timestamp, event.agent_id, event.agent_name, event.action_type]
-    return (*head, event.success, event.result, is_own(event), *common, _encode(args).decode())
 
 
 def read_graphs(

@@ -156,12 +156,9 @@ def compare_declared(one: RunDirectory, other: RunDirectory) -> Iterator[Declare
             if values[0] != values[1] and known.get(path) != values:
                 known[path] = values
                 yield DeclaredDifference(path, since, *values)
-    for event in left_events:
-        if event not in right_events:
-            yield DeclaredDifference(INJECTED, event.get("round", 0), event, None)
-    for event in right_events:
-        if event not in left_events:
-            yield DeclaredDifference(INJECTED, event.get("round", 0), None, event)
+    for event in _list_unshared(left_events, right_events):
+        sides = (event, None) if event in left_events else (None, event)
+        yield DeclaredDifference(INJECTED, event.get("round", 0), *sides)
 
 
 def _read_declared(directory: RunDirectory) -> tuple[dict[int, Mapping[str, Any]], list[Mapping[str, Any]]]:

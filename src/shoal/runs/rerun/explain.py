@@ -139,7 +139,20 @@ class _ObservedTurn(TurnObserver):
         remembered = mind.memory(self.agent) if isinstance(mind, Remembering) else None
         self.memory = msgspec.to_builtins(remembered, str_keys=True)
         if mind.mode(self.agent) is not MindMode.PURE:
-            self.reply = _find_reply(self.journal, mind, observation)
+            key, asked = JournalKey.of_turn(observation), mind.request(observation)
+            request = asked.digest if isinstance(asked, Question) else digest(asked)
+            if (line := self.journal.find(key, lambda: request)) is not None:
+                self.reply = JournaledReply(
+                    key=str(key),
+                    request=request,
+                    matches=line.request == request,
+                    reply=line.reply,
+                    outcome=line.outcome,
+                    reason=line.reason,
+                    ms=line.ms,
+                    usage=line.usage,
+                    inherited_from=line.inherited,
+                )
 
     def after(self, observation: Observation, decision: Decision) -> None:
         if observation.agent == self.agent:
@@ -182,26 +195,6 @@ class _ObservedTurn(TurnObserver):
             events=self.events,
             happened=tuple(news),
         )
-
-
-def _find_reply(journal: Journal, mind: Mind, observation: Observation) -> JournaledReply | None:
-    key = JournalKey.of_turn(observation)
-    asked = mind.request(observation)
-    request = asked.digest if isinstance(asked, Question) else digest(asked)
-    line = journal.find(key, lambda: request)
-    if line is None:
-        return None
-    return JournaledReply(
-        key=str(key),
-        request=request,
-        matches=line.request == request,
-        reply=line.reply,
-        outcome=line.outcome,
-        reason=line.reason,
-        ms=line.ms,
-        usage=line.usage,
-        inherited_from=line.inherited,
-    )
 
 
 def _explain_absence(directory: RunDirectory, run: Rerun, world: str, agent: int, round: int) -> NoTurn:

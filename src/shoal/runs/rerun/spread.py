@@ -154,7 +154,11 @@ class Spread:
         authors = {who for who, _ in (left - right) + (right - left)} - {agent}
         if (contact := self._nearest("saw", authors, before=round)) is not None:
             return contact
-        things = {("agent", agent), *_find_changed_things(one, other)}
+        before, after = (dict(_list_things(msgspec.to_builtins(seen))) for seen in (one, other))
+        changed = [thing for thing in before.keys() | after.keys() if before.get(thing) != after.get(thing)]
+        items = [side[thing] for thing in changed for side in (before, after) if thing in side]
+        texts = (("content", item["content"]) for item in items if "content" in item)
+        things: set[Thing] = {("agent", agent), *changed, *texts}
         reactors = {who for thing in things for who in self._touched.get(thing, ())} - {agent}
         return self._nearest("reaction", reactors) or self._nearest("saw", authors if turn.in_turn else ())
 
@@ -166,13 +170,6 @@ class Spread:
             return None
         best = min(known, key=lambda one: (one.depth, one.round, one.agent))
         return _Contact(how, best.agent, best.depth + 1)
-
-
-def _find_changed_things(one: Observation, other: Observation) -> set[Thing]:
-    left, right = (dict(_list_things(msgspec.to_builtins(seen))) for seen in (one, other))
-    changed = [thing for thing in left.keys() | right.keys() if left.get(thing) != right.get(thing)]
-    shown = [side[thing] for thing in changed for side in (left, right) if thing in side]
-    return {*changed, *(("content", item["content"]) for item in shown if "content" in item)}
 
 
 def _list_things(value: Any) -> Iterator[tuple[Thing, Mapping[str, Any]]]:
