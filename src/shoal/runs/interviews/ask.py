@@ -116,14 +116,11 @@ async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outs
     """Score a claim on each of the selected agents, by their turns."""
     mind = _choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, claim)
-    approach = _build_approach(mind, mind.model, _SCORE_COLUMNS)
     jobs = []
     for agent in copies.respondents:
         proposition = Proposition(claim, "agent", agent.name, agent.persona.partition("\n")[2])
         transcript = TranscriptExcerpt.of_lines(copies.records[agent.agent])
-        for iteration in range(asking.iterations):
-            key = JournalKey("claim", copies.round, agent.agent, str(iteration))
-            jobs.append(_build_scoring(agent.agent, proposition, transcript, approach, key, iteration))
+        jobs += _build_scorings(proposition, transcript, mind, agent.agent, copies.round, asking.iterations)
     table = await _ask_models(directory, mind, outside, jobs)
     return replace(table, round=copies.round, columns=_SCORE_COLUMNS)
 
@@ -139,11 +136,7 @@ async def score_world(
     until = last_round(rounds, asking.round)
     transcript = TranscriptExcerpt.of_lines(write_transcript(directory.open_stream(world).read(until)))
     proposition = Proposition(claim, "world", world)
-    approach = _build_approach(mind, mind.model, _SCORE_COLUMNS)
-    jobs = []
-    for iteration in range(asking.iterations):
-        key = JournalKey("claim", until, world, str(iteration))
-        jobs.append(_build_scoring(None, proposition, transcript, approach, key, iteration))
+    jobs = _build_scorings(proposition, transcript, mind, world, until, asking.iterations)
     table = await _ask_models(directory, mind, outside, jobs)
     return replace(table, round=until, columns=_SCORE_COLUMNS)
 
@@ -164,21 +157,27 @@ def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, ite
     return jobs
 
 
-def _build_scoring(
-    agent: int | None,
+def _build_scorings(
     proposition: Proposition,
     transcript: TranscriptExcerpt,
-    approach: Approach,
-    key: JournalKey,
-    iteration: int,
-) -> InterviewJob:
-    question = proposition.build_question(transcript, approach, key, iteration)
+    mind: LanguageSettings,
+    subject: int | str,
+    round: int,
+    iterations: int,
+) -> list[InterviewJob]:
+    """Build one scoring of an agent, by number, or of a world, by name, for each iteration."""
+    approach, agent = _build_approach(mind, mind.model, _SCORE_COLUMNS), subject if isinstance(subject, int) else None
+    jobs = []
+    for iteration in range(iterations):
+        key = JournalKey("claim", round, subject, str(iteration))
+        question = proposition.build_question(transcript, approach, key, iteration)
 
-    async def judge(model: Model) -> Mapping[str, Any]:
-        found = await proposition.score(model, question)
-        return {"score": found.value, "reason": found.reason}
+        async def judge(model: Model, question: Question = question) -> Mapping[str, Any]:
+            found = await proposition.score(model, question)
+            return {"score": found.value, "reason": found.reason}
 
-    return InterviewJob(agent, proposition.name, iteration, approach.model, judge)
+        jobs.append(InterviewJob(agent, proposition.name, iteration, approach.model, judge))
+    return jobs
 
 
 def _build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:

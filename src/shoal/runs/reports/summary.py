@@ -20,6 +20,8 @@ from shoal.runs.directory import CONFIG, METRICS, RunDirectory
 from shoal.runs.state import Status, WorldState
 from shoal.runs.store import database_path
 from shoal.scenario.declared.population import count_people
+from shoal.scenario.scenario import Scenario
+from shoal.worlds.clock import Clock
 from shoal.worlds.dialogue.summary import Conversations
 from shoal.worlds.kinds import kind_named
 from shoal.worlds.room.summary import RoomTalk
@@ -143,38 +145,6 @@ def summarize(directory: RunDirectory) -> Summary:
     config, state, clock = directory.config, directory.read_state(), directory.clock
     scenario = directory.scenario_versions.latest
     camps = _read_camps(directory) if scenario.topic else None
-
-    def summarise_world(name: str) -> WorldSummary:
-        settings, rejected = scenario.worlds[name], state.worlds.get(name, WorldState()).rejected
-        with open_database(database_path(directory.path, name)) as database:
-            if database is None:
-                return WorldSummary(name, settings.kind, 0, 0.0, "", 0, rejected)
-            rounds = database.execute(_ROUNDS).fetchall()
-            last, digest, _ = rounds[-1] if rounds else (0, "", 0)
-            actions_by_round = tuple(actions for _, _, actions in rounds)
-            # Interventions, in the order in which they first happened, and their rounds.
-            intervened: dict[str, list[int]] = {}
-            if any(version.interventions for version in directory.scenario_versions.versions()):
-                for notice in directory.open_stream(name).read_notices(event_type="intervention"):
-                    intervened.setdefault(notice.content, []).append(notice.round)
-            kind = kind_named(settings.kind)
-            context = SummaryContext(database, settings, scenario.topic, clock, last, camps)
-            return WorldSummary(
-                name=name,
-                kind=settings.kind,
-                round=last,
-                simulated_hours=clock.hours_gone(last),
-                digest=digest,
-                actions=sum(actions_by_round),
-                rejected=rejected,
-                kinds=tuple(ActionCount(*row) for row in database.execute(_KINDS)),
-                actions_by_round=actions_by_round,
-                active=tuple(ActivePerson(*row) for row in database.execute(_ACTIVE, (_MAX_NAMED,))),
-                interventions=tuple(Intervened(what, tuple(when)) for what, when in intervened.items()),
-                busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
-                **(kind.summarise(context) if kind else {}),
-            )
-
     return Summary(
         run=str(directory.path),
         name=config.simulation_id,
@@ -196,8 +166,50 @@ def summarize(directory: RunDirectory) -> Summary:
         timeouts=state.timeouts,
         mind=scenario.mind.kind,
         measured=_read_figures(directory.file(METRICS), state.metrics),
-        worlds=tuple(map(summarise_world, scenario.worlds)),
+        worlds=tuple(
+            _summarize_world(directory, scenario, clock, name, state.worlds.get(name, WorldState()).rejected, camps)
+            for name in scenario.worlds
+        ),
     )
+
+
+def _summarize_world(
+    directory: RunDirectory,
+    scenario: Scenario,
+    clock: Clock,
+    name: str,
+    rejected: int,
+    camps: dict[str, list[int]] | None,
+) -> WorldSummary:
+    settings = scenario.worlds[name]
+    with open_database(database_path(directory.path, name)) as database:
+        if database is None:
+            return WorldSummary(name, settings.kind, 0, 0.0, "", 0, rejected)
+        rounds = database.execute(_ROUNDS).fetchall()
+        last, digest, _ = rounds[-1] if rounds else (0, "", 0)
+        actions_by_round = tuple(actions for _, _, actions in rounds)
+        # Interventions, in the order in which they first happened, and their rounds.
+        intervened: dict[str, list[int]] = {}
+        if any(version.interventions for version in directory.scenario_versions.versions()):
+            for notice in directory.open_stream(name).read_notices(event_type="intervention"):
+                intervened.setdefault(notice.content, []).append(notice.round)
+        kind = kind_named(settings.kind)
+        context = SummaryContext(database, settings, scenario.topic, clock, last, camps)
+        return WorldSummary(
+            name=name,
+            kind=settings.kind,
+            round=last,
+            simulated_hours=clock.hours_gone(last),
+            digest=digest,
+            actions=sum(actions_by_round),
+            rejected=rejected,
+            kinds=tuple(ActionCount(*row) for row in database.execute(_KINDS)),
+            actions_by_round=actions_by_round,
+            active=tuple(ActivePerson(*row) for row in database.execute(_ACTIVE, (_MAX_NAMED,))),
+            interventions=tuple(Intervened(what, tuple(when)) for what, when in intervened.items()),
+            busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
+            **(kind.summarise(context) if kind else {}),
+        )
 
 
 def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
