@@ -51,12 +51,12 @@ def branch(
     return go_on(fork_run(plan, path))
 
 
-def lines_of(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
     """All whole lines of a stream."""
     return [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
 
 
-def asked(path: Path) -> set[str]:
+def list_asked(path: Path) -> set[str]:
     """What the run itself asked for."""
     return {
         line.key for line in read_journal(path / "journal.jsonl")[0] if line.inherited is None and line.event is None

@@ -14,7 +14,7 @@ from shoal.runs.operations import extend_run
 from shoal.runs.state import Status
 from shoal.scenario.overrides import override
 from tests.engine.harness import village
-from tests.runs.harness import branch, check_consistency, go_on, lines_of, repeat, start
+from tests.runs.harness import branch, check_consistency, go_on, read_lines, repeat, start
 
 PEOPLE = ["Ada", "Ben", "Cid", "Dan"]
 STOPPED = village(PEOPLE, rounds=9, events=[{"stop": "that is all", "round": 5}])
@@ -43,7 +43,7 @@ def test_a_world_that_ends_early_is_a_complete_run(scenario: dict[str, Any], tmp
     assert (state["progress_percent"], state["resumable"]) == (100.0, False)
     name = next(iter(scenario["worlds"]))
     assert (state["worlds"][name]["completed"], state["worlds"][name]["running"]) == (True, False)
-    last = lines_of(tmp_path / f"run/{name}/actions.jsonl")[-1]
+    last = read_lines(tmp_path / f"run/{name}/actions.jsonl")[-1]
     assert (last["event_type"], last["total_rounds"]) == ("simulation_end", outcome.rounds)
 
 
@@ -99,7 +99,7 @@ def test_rounds_in_flight_before_a_stop_are_still_committed(visibility: int, tmp
 def test_a_stop_does_not_take_back_what_happens_in_the_same_round(tmp_path: Path) -> None:
     events = [{"post": "One more thing.", "by": "Ada", "round": 3}, {"stop": "closed", "round": 3}]
     start(village(PEOPLE, rounds=6, events=events), tmp_path / "run")
-    last = [line for line in lines_of(tmp_path / "run/twitter/actions.jsonl") if line.get("round") == 3]
+    last = [line for line in read_lines(tmp_path / "run/twitter/actions.jsonl") if line.get("round") == 3]
     assert [line.get("event_type") or line["action_type"] for line in last] == [
         "round_start", "stop", "CREATE_POST", "round_end",
     ]  # fmt: skip

@@ -34,7 +34,7 @@ def scenario(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def stored(run: Path) -> list[str]:
+def list_stored(run: Path) -> list[str]:
     config = json.loads((run / CONFIG).read_text())["scenario"]
     return [config["population"][1]["file"], config["follows"]["file"]]
 
@@ -46,7 +46,7 @@ def spoil(tmp_path: Path) -> None:
 
 def test_a_run_keeps_copies_and_speaks_of_them_from_its_own_directory(scenario: dict[str, Any], tmp_path: Path) -> None:
     start(scenario, tmp_path / "run")
-    names = stored(tmp_path / "run")
+    names = list_stored(tmp_path / "run")
     assert all(name.startswith("inputs/") for name in names)
     assert [(tmp_path / "run" / name).read_text() for name in names] == [PEOPLE, EDGES]
     assert sorted(file.name for file in (tmp_path / "run" / "inputs").iterdir()) == sorted(
@@ -76,7 +76,7 @@ def test_a_fork_has_copies_of_its_own(scenario: dict[str, Any], tmp_path: Path) 
     spoil(tmp_path)
     forked = branch(tmp_path / "run", tmp_path / "fork", 2)
     assert forked.digest == digest
-    assert stored(tmp_path / "fork") == stored(tmp_path / "run")
+    assert list_stored(tmp_path / "fork") == list_stored(tmp_path / "run")
     shutil.rmtree(tmp_path / "run")
     assert repeat(RunDirectory(tmp_path / "fork")).digest == digest
 
@@ -85,9 +85,9 @@ def test_a_fork_from_the_start_may_have_other_people(scenario: dict[str, Any], t
     start(scenario, tmp_path / "run")
     (tmp_path / "more.csv").write_text(PEOPLE + "Somebody else,1\n")
     branch(tmp_path / "run", tmp_path / "fork", 0, [f"population.1.file={tmp_path / 'more.csv'}"])
-    people, edges = stored(tmp_path / "fork")
+    people, edges = list_stored(tmp_path / "fork")
     assert people.endswith("-more.csv")
-    assert edges == stored(tmp_path / "run")[1]
+    assert edges == list_stored(tmp_path / "run")[1]
 
 
 def test_a_run_that_goes_on_still_speaks_of_its_own_files(scenario: dict[str, Any], tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_two_files_of_the_same_name_do_not_get_into_each_others_way(tmp_path: Pa
 # a process that is killed while it makes the directory
 
 
-def half_made(tmp_path: Path, scenario: dict[str, Any]) -> Path:
+def make_half(tmp_path: Path, scenario: dict[str, Any]) -> Path:
     """What is there if the process is killed before the config is in place."""
     create_run(validate(scenario), tmp_path / "run")
     (tmp_path / "run" / CONFIG).unlink()
@@ -135,20 +135,20 @@ def half_made(tmp_path: Path, scenario: dict[str, Any]) -> Path:
 
 
 def test_a_half_made_directory_can_be_used_again(scenario: dict[str, Any], tmp_path: Path) -> None:
-    run = half_made(tmp_path, scenario)
-    first = run / stored_copy(run, "people.csv")
+    run = make_half(tmp_path, scenario)
+    first = run / find_copy(run, "people.csv")
     first.rename(first.with_name(f".{first.name}.{os.getpid() + 1}"))
     digest = start(scenario, run).digest
     assert digest == start(scenario, tmp_path / "other").digest
 
 
-def stored_copy(run: Path, name: str) -> Path:
+def find_copy(run: Path, name: str) -> Path:
     [path] = (run / "inputs").glob(f"*-{name}")
     return path
 
 
 def test_a_folder_of_somebody_else_is_left_alone(scenario: dict[str, Any], tmp_path: Path) -> None:
-    run = half_made(tmp_path, scenario)
+    run = make_half(tmp_path, scenario)
     (run / "inputs" / "thesis.csv").write_text("years of work")
     with pytest.raises(RunRefused, match="is not empty"):
         create_run(validate(scenario), run)

@@ -29,7 +29,7 @@ from shoal.runs.worker import RunOutcome, work_on_run
 from shoal.scenario.loading import validate
 from shoal.scenario.scenario import BudgetSettings
 from tests.rehearsal.client import Client
-from tests.runs.harness import asked, check_consistency, repeat
+from tests.runs.harness import check_consistency, list_asked, repeat
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ WORLDS = ("twitter", "reddit", "room", "dialogue")
 SECRET = "sk-this-must-not-be-written-anywhere"
 
 
-def asking(world: str, **more: Any) -> dict[str, Any]:
+def make_asking(world: str, **more: Any) -> dict[str, Any]:
     """Six people who ask a model in every round."""
     return {
         "topic": "the old bridge",
@@ -53,14 +53,14 @@ def asking(world: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def served(do: Callable[[Rehearsal], Awaitable[T]], settings: RehearsalSettings | None = None) -> T:
+def serve(do: Callable[[Rehearsal], Awaitable[T]], settings: RehearsalSettings | None = None) -> T:
     """Do something while a server is there."""
 
-    async def serve() -> T:
+    async def main() -> T:
         async with start(settings or RehearsalSettings()) as server:
             return await do(server)
 
-    return asyncio.run(serve())
+    return asyncio.run(main())
 
 
 async def go_on(run: Path, server: Rehearsal, **outside: Any) -> RunOutcome:
@@ -73,23 +73,23 @@ async def begin(scenario: dict[str, Any], run: Path, server: Rehearsal, **outsid
     return await go_on(run, server, **outside)
 
 
-def complete(scenario: dict[str, Any], run: Path, settings: RehearsalSettings | None = None) -> RunOutcome:
+def run_to_end(scenario: dict[str, Any], run: Path, settings: RehearsalSettings | None = None) -> RunOutcome:
     """Run it to its end, against a server of its own."""
-    return served(lambda server: begin(scenario, run, server), settings)
+    return serve(lambda server: begin(scenario, run, server), settings)
 
 
-def lines_of(run: Path) -> dict[str, JournalLine]:
+def read_by_key(run: Path) -> dict[str, JournalLine]:
     return {line.key: line for line in read_journal(run / "journal.jsonl")[0]}
 
 
-def paid(run: Path) -> int:
+def count_paid(run: Path) -> int:
     """Answers in the journal that the run paid for."""
-    return sum(line.usage is not None and line.inherited is None for line in lines_of(run).values())
+    return sum(line.usage is not None and line.inherited is None for line in read_by_key(run).values())
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_run_is_replayed_without_a_server(world: str, tmp_path: Path) -> None:
-    done = complete(asking(world), tmp_path / "run")
+    done = run_to_end(make_asking(world), tmp_path / "run")
     assert (done.status, done.rounds) == (Status.COMPLETED, ROUNDS)
     assert done.calls > len(PEOPLE)
     check_consistency(tmp_path / "run", finished=True)
@@ -100,26 +100,26 @@ def test_a_run_is_replayed_without_a_server(world: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("world", WORLDS)
 def test_every_answer_is_journaled_once_and_none_is_asked_for_that_is_not_needed(world: str, tmp_path: Path) -> None:
     async def count(server: Rehearsal) -> tuple[int, int]:
-        await begin(asking(world), tmp_path / "run", server)
+        await begin(make_asking(world), tmp_path / "run", server)
         return server.stats.answered.total(), server.stats.repeated
 
-    answered, repeated = served(count)
-    assert answered == paid(tmp_path / "run")
+    answered, repeated = serve(count)
+    assert answered == count_paid(tmp_path / "run")
     assert repeated == 0
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_the_history_is_the_same_however_many_are_asked_at_once(world: str, tmp_path: Path) -> None:
     uneven = RehearsalSettings(latency_seconds=0.003, latency_sigma=1.0)
-    one_by_one = complete(asking(world, max_workers=1), tmp_path / "one")
-    all_at_once = complete(asking(world, max_workers=64), tmp_path / "all", uneven)
+    one_by_one = run_to_end(make_asking(world, max_workers=1), tmp_path / "one")
+    all_at_once = run_to_end(make_asking(world, max_workers=64), tmp_path / "all", uneven)
     assert one_by_one.digest == all_at_once.digest
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_killed_run_goes_on_and_pays_again_only_for_what_was_in_flight(world: str, tmp_path: Path) -> None:
     async def kill_and_go_on(server: Rehearsal) -> tuple[RunOutcome, int]:
-        create_run(validate(asking(world)), tmp_path / "run")
+        create_run(validate(make_asking(world)), tmp_path / "run")
         command = ["-m", "tests.runs.killed", str(tmp_path / "run"), "2", server.base_url]
         process = await asyncio.create_subprocess_exec(sys.executable, *command)
         assert await process.wait() == -signal.SIGKILL
@@ -127,15 +127,15 @@ def test_a_killed_run_goes_on_and_pays_again_only_for_what_was_in_flight(world: 
         await Client(server).stats()
         check_consistency(tmp_path / "run", finished=False)
         # What an agent makes of its past is asked for in the background, and may be under way.
-        in_flight = server.stats.answered.total() - paid(tmp_path / "run")
+        in_flight = server.stats.answered.total() - count_paid(tmp_path / "run")
         done = await go_on(tmp_path / "run", server)
         assert server.stats.repeated == in_flight
         return done, server.stats.answered.total() - in_flight
 
-    unbroken = complete(asking(world), tmp_path / "unbroken")
-    done, needed = served(kill_and_go_on)
+    unbroken = run_to_end(make_asking(world), tmp_path / "unbroken")
+    done, needed = serve(kill_and_go_on)
     assert done.digest == unbroken.digest
-    assert needed == paid(tmp_path / "run") == paid(tmp_path / "unbroken")
+    assert needed == count_paid(tmp_path / "run") == count_paid(tmp_path / "unbroken")
     check_consistency(tmp_path / "run", finished=True)
 
 
@@ -144,15 +144,19 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
     event = {"broadcast": "Psst: the bridge is sold.", "to": ["Bea"], "round": at}
 
     async def branch(server: Rehearsal) -> int:
-        await begin(asking("twitter"), tmp_path / "parent", server)
+        await begin(make_asking("twitter"), tmp_path / "parent", server)
         server.reset()
         parent = RunDirectory(tmp_path / "parent")
         fork_run(plan_fork(parent, at, events=[event]), tmp_path / "child")
         await go_on(tmp_path / "child", server)
         return server.stats.answered.total()
 
-    answered = served(branch)
-    before, after, again = lines_of(tmp_path / "parent"), lines_of(tmp_path / "child"), asked(tmp_path / "child")
+    answered = serve(branch)
+    before, after, again = (
+        read_by_key(tmp_path / "parent"),
+        read_by_key(tmp_path / "child"),
+        list_asked(tmp_path / "child"),
+    )
     assert f"twitter/{at}/{PEOPLE.index('Bea')}/decide/0" in again
     assert {int(key.split("/")[1]) for key in again} <= set(range(at, ROUNDS + 1))
     assert answered == len(again) < len(before)
@@ -161,50 +165,50 @@ def test_a_fork_asks_only_those_whose_prompt_changed(tmp_path: Path) -> None:
 
 
 def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
-    done = complete(asking("room"), tmp_path / "parent")
+    done = run_to_end(make_asking("room"), tmp_path / "parent")
     parent = RunDirectory(tmp_path / "parent")
     child = fork_run(plan_fork(parent, 2), tmp_path / "child")
     nowhere = RunResources(environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
     again = asyncio.run(work_on_run(child, asyncio.Event(), None, nowhere))
     assert again.digest == done.digest
-    assert asked(tmp_path / "child") == set()
+    assert list_asked(tmp_path / "child") == set()
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_budget_stops_a_run_cleanly_and_a_larger_one_lets_it_go_on(world: str, tmp_path: Path) -> None:
     async def spend(server: Rehearsal) -> tuple[RunOutcome, int, int]:
         with pytest.raises(BudgetReached, match="max_calls 7"):
-            await begin(asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
+            await begin(make_asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
         check_consistency(tmp_path / "run", finished=False)
         spent = server.stats.answered.total()
         assert RunDirectory(tmp_path / "run").read_status() is Status.STOPPED
         done = await go_on(tmp_path / "run", server, budget=BudgetSettings(max_calls=10_000))
         return done, spent, server.stats.repeated
 
-    done, spent, repeated = served(spend)
+    done, spent, repeated = serve(spend)
     assert spent == 7
     assert repeated == 0
-    assert done.digest == complete(asking(world), tmp_path / "unlimited").digest
+    assert done.digest == run_to_end(make_asking(world), tmp_path / "unlimited").digest
 
 
 def test_what_nobody_would_remember_in_time_is_paid_for_only_when_the_run_goes_on(tmp_path: Path) -> None:
     """What is made of rounds 3 and 4 counts from round 5 on, in a run that has one."""
 
     def remembered() -> set[int]:
-        return {int(key.split("/")[1]) for key in lines_of(tmp_path / "run") if "/remember/" in key}
+        return {int(key.split("/")[1]) for key in read_by_key(tmp_path / "run") if "/remember/" in key}
 
-    complete(asking("room"), tmp_path / "run")
+    run_to_end(make_asking("room"), tmp_path / "run")
     assert remembered() == {2}
-    extend_run(RunDirectory(tmp_path / "run"), validate(asking("room", rounds=6)))
-    done = served(lambda server: go_on(tmp_path / "run", server))
+    extend_run(RunDirectory(tmp_path / "run"), validate(make_asking("room", rounds=6)))
+    done = serve(lambda server: go_on(tmp_path / "run", server))
     assert remembered() == {2, 4}
-    assert done.digest == complete(asking("room", rounds=6), tmp_path / "longer").digest
+    assert done.digest == run_to_end(make_asking("room", rounds=6), tmp_path / "longer").digest
 
 
 def test_a_turn_that_comes_to_nothing_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     """A model that refuses is not asked again, neither at once nor by a replay."""
-    done = complete(asking("twitter"), tmp_path / "run", RehearsalSettings(refused=0.3))
-    outcomes = [line for line in lines_of(tmp_path / "run").values() if line.outcome is not None]
+    done = run_to_end(make_asking("twitter"), tmp_path / "run", RehearsalSettings(refused=0.3))
+    outcomes = [line for line in read_by_key(tmp_path / "run").values() if line.outcome is not None]
     assert 0 < done.errors < ROUNDS * len(PEOPLE)
     assert all("refused" in (line.reason or "") for line in outcomes)
     assert repeat(RunDirectory(tmp_path / "run")).digest == done.digest
@@ -218,41 +222,41 @@ def test_groups_and_single_people_have_models_of_their_own(tmp_path: Path) -> No
         "by_agent": {"Ada": "openai/small"},
     }
     people = [{"name": "Ada"}, {"name": "Bea"}, {"group": "experts", "count": 2}]
-    complete(asking("room", population=people, mind=mind), tmp_path / "run")
+    run_to_end(make_asking("room", population=people, mind=mind), tmp_path / "run")
     models = {
-        (key.split("/")[2], line.reply["model"]) for key, line in lines_of(tmp_path / "run").items() if line.reply
+        (key.split("/")[2], line.reply["model"]) for key, line in read_by_key(tmp_path / "run").items() if line.reply
     }
     assert models == {("0", "openai/small"), ("1", MODEL), ("2", "openai/large"), ("3", "openai/large")}
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_an_explanation_shows_the_prompt_that_was_sent(world: str, tmp_path: Path) -> None:
-    complete(asking(world), tmp_path / "run")
+    run_to_end(make_asking(world), tmp_path / "run")
     (found,) = asyncio.run(explain_turn(RunDirectory(tmp_path / "run"), "Bea", 2, world)).explanations
     assert [message["role"] for message in found.rests_on["prompt"]] == ["system", "user"]
     assert "Bea" in found.rests_on["prompt"][1]["content"]
     assert found.reply is not None
     assert found.reply.matches
-    assert found.reply.request == lines_of(tmp_path / "run")[f"{world}/2/1/decide/0"].request
+    assert found.reply.request == read_by_key(tmp_path / "run")[f"{world}/2/1/decide/0"].request
 
 
 def test_another_run_takes_answers_from_the_cache(tmp_path: Path) -> None:
     async def twice(server: Rehearsal) -> tuple[list[RunOutcome], int]:
         cache = tmp_path / "replies.db"
-        runs = [await begin(asking("reddit"), tmp_path / name, server, cache=cache) for name in ("one", "two")]
+        runs = [await begin(make_asking("reddit"), tmp_path / name, server, cache=cache) for name in ("one", "two")]
         return runs, server.stats.repeated
 
-    (one, two), repeated = served(twice)
+    (one, two), repeated = serve(twice)
     assert one.digest == two.digest
     assert (two.calls, repeated) == (0, 0)
 
 
 def test_a_run_tells_how_much_of_its_prompts_repeats_earlier_ones(tmp_path: Path) -> None:
     """In its state, in its metrics and on the terminal."""
-    complete(asking("twitter"), tmp_path / "run")
+    run_to_end(make_asking("twitter"), tmp_path / "run")
     found = RunDirectory(tmp_path / "run").read_state().prefixes
     assert found is not None
-    assert found["prompts"] == sum(key.endswith("/decide/0") for key in lines_of(tmp_path / "run"))
+    assert found["prompts"] == sum(key.endswith("/decide/0") for key in read_by_key(tmp_path / "run"))
     assert 0.2 < found["own_share"] < found["any_share"] < 1
     last = json.loads((tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()[-1])
     assert last["prefixes"] == found
@@ -261,7 +265,7 @@ def test_a_run_tells_how_much_of_its_prompts_repeats_earlier_ones(tmp_path: Path
 
 
 def test_of_a_run_without_language_minds_there_is_nothing_to_tell_about_prompts(tmp_path: Path) -> None:
-    complete(asking("twitter", mind={"kind": "heuristic"}), tmp_path / "run")
+    run_to_end(make_asking("twitter", mind={"kind": "heuristic"}), tmp_path / "run")
     assert RunDirectory(tmp_path / "run").read_state().prefixes is None
     assert "prefixes" not in (tmp_path / "run" / "metrics.jsonl").read_text()
 
@@ -269,13 +273,13 @@ def test_of_a_run_without_language_minds_there_is_nothing_to_tell_about_prompts(
 def test_a_resumed_run_tells_the_same_of_its_prompts_as_an_unbroken_one(tmp_path: Path) -> None:
     async def stop_and_go_on(server: Rehearsal) -> dict[str, Any] | None:
         with pytest.raises(BudgetReached):
-            await begin(asking("twitter"), tmp_path / "run", server, budget=BudgetSettings(max_calls=13))
+            await begin(make_asking("twitter"), tmp_path / "run", server, budget=BudgetSettings(max_calls=13))
         stopped = RunDirectory(tmp_path / "run").read_state().prefixes
         await go_on(tmp_path / "run", server)
         return stopped
 
-    stopped = served(stop_and_go_on)
-    complete(asking("twitter"), tmp_path / "unbroken")
+    stopped = serve(stop_and_go_on)
+    run_to_end(make_asking("twitter"), tmp_path / "unbroken")
     resumed, unbroken = (RunDirectory(tmp_path / name).read_state().prefixes for name in ("run", "unbroken"))
     assert resumed == unbroken
     assert stopped is not None
@@ -286,7 +290,7 @@ def test_a_resumed_run_tells_the_same_of_its_prompts_as_an_unbroken_one(tmp_path
 def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path) -> None:
     """The server knows how often it failed; the run says the same, whichever of its workers met it."""
     flawed = RehearsalSettings(errors=0.3, truncated=0.2, refused=0.2)
-    scenario = asking("twitter", deadline_seconds=20)
+    scenario = make_asking("twitter", deadline_seconds=20)
 
     def told() -> dict[str, Any]:
         spending = RunDirectory(tmp_path / "run").read_state().spending
@@ -300,7 +304,7 @@ def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path)
         await go_on(tmp_path / "run", server)
         return first, server.stats.faults
 
-    first, faults = served(stop_and_go_on, flawed)
+    first, faults = serve(stop_and_go_on, flawed)
     last = told()
     assert (first["failures"]["transient"], first["cut_off"], first["refused"]) > (0, 0, 0)
     assert last["failures"] == {"transient": faults["error"]}
@@ -312,22 +316,22 @@ def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path)
 def test_answers_from_the_cache_are_told_of_all_sessions(tmp_path: Path) -> None:
     async def stop_and_go_on(server: Rehearsal) -> None:
         outside = {"cache": tmp_path / "replies.db"}
-        await begin(asking("reddit", rounds=2), tmp_path / "before", server, **outside)
+        await begin(make_asking("reddit", rounds=2), tmp_path / "before", server, **outside)
         with pytest.raises(BudgetReached):
-            await begin(asking("reddit"), tmp_path / "run", server, budget=BudgetSettings(max_calls=1), **outside)
+            await begin(make_asking("reddit"), tmp_path / "run", server, budget=BudgetSettings(max_calls=1), **outside)
         await go_on(tmp_path / "run", server)
 
-    served(stop_and_go_on)
+    serve(stop_and_go_on)
     spending = RunDirectory(tmp_path / "run").read_state().spending
     assert spending is not None
-    replies = [line for line in lines_of(tmp_path / "run").values() if line.reply is not None]
+    replies = [line for line in read_by_key(tmp_path / "run").values() if line.reply is not None]
     assert spending["cache_hits"] == len(replies) - spending["calls"] > 0
 
 
 @pytest.mark.parametrize("accepted", [True, False], ids=["a key that is right", "a key that is refused"])
 def test_the_key_is_written_nowhere(accepted: bool, tmp_path: Path) -> None:
     """Neither in the run, nor in the cache, nor on the terminal; also not by a server that repeats it."""
-    (tmp_path / "scenario.json").write_text(json.dumps(asking("twitter")))
+    (tmp_path / "scenario.json").write_text(json.dumps(make_asking("twitter")))
     shoal = Path(sys.executable).with_name("shoal")
 
     async def run(server: Rehearsal) -> tuple[bytes, int]:
@@ -342,7 +346,7 @@ def test_the_key_is_written_nowhere(accepted: bool, tmp_path: Path) -> None:
         output, _ = await process.communicate()
         return output, server.stats.answered.total()
 
-    output, answered = served(run, RehearsalSettings(key=SECRET if accepted else "sk-another"))
+    output, answered = serve(run, RehearsalSettings(key=SECRET if accepted else "sk-another"))
     assert bool(answered) is accepted
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"journal.jsonl", "simulation.log", "run_state.json"} <= {path.name for path in files}

@@ -31,14 +31,14 @@ ANSWER = Answer("yes", Usage(100, 20))
 
 
 @asynccontextmanager
-async def limits(
+async def open_test_limits(
     place: BrokerLocation | None = None, parallel: int | None = None, ceiling: int | None = None
 ) -> AsyncIterator[RunLimits]:
     async with open_limits("run", {MODEL: HERE}, place=place, parallel=parallel, ceiling=ceiling) as opened:
         yield opened
 
 
-async def pool(found: RunLimits, name: str = POOL) -> PoolView:
+async def look_at_pool(found: RunLimits, name: str = POOL) -> PoolView:
     seen = await found.slots.request_snapshot()
     return next(pool for pool in seen.pools if pool.name == name)
 
@@ -52,11 +52,11 @@ def test_each_account_has_a_limit_of_its_own_and_no_name_holds_a_key() -> None:
 
 
 async def test_a_call_holds_a_slot_while_it_lasts() -> None:
-    async with limits() as found:
+    async with open_test_limits() as found:
         slot = await found.limit.enter(question())
-        assert ((await pool(found)).held, found.in_flight) == (1, 1)
+        assert ((await look_at_pool(found)).held, found.in_flight) == (1, 1)
         found.limit.leave(slot, question(), ANSWER, 0.5)
-        seen = await pool(found)
+        seen = await look_at_pool(found)
         assert (seen.held, seen.control["ends"], seen.control["answer_seconds"]) == (0, {"ok": 1}, 0.5)
 
 
@@ -76,10 +76,10 @@ async def test_a_call_holds_a_slot_while_it_lasts() -> None:
     ],
 )
 async def test_the_limit_learns_how_a_call_ended(kind: FailureKind, end: str) -> None:
-    async with limits() as found:
+    async with open_test_limits() as found:
         slot = await found.limit.enter(question())
         found.limit.leave(slot, question(), ModelFailure(kind, "no"), 0.1)
-        assert (await pool(found)).control["ends"] == {end: 1}
+        assert (await look_at_pool(found)).control["ends"] == {end: 1}
 
 
 async def test_what_failed_goes_before_what_was_not_asked_yet() -> None:
@@ -90,7 +90,7 @@ async def test_what_failed_goes_before_what_was_not_asked_yet() -> None:
         order.append(number)
         found.limit.leave(slot, question(number), ANSWER, 0.1)
 
-    async with limits(ceiling=1) as found:
+    async with open_test_limits(ceiling=1) as found:
         slot = await found.limit.enter(question(0))
         found.limit.leave(slot, question(0), ModelFailure(FailureKind.OVERLOAD, "busy"), 0.1)
         held = await found.limit.enter(question(9))
@@ -104,7 +104,7 @@ async def test_what_failed_goes_before_what_was_not_asked_yet() -> None:
 
 async def test_a_backoff_is_seen_until_the_question_is_asked_again() -> None:
     failure = ModelFailure(FailureKind.LIMITED, "slow down")
-    async with limits() as found:
+    async with open_test_limits() as found:
         slot = await found.limit.enter(question())
         found.limit.leave(slot, question(), failure, 0.1)
         found.limit.back_off(question(), failure, 1, 3600.0)
@@ -128,21 +128,25 @@ async def test_no_more_agents_act_than_parallel_says_over_all_runs(tmp_path: Pat
         acting -= 1
         found.limit.leave(slot, question(number), ANSWER, 0.1)
 
-    async with limits(place, parallel=2) as one, limits(place, parallel=2) as other, asyncio.TaskGroup() as group:
+    async with (
+        open_test_limits(place, parallel=2) as one,
+        open_test_limits(place, parallel=2) as other,
+        asyncio.TaskGroup() as group,
+    ):
         for number in range(40):
             group.create_task(act(one if number % 2 else other, number))
     assert most == 2
 
 
 async def test_parallel_and_the_provider_both_limit() -> None:
-    async with limits(parallel=3) as found:
+    async with open_test_limits(parallel=3) as found:
         slots = [await found.limit.enter(question(number)) for number in range(3)]
-        assert ((await pool(found)).held, (await pool(found, AGENTS)).held) == (3, 3)
+        assert ((await look_at_pool(found)).held, (await look_at_pool(found, AGENTS)).held) == (3, 3)
         for number, slot in enumerate(slots):
             found.limit.leave(slot, question(number), ANSWER, 0.1)
 
 
-def busy(monitor: LoadMonitor, seconds: range, cpu: float) -> Any:
+def keep_busy(monitor: LoadMonitor, seconds: range, cpu: float) -> Any:
     for at in seconds:
         throttle = monitor.update(Sample(at=float(at), cpu=cpu, memory=0.1))
     return throttle
@@ -150,13 +154,13 @@ def busy(monitor: LoadMonitor, seconds: range, cpu: float) -> Any:
 
 async def test_a_strained_machine_makes_fewer_calls_at_once_and_then_as_many_as_before() -> None:
     monitor = LoadMonitor()
-    async with limits(ceiling=100) as found:
+    async with open_test_limits(ceiling=100) as found:
         slots = [await found.limit.enter(question(number)) for number in range(10)]
         found.apply_throttle(monitor.update(Sample(at=-1.0, cpu=0.1, memory=0.1)))
-        found.apply_throttle(busy(monitor, range(20), 0.99))
+        found.apply_throttle(keep_busy(monitor, range(20), 0.99))
         assert found.as_dict()["ceiling"] < 10
         assert found.as_dict()["strained"] == ["cpu"]
-        found.apply_throttle(busy(monitor, range(20, 200), 0.2))
+        found.apply_throttle(keep_busy(monitor, range(20, 200), 0.2))
         assert (found.as_dict()["ceiling"], found.alarms) == (100, ())
         for number, slot in enumerate(slots):
             found.limit.leave(slot, question(number), ANSWER, 0.1)

@@ -14,7 +14,7 @@ from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.scenario.loading import validate
-from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start, stop_after
+from tests.runs.harness import branch, check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
 
 OWN = "tests.contracts.own"
 POT: dict[str, Any] = {
@@ -33,7 +33,7 @@ def test_a_world_of_ones_own_runs_with_the_mind_that_it_names(tmp_path: Path) ->
     assert (outcome.status, outcome.rounds) == (Status.COMPLETED, 8)
     assert outcome.actions > 40
     check_consistency(tmp_path / "run", finished=True)
-    lines = lines_of(tmp_path / "run/pot/actions.jsonl")
+    lines = read_lines(tmp_path / "run/pot/actions.jsonl")
     assert {"PUT", "TAKE", "SAY"} <= {line.get("action_type") for line in lines}
     assert {3, 4}.isdisjoint(line["round"] for line in lines if line.get("agent_id") == 1)
     assert [line["content"] for line in lines if line.get("event_type") == "broadcast"][1] == "So much!"
@@ -61,7 +61,7 @@ def test_it_is_resumed_replayed_and_forked_like_any_world(tmp_path: Path) -> Non
     assert repeat(directory).digest == whole.digest
     child = branch(directory.path, tmp_path / "child", 5, injected=[{"broadcast": "Psst.", "to": [2], "round": 5}])
     assert child.digest != whole.digest
-    assert {key.split("/")[1] for key in asked(tmp_path / "child")} <= {"5", "6", "7", "8"}
+    assert {key.split("/")[1] for key in list_asked(tmp_path / "child")} <= {"5", "6", "7", "8"}
 
 
 WRONG = [
@@ -123,10 +123,10 @@ def test_a_world_that_cannot_be_built_ends_the_run_in_words(kind: str, message: 
 
 def test_what_was_measured_is_in_the_state_and_in_a_line_for_each_round(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "run")
-    lines = lines_of(tmp_path / "run" / METRICS)
+    lines = read_lines(tmp_path / "run" / METRICS)
     assert [line["mode"] for line in lines] == ["idle", *["parallel"] * 8]
     assert all(line["speedup"] > 0 and line["latency_ms"]["p50"] > 0 for line in lines[1:])
-    state = lines_of_state(tmp_path / "run")
+    state = read_state_fields(tmp_path / "run")
     assert (state["measured"]["parallel_steps"], state["measured"]["decisions"]) == (8, 8 * 6 - 2)
     assert state["measured"]["speedup"] > 0
     assert set(state["measured"]["latency_ms"]) == {"p50", "p90", "p99", "max"}
@@ -137,9 +137,9 @@ def test_without_metrics_there_are_no_figures_and_no_file(tmp_path: Path) -> Non
     off = start({**POT, "metrics": False}, tmp_path / "off")
     assert on.digest == off.digest
     assert not (tmp_path / "off" / METRICS).exists()
-    assert lines_of_state(tmp_path / "off")["measured"] is None
+    assert read_state_fields(tmp_path / "off")["measured"] is None
 
 
-def lines_of_state(run: Path) -> dict[str, Any]:
+def read_state_fields(run: Path) -> dict[str, Any]:
     state: dict[str, Any] = RunDirectory(run).read_state().to_json()
     return state

@@ -20,7 +20,7 @@ from shoal.runs.stream import (
 )
 from shoal.scenario.overrides import override
 from shoal.types import Event, Notice
-from tests.runs.harness import go_on, lines_of, start
+from tests.runs.harness import go_on, read_lines, start
 
 SCENARIO = {
     "name": "town",
@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory(tmp_path / "run")
 
 
-def rounds_of(lines: list[StreamLine]) -> list[int]:
+def list_rounds(lines: list[StreamLine]) -> list[int]:
     return [line.round for line in lines if isinstance(line, RoundStart)]
 
 
@@ -46,9 +46,9 @@ def test_every_line_is_read_as_what_it_is(run: RunDirectory) -> None:
     lines = list(run.open_stream("twitter").read())
     assert isinstance(lines[0], SimulationStart)
     assert isinstance(lines[-1], SimulationEnd)
-    assert rounds_of(lines) == [0, 1, 2, 3, 4]
+    assert list_rounds(lines) == [0, 1, 2, 3, 4]
     assert [line.content for line in lines if isinstance(line, Notice)] == ["There will be rain."]
-    written = lines_of(run.path / "twitter" / "actions.jsonl")
+    written = read_lines(run.path / "twitter" / "actions.jsonl")
     assert sum(isinstance(line, Event) for line in lines) == sum("action_type" in line for line in written)
 
 
@@ -67,9 +67,9 @@ def test_a_marker_is_written_as_it_is_read() -> None:
 
 
 def test_reading_begins_with_a_round_and_ends_with_one(run: RunDirectory) -> None:
-    assert rounds_of(list(run.open_stream("twitter", since=3).read())) == [3, 4]
+    assert list_rounds(list(run.open_stream("twitter", since=3).read())) == [3, 4]
     lines = list(run.open_stream("twitter", since=1).read(until=2))
-    assert rounds_of(lines) == [1, 2]
+    assert list_rounds(lines) == [1, 2]
     assert isinstance(lines[-1], RoundEnd)
     assert list(run.open_stream("twitter", since=9).read()) == list(run.open_stream("twitter").read())[-1:]
 
@@ -78,7 +78,7 @@ def test_nothing_before_the_offset_is_read(run: RunDirectory) -> None:
     offset = run.open_stream("twitter", since=4).offset
     path = run.path / "twitter" / "actions.jsonl"
     path.write_bytes(b"\0" * offset + path.read_bytes()[offset:])
-    assert rounds_of(list(ActionStream(path, offset).read())) == [4]
+    assert list_rounds(list(ActionStream(path, offset).read())) == [4]
 
 
 def test_actions_of_one_agent_and_notices_of_one_type(run: RunDirectory) -> None:
@@ -109,7 +109,7 @@ def test_a_position_outlasts_the_end_of_a_run_that_is_extended(run: RunDirectory
     extend_run(run, override(run.scenario_versions.first, ["rounds=6"]))
     go_on(run)
     added = list(stream.read())
-    assert rounds_of(added) == [5, 6]
+    assert list_rounds(added) == [5, 6]
     assert before[:-1] + added == list(run.open_stream("twitter").read())
 
 
@@ -141,4 +141,4 @@ async def test_following_ends_with_a_round_or_with_the_writer(run: RunDirectory)
     path = run.path / "twitter" / "actions.jsonl"
     path.write_bytes(path.read_bytes()[:-60])
     left = [line async for line in ActionStream(path).follow(is_live=lambda: False)]
-    assert rounds_of(left) == [0, 1, 2, 3, 4]
+    assert list_rounds(left) == [0, 1, 2, 3, 4]

@@ -28,7 +28,7 @@ from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
-from tests.runs.harness import asked, check_consistency, go_on, lines_of, repeat, start, stop_after
+from tests.runs.harness import check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
 
 RUMOUR: dict[str, Any] = {
     "name": "rumour",
@@ -84,7 +84,7 @@ def test_the_directory_holds_what_the_contract_says(tmp_path: Path) -> None:
 
 def test_the_stream_tells_the_run_in_order(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
-    lines = lines_of(tmp_path / "run/twitter/actions.jsonl")
+    lines = read_lines(tmp_path / "run/twitter/actions.jsonl")
     assert lines[0]["event_type"] == "simulation_start"
     assert lines[0]["agents_count"] == 25
     assert lines[-1]["event_type"] == "simulation_end"
@@ -117,10 +117,10 @@ def test_a_stopped_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
     directory = create_run(validate(ASKING), tmp_path / "stopped")
     stop_after(directory, 2)
     assert directory.read_status() is Status.STOPPED
-    before = asked(directory.path)
+    before = list_asked(directory.path)
     check_consistency(directory.path, finished=False)
     assert go_on(directory).digest == whole.digest
-    assert before < asked(directory.path)
+    assert before < list_asked(directory.path)
     check_consistency(directory.path, finished=True)
 
 

@@ -16,7 +16,7 @@ from shoal.scenario.loading import validate
 from shoal.types import Event, Notice
 from tests.engine.harness import crowd, village
 from tests.runs.harness import branch, start, stop_after
-from tests.runs.test_fork import PEOPLE, post_id, scripted
+from tests.runs.test_fork import PEOPLE, make_scripted, number_post
 from tests.runs.test_worker import ASKING, RUMOUR
 
 POST = {"post": "the bridge is closed", "by": "Ada", "round": 3}
@@ -68,11 +68,11 @@ def test_a_run_that_asks_outside_and_one_that_does_not_are_the_same_history(tmp_
 def test_the_first_difference_is_the_injected_post_and_it_spreads_along_follows(tmp_path: Path) -> None:
     """Bea reads Ada and reposts her post, Cid reads Bea and answers. Dan only reads Cid, and Eve follows no one."""
     turns = [
-        {"round": 5, "agent": "Bea", "action": "REPOST", "args": {"post_id": post_id(3, "Ada")}},
+        {"round": 5, "agent": "Bea", "action": "REPOST", "args": {"post_id": number_post(3, "Ada")}},
         {"round": 6, "agent": "Cid", "action": "CREATE_COMMENT",
-         "args": {"post_id": post_id(3, "Ada"), "content": "really?"}},
+         "args": {"post_id": number_post(3, "Ada"), "content": "really?"}},
     ]  # fmt: skip
-    start(scripted(turns), tmp_path / "parent")
+    start(make_scripted(turns), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
     found = compare(tmp_path)
     world = world_of(found)
@@ -92,7 +92,7 @@ def test_the_first_difference_is_the_injected_post_and_it_spreads_along_follows(
 
 
 def test_pictures_change_before_anybody_acts_on_them(tmp_path: Path) -> None:
-    start(scripted([]), tmp_path / "parent")
+    start(make_scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
     world = world_of(compare(tmp_path))
     bea = PEOPLE.index("Bea")
@@ -193,7 +193,7 @@ def test_runs_of_two_seeds_part_at_once(tmp_path: Path) -> None:
 
 
 def test_a_turn_that_only_one_run_has_is_a_difference(tmp_path: Path) -> None:
-    start(scripted([]), tmp_path / "parent")
+    start(make_scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 3, injected=[{"mute": ["Dan"], "rounds": 1, "round": 3}])
     world = world_of(compare(tmp_path))
     assert world.first is not None
@@ -246,7 +246,7 @@ def test_runs_of_different_length_are_compared_as_far_as_both_go(tmp_path: Path)
 
 
 def test_a_limit_ends_the_comparison_before_the_runs_part(tmp_path: Path) -> None:
-    start(scripted([]), tmp_path / "parent")
+    start(make_scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
     assert world_of(compare(tmp_path, rounds=2)).first is None
     assert world_of(compare(tmp_path, rounds=3)).first is not None
@@ -261,7 +261,7 @@ def test_worlds_that_only_one_run_has_are_named(tmp_path: Path) -> None:
 
 
 def test_a_comparison_changes_nothing_on_disk(tmp_path: Path) -> None:
-    start(scripted([]), tmp_path / "parent")
+    start(make_scripted([]), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", at=3, injected=[POST])
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     compare(tmp_path)

@@ -15,7 +15,7 @@ from shoal.runs.state import Status
 from shoal.runs.worker import build_from
 from shoal.scenario.loading import validate
 from tests.engine.harness import crowd, village
-from tests.runs.harness import asked, branch, check_consistency, go_on, lines_of, repeat, start, stop_after
+from tests.runs.harness import branch, check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
 
 PEOPLE = ["Ada", "Ben", "Cid"]
 
@@ -38,7 +38,7 @@ def run_with(path: Path, *interventions: dict[str, Any], world: str = "twitter",
     """Run a scenario with these interventions, and return the lines of a world's stream."""
     start(make_scenario(*interventions, **more), path)
     check_consistency(path, finished=True)
-    return lines_of(path / world / "actions.jsonl")
+    return read_lines(path / world / "actions.jsonl")
 
 
 def list_notices(lines: list[dict[str, Any]]) -> list[tuple[int, str, str]]:
@@ -96,7 +96,7 @@ def test_the_mind_uses_a_changed_stance(tmp_path: Path) -> None:
     scenario = crowd(8, rounds=6)
     scenario["population"]["stance"] = -0.8
     start({**scenario, "interventions": [rule, watch]}, tmp_path / "run")
-    lines = lines_of(tmp_path / "run/twitter/actions.jsonl")
+    lines = read_lines(tmp_path / "run/twitter/actions.jsonl")
     made = list_notices(lines)
     assert [line["to"] for line in lines if line.get("event_type") == "change"] == [[]], "empty means everybody"
     assert made[:2] == [(3, "intervention", "turn"), (3, "change", "stance = 1.0")]
@@ -140,7 +140,7 @@ def test_each_world_intervenes_by_itself_with_the_events_it_accepts(tmp_path: Pa
     worlds = {"twitter": None, "room": None}
     start({**village(PEOPLE, rounds=3, worlds=worlds, interventions=[rule])}, tmp_path / "run")
     kinds = {
-        world: {kind for _, kind, _ in list_notices(lines_of(tmp_path / "run" / world / "actions.jsonl"))}
+        world: {kind for _, kind, _ in list_notices(read_lines(tmp_path / "run" / world / "actions.jsonl"))}
         for world in worlds
     }
     assert kinds["room"] == {"intervention", "broadcast", "hear"}
@@ -151,7 +151,7 @@ def test_an_intervention_can_be_limited_to_one_world(tmp_path: Path) -> None:
     rule = {"when": "round >= 1", "do": {"broadcast": "Hear!"}, "world": "room"}
     worlds = {"twitter": None, "room": None}
     start({**village(PEOPLE, rounds=3, worlds=worlds, interventions=[rule])}, tmp_path / "run")
-    made = {world: list_notices(lines_of(tmp_path / "run" / world / "actions.jsonl")) for world in worlds}
+    made = {world: list_notices(read_lines(tmp_path / "run" / world / "actions.jsonl")) for world in worlds}
     assert made["twitter"] == []
     assert [round for round, _, _ in made["room"]] == [2, 2]
 
@@ -192,7 +192,7 @@ EVERYTHING: dict[str, Any] = {
 def test_interventions_do_not_depend_on_concurrency(tmp_path: Path) -> None:
     digests = {start({**EVERYTHING, "max_workers": n}, tmp_path / f"{n}").digest for n in (1, 5, 64)}
     assert len(digests) == 1
-    made = list_notices(lines_of(tmp_path / "5/reddit/actions.jsonl"))
+    made = list_notices(read_lines(tmp_path / "5/reddit/actions.jsonl"))
     assert {kind for _, kind, _ in made} == {"intervention", "change", "mute", "broadcast"}
 
 
@@ -212,7 +212,7 @@ def test_a_fork_keeps_the_interventions_and_counters_of_its_parent(tmp_path: Pat
     rule = {"when": "round >= 1", "do": {"broadcast": "Again."}, "times": 3, "pause": 1}
     start(make_scenario(rule), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "child", 4, ["worlds.twitter.feed.followed=1"])
-    made = [list_notices(lines_of(tmp_path / run / "twitter/actions.jsonl")) for run in ("parent", "child")]
+    made = [list_notices(read_lines(tmp_path / run / "twitter/actions.jsonl")) for run in ("parent", "child")]
     assert made[0] == made[1]
     assert [round for round, kind, _ in made[1] if kind == "broadcast"] == [2, 4, 6]
 
@@ -221,13 +221,13 @@ def test_a_fork_can_remove_or_add_an_intervention(tmp_path: Path) -> None:
     rule = {"when": "round >= 1", "do": {"broadcast": "Again."}, "times": 9}
     start(make_scenario(rule), tmp_path / "parent")
     branch(tmp_path / "parent", tmp_path / "less", 4, ["interventions=[]"])
-    made = list_notices(lines_of(tmp_path / "less/twitter/actions.jsonl"))
+    made = list_notices(read_lines(tmp_path / "less/twitter/actions.jsonl"))
     assert [round for round, kind, _ in made if kind == "broadcast"] == [2, 3]
     new = 'interventions=[{"when": "total_said(\\"bridge\\") > 0", "do": {"broadcast": "Late."}}]'
     branch(tmp_path / "parent", tmp_path / "other", 5, [new])
-    made = list_notices(lines_of(tmp_path / "other/twitter/actions.jsonl"))
+    made = list_notices(read_lines(tmp_path / "other/twitter/actions.jsonl"))
     assert [(round, content) for round, kind, content in made if kind == "broadcast"][-1] == (5, "Late.")
-    assert all(int(key.split("/")[1]) >= 5 for key in asked(tmp_path / "other"))
+    assert all(int(key.split("/")[1]) >= 5 for key in list_asked(tmp_path / "other"))
 
 
 def test_a_random_author_of_an_intervention_is_drawn_once(tmp_path: Path) -> None:
