@@ -120,7 +120,15 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
         for mind_of_world in minds.values():
             await mind_of_world.close()
     until = max(min(last, there) for there in run.rounds.values())
-    return Copies(until, respondents, {agent: _list_turns(logs, agent) for agent in agents})
+    records: dict[int, list[str]] = {}
+    for agent in agents:
+        turns = [
+            (round, f"Round {round}{f' in {world}' if len(logs) > 1 else ''}: {episode}")
+            for world, log in logs.items()
+            for round, episode in log.turns.get(agent, ())
+        ]
+        records[agent] = [line for _, line in sorted(turns, key=lambda turn: turn[0])]
+    return Copies(until, respondents, records)
 
 
 def last_round(rounds: Mapping[str, int], wanted: int | None) -> int:
@@ -129,15 +137,6 @@ def last_round(rounds: Mapping[str, int], wanted: int | None) -> int:
     if wanted is not None and wanted > last:
         raise QueryFailed(f"round {wanted} has not been committed; there are rounds 0 to {last}")
     return last if wanted is None else wanted
-
-
-def _list_turns(logs: Mapping[str, _TurnLog], agent: int) -> list[str]:
-    turns = [
-        (round, f"Round {round}{f' in {world}' if len(logs) > 1 else ''}: {episode}")
-        for world, log in logs.items()
-        for round, episode in log.turns.get(agent, ())
-    ]
-    return [line for _, line in sorted(turns, key=lambda turn: turn[0])]
 
 
 def write_transcript(lines: Iterable[StreamLine]) -> Iterator[str]:
