@@ -1,4 +1,4 @@
-"""Writes the generated parts of the documentation: the fields of a scenario, and the tables of a database.
+"""Writes the generated parts of the documentation: scenario fields, database tables, the map of the code.
 
 python -m tests.reference
 
@@ -8,6 +8,7 @@ written by hand. tests/test_reference.py fails when a part is not what this modu
 
 from __future__ import annotations
 
+import ast
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -75,6 +76,7 @@ from shoal.worlds.social import database as tables
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
 
 DOCS = Path(__file__).parent.parent / "docs"
+SOURCE = Path(__file__).parent.parent / "src" / "shoal"
 
 #: Every model of a scenario and what its section is called. A model that is missing here is an error.
 TITLES: Mapping[type[BaseModel], str] = {
@@ -191,12 +193,36 @@ def _write_tables(schema: str) -> str:
     return "\n".join(lines)
 
 
+def write_code_map() -> str:
+    """Write every room with its modules, from their docstrings, and the names that other rooms may use."""
+    sections = []
+    for room in [SOURCE, *sorted(path.parent for path in SOURCE.glob("*/**/__init__.py"))]:
+        contents = ast.parse((room / "__init__.py").read_text())
+        modules = {path: ast.parse(path.read_text()) for path in sorted(room.glob("*.py")) if path.stem != "__init__"}
+        purpose = (ast.get_docstring(contents) or "").partition("\n")[0]
+        lines = [f"{'##' if room.parent == SOURCE else '###'} {'.'.join(room.relative_to(SOURCE.parent).parts)}", ""]
+        lines += [purpose, ""] if room != SOURCE else []
+        if modules:
+            lines += ["| module | holds |", "|---|---|"]
+            lines += [f"| `{path.stem}` | {_first_sentence(tree)} |" for path, tree in modules.items()]
+        listed = [name.name for node in contents.body if isinstance(node, ast.ImportFrom) for name in node.names]
+        if listed and room != SOURCE:
+            lines += ["", f"Other rooms use {', '.join(f'`{name}`' for name in listed)}."]
+        sections.append("\n".join(lines).strip())
+    return "\n\n".join(sections)
+
+
+def _first_sentence(tree: ast.Module) -> str:
+    return " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split()).replace("|", "\\|")
+
+
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "scenario fields": ("scenario.md", write_scenario_fields),
     "conditions": ("interventions.md", write_conditions),
     "database tables": ("run-directory.md", write_database_tables),
     "room tables": ("run-directory.md", partial(_write_own_tables, Room)),
     "dialogue tables": ("run-directory.md", partial(_write_own_tables, Dialogue)),
+    "code map": ("code-map.md", write_code_map),
 }
 
 

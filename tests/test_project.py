@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from importlib import import_module
@@ -23,6 +24,14 @@ SOURCE = ROOT / "src" / "shoal"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_MODULE_LINES = 600
 EXTRAS = {"polars"}
+MAX_MODULES_IN_FOLDER = 13
+IRREGULAR_PARTICIPLES = frozenset(
+    "begun chosen cut done drawn found given gone heard held kept known left made met said seen sent shown spent "
+    "spoken taken told understood worn written".split()
+)
+VERBS_IN_ED = frozenset("embed exceed feed heed need proceed seed speed".split())
+#: Functions that users call in the conditions of interventions, by the name they have there.
+CONDITION_WORDS = frozenset({"said"})
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 
@@ -103,6 +112,78 @@ def test_a_room_without_a_declared_place_breaks_the_contract(project_copy: Path)
     result = lint_imports(project_copy)
     assert result.returncode == 1
     assert "attic" in result.stdout + result.stderr
+
+
+# rooms and names
+
+
+def parse_modules() -> dict[str, ast.Module]:
+    """The package's modules by their dotted name."""
+    names = {path: path.relative_to(SOURCE.parent).with_suffix("").parts for path in MODULES}
+    return {".".join(parts).removesuffix(".__init__"): ast.parse(path.read_text()) for path, parts in names.items()}
+
+
+def test_other_rooms_import_only_what_a_room_lists() -> None:
+    """A room lists in `__init__` what others may use; its own modules import one another directly."""
+    trees = parse_modules()
+    floor = {path.stem for path in SOURCE.glob("*.py")}
+    offences = []
+    for module, tree in trees.items():
+        room = module.split(".")[1:2]
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("shoal."):
+                continue
+            target = str(node.module)
+            if [target.split(".")[1]] == room or target.split(".")[1] in floor or module == "shoal":
+                continue
+            listed = read_list(trees[target])
+            offences += [f"{module}: {target}.{name.name}" for name in node.names if name.name not in listed]
+    assert offences == []
+
+
+def read_list(tree: ast.Module) -> set[str]:
+    """The names in `__all__`."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+def test_a_room_lists_exactly_the_names_it_imports() -> None:
+    for path in sorted(SOURCE.glob("*/**/__init__.py")):
+        tree = ast.parse(path.read_text())
+        imported = {name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names}
+        assert read_list(tree) == imported, path
+
+
+def test_a_folder_holds_few_modules_side_by_side() -> None:
+    folders = Counter(path.parent for path in MODULES if path.name != "__init__.py")
+    assert [str(folder) for folder, modules in folders.items() if modules > MAX_MODULES_IN_FOLDER] == []
+
+
+def test_a_class_name_is_used_once_in_the_package() -> None:
+    classes = Counter(
+        node.name for tree in parse_modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, times in classes.items() if times > 1] == []
+
+
+def is_participle(name: str) -> bool:
+    word = name.strip("_").split("_")[0]
+    looks_like_one = word in IRREGULAR_PARTICIPLES or (word.endswith("ed") and word not in VERBS_IN_ED)
+    return looks_like_one and name not in CONDITION_WORDS
+
+
+def test_no_function_is_named_by_a_participle() -> None:
+    """A function is a verb phrase; a property and a named constructor say what they are or give."""
+    found = [
+        f"{module}:{node.lineno} {node.name}"
+        for module, tree in parse_modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name)
+        if not {"property", "cached_property", "classmethod"} & {ast.unparse(each) for each in node.decorator_list}
+    ]
+    assert found == []
 
 
 # budgets and smells

@@ -9,7 +9,7 @@ from typing import Literal
 from shoal.agents.interview import Approach, Field, Item, Survey, ask_survey
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
-from shoal.models.base import Model, Question
+from shoal.models import Model, Question
 from shoal.text import clip
 
 CARD = """\

@@ -17,7 +17,7 @@ from json_repair import loads as repair_json
 
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
-from shoal.models.base import Answer, Message, Model, Question
+from shoal.models import Answer, Message, Model, Question
 
 CARD = """\
 You are being interviewed. You are one person out of a simulated population, and what you have lived through is over: \

@@ -9,7 +9,7 @@ from typing import ClassVar
 from shoal.agents.settings import ScriptedSettings
 from shoal.errors import ScenarioInvalid
 from shoal.types import Action, Decision, Mind, Observation
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex
 
 Play = Callable[[Observation], Sequence[Action]]
 

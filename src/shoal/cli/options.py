@@ -12,15 +12,11 @@ from typing import Any, TypeVar, cast
 import click
 import msgspec
 
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import LanguageSettings
 from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
-from shoal.runs.operations import truncate_scenario
-from shoal.runs.resources import RunResources
-from shoal.scenario.declared.population import count_people
-from shoal.scenario.loading import load
-from shoal.scenario.overrides import override
-from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.runs import RunResources, truncate_scenario
+from shoal.scenario import BudgetSettings, Scenario, count_people, load, override
 from shoal.text import format_count
 
 F = TypeVar("F", bound=Callable[..., Any])

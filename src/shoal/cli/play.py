@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from threading import Thread
 
-from shoal.agents.human import AskPerson
+from shoal.agents import AskPerson
 from shoal.text import printable
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Observation
-from shoal.worlds.kinds import play_adapter_for
-from shoal.worlds.playing import NO_ACTION, Mistake
+from shoal.worlds import NO_ACTION, Mistake, play_adapter_for
 
 PROMPT = "> "
 HINT = "One thing per line, an empty line ends the turn, ? helps.\n"

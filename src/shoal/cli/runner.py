@@ -18,9 +18,7 @@ from shoal.cli.views.output import echo_json
 from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
-from shoal.runs.directory import RunDirectory
-from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, read_outcome
+from shoal.runs import RunDirectory, RunOutcome, Status, read_outcome
 
 #: Gets the event that asks it to stop; it raises `Stopped` when it has.
 Operation = Callable[[asyncio.Event], Awaitable[RunOutcome]]

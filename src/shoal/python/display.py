@@ -14,7 +14,7 @@ def paragraph(text: object) -> str:
     return f"<p>{escape(str(text))}</p>"
 
 
-def preformatted(text: object) -> str:
+def preformat(text: object) -> str:
     return f'<pre style="white-space: pre-wrap">{escape(str(text))}</pre>'
 
 

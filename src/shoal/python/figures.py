@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from shoal.engine.metrics import Metrics
+from shoal.engine import Metrics
 from shoal.python import display
-from shoal.runs.state import RunState
+from shoal.runs import RunState
 from shoal.text import hint
 
 

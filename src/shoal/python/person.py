@@ -9,21 +9,24 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.formats.tables import decode_json, decode_text
+from shoal.formats import decode_json, decode_text
 from shoal.python import display
 from shoal.python.session import Session, finish_session, slug
-from shoal.scenario.declared.population import PersonEntry as Entry
-from shoal.scenario.importers.people_file import (
+from shoal.scenario import (
+    PERSONA,
     PeopleTable,
     Source,
     build_people_table,
+    build_spec_table,
+    check,
+    is_spec,
     list_files,
+    merge_fragments,
     read_content,
     read_people,
+    validate,
 )
-from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments
-from shoal.scenario.loading import validate
-from shoal.scenario.validation.report import check
+from shoal.scenario import PersonEntry as Entry
 from shoal.text import hint
 from shoal.types import Event
 
@@ -218,7 +221,7 @@ class Person:
     def _repr_html_(self) -> str:
         rest = [(field, value) for field, value in self._fields.items() if field not in ("name", "persona")]
         persona = self._fields.get("persona")
-        return display.heading(self.name) + (display.preformatted(persona) if persona else "") + display.table(rest)
+        return display.heading(self.name) + (display.preformat(persona) if persona else "") + display.table(rest)
 
 
 #: A reference to a person: the person, a name or a number.

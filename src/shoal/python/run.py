@@ -10,24 +10,30 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.interview import Item, Survey, parse_fields
+from shoal.agents import Item, Survey, parse_fields
 from shoal.errors import QueryFailed
 from shoal.python import display
 from shoal.python.figures import Figures
 from shoal.python.frames import build_action_columns, build_frame, build_row_columns
 from shoal.python.session import Session, finish_run, finish_session, wait_for
 from shoal.python.transcript import Transcript, render_lines
-from shoal.runs.directory import RunDirectory
-from shoal.runs.interviews.ask import AnswerTable, Asking, ask_agents
-from shoal.runs.interviews.selection import AgentSelection
-from shoal.runs.operations import extend_run, fork_run, plan_fork, plan_resume, replay
-from shoal.runs.reports.summary import Summary, query_database, summarize
-from shoal.runs.rerun.explain import ExplainResult, explain_turn
-from shoal.runs.resources import RunResources
-from shoal.runs.state import RunState, Status
-from shoal.runs.worker import RunOutcome, read_outcome
-from shoal.scenario.loading import load, validate
-from shoal.scenario.scenario import Scenario
+from shoal.runs import (
+    RunDirectory,
+    RunOutcome,
+    RunResources,
+    RunState,
+    Status,
+    extend_run,
+    fork_run,
+    plan_fork,
+    plan_resume,
+    read_outcome,
+    replay,
+)
+from shoal.runs.interviews import AgentSelection, AnswerTable, Asking, ask_agents
+from shoal.runs.reports import Summary, query_database, summarize
+from shoal.runs.rerun import ExplainResult, explain_turn
+from shoal.scenario import Scenario, load, validate
 from shoal.text import hint, one_of
 from shoal.types import Event, Notice
 
@@ -204,7 +210,7 @@ class Run:
             parts += [
                 display.table(query_database(self._directory, world, _KINDS)[1], (world, "times")),
                 display.table(query_database(self._directory, world, _ACTIVE)[1], ("most active", "actions")),
-                display.preformatted(self.transcript(world=world, last=_LAST_LINES)),
+                display.preformat(self.transcript(world=world, last=_LAST_LINES)),
             ]
         return "".join(parts)
 

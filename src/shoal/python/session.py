@@ -20,18 +20,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from shoal.engine.record import RoundRecord
+from shoal.engine import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, Stopped
 from shoal.event_loop import new_event_loop, run_async
 from shoal.journal import JournalLine
-from shoal.runs.config import Config, input_names, portable_scenario
-from shoal.runs.directory import CONFIG, RunDirectory
-from shoal.runs.operations import create_run, plan_extension
-from shoal.runs.progress import RunProgress
-from shoal.runs.resources import RunResources
-from shoal.runs.state import Status
-from shoal.runs.worker import RunSession, work_on_run
-from shoal.scenario.scenario import Scenario
+from shoal.runs import (
+    CONFIG,
+    Config,
+    RunDirectory,
+    RunProgress,
+    RunResources,
+    RunSession,
+    Status,
+    create_run,
+    input_names,
+    plan_extension,
+    portable_scenario,
+    work_on_run,
+)
+from shoal.scenario import Scenario
 from shoal.types import Versioned
 
 T = TypeVar("T")

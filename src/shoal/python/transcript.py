@@ -20,7 +20,7 @@ class Transcript(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        return display.preformatted(self)
+        return display.preformat(self)
 
 
 def render_lines(lines: Iterable[Event | Notice], names: Mapping[int, str], person: str | None = None) -> Iterator[str]:

@@ -13,15 +13,10 @@ from shoal.python.figures import Figures
 from shoal.python.person import Person, Who, name_of, names_of
 from shoal.python.run import Run
 from shoal.python.session import Session, finish_session, slug
-from shoal.scenario.declared.events import parse_minutes
-from shoal.scenario.loading import validate
-from shoal.scenario.plugins import name_class
-from shoal.scenario.scenario import Scenario
-from shoal.scenario.validation.problems import describe_mismatch
+from shoal.scenario import Scenario, describe_mismatch, name_class, parse_minutes, validate
 from shoal.text import hint, one_of
 from shoal.types import Mind
-from shoal.worlds.base import BaseWorld
-from shoal.worlds.kinds import KIND_NAMES
+from shoal.worlds import KIND_NAMES, BaseWorld
 
 
 class Cast:

@@ -22,9 +22,7 @@ import shoal
 from shoal.errors import RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.files import storage_errors
 from shoal.runs.state import wall_clock
-from shoal.scenario.declared.population import FileEntry
-from shoal.scenario.importers.people_file import list_files, read_content
-from shoal.scenario.scenario import Scenario
+from shoal.scenario import FileEntry, Scenario, list_files, read_content
 from shoal.types import Versioned
 
 #: Raised when a directory written by this version could not be read by an older one.

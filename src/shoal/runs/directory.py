@@ -27,12 +27,9 @@ from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.runs.store import open_stream, read_last_round
 from shoal.runs.stream import ActionStream
-from shoal.scenario.declared.events import DeclaredEvent
-from shoal.scenario.happenings import build_clock, parse_event
-from shoal.scenario.sampling.sampler import sample
-from shoal.scenario.scenario import Scenario
+from shoal.scenario import DeclaredEvent, Scenario, build_clock, parse_event, sample
 from shoal.types import Versioned
-from shoal.worlds.clock import Clock
+from shoal.worlds import Clock
 
 RUNS = Path("runs")
 CONFIG = "simulation_config.json"

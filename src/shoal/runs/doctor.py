@@ -12,22 +12,29 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import LanguageSettings
 from shoal.errors import RunRefused
-from shoal.machine.advice import Advice, Need, ServerProfile, advise
-from shoal.machine.hardware import Disk, Machine, inspect_disk, inspect_machine
-from shoal.machine.pressure import THRESHOLDS, Pressure
-from shoal.machine.sampling import Sample, Sampler
-from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
-from shoal.models.openai.probe import ProbeResult, probe
+from shoal.machine import (
+    THRESHOLDS,
+    Advice,
+    Disk,
+    Machine,
+    Need,
+    Pressure,
+    Sample,
+    Sampler,
+    ServerProfile,
+    advise,
+    inspect_disk,
+    inspect_machine,
+)
+from shoal.models.http import Proxies
+from shoal.models.openai import Endpoint, ProbeResult, probe, resolve_endpoint
 from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import name_pool
-from shoal.scenario.declared.population import count_people
-from shoal.scenario.scenario import Scenario
-from shoal.slots.adaptive.limiter import Learned
-from shoal.slots.adaptive.store import LimitStore
-from shoal.slots.location import BrokerLocation
+from shoal.scenario import Scenario, count_people
+from shoal.slots import BrokerLocation
+from shoal.slots.adaptive import Learned, LimitStore
 
 #: The shortest time over which the use of the CPU is measured.
 SAMPLE_SECONDS = 0.1

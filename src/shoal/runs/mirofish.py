@@ -9,9 +9,8 @@ from math import isnan
 from typing import Any
 
 from shoal.runs.state import RunState, WorldState
-from shoal.scenario.sampling.people import People
-from shoal.scenario.scenario import Scenario
-from shoal.worlds.social.settings import SocialSettings
+from shoal.scenario import People, Scenario
+from shoal.worlds.social import SocialSettings
 
 _PLATFORMS = ("twitter", "reddit")
 #: People are listed one by one in the config up to this many; the databases always hold all of them.

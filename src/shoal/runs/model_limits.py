@@ -12,13 +12,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shoal.journal import JournalKey
-from shoal.machine.pressure import Alarm, Failures, Throttle, watch_machine
-from shoal.models.base import Answer, FailureKind, ModelFailure, Question
-from shoal.models.openai.endpoints import Endpoint
-from shoal.models.tokens import CHARACTERS_PER_TOKEN
-from shoal.slots.client import Slots, open_slots
-from shoal.slots.leases import AGENTS, CANCELLED, Backoff, CallEnd, CallOutcome, Lease, Snapshot
-from shoal.slots.location import BrokerLocation
+from shoal.machine import Alarm, Failures, Throttle, watch_machine
+from shoal.models import CHARACTERS_PER_TOKEN, Answer, FailureKind, ModelFailure, Question
+from shoal.models.openai import Endpoint
+from shoal.slots import (
+    AGENTS,
+    CANCELLED,
+    Backoff,
+    BrokerLocation,
+    CallEnd,
+    CallOutcome,
+    Lease,
+    Slots,
+    Snapshot,
+    open_slots,
+)
 
 _log = logging.getLogger(__name__)
 

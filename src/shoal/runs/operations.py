@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.settings import ScriptedSettings
+from shoal.agents import ScriptedSettings
 from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
 from shoal.runs.config import portable_scenario
@@ -22,10 +22,7 @@ from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status
 from shoal.runs.worker import work_on_run
-from shoal.scenario.build import check_classes
-from shoal.scenario.loading import load_events, validate_events
-from shoal.scenario.overrides import override
-from shoal.scenario.scenario import Scenario
+from shoal.scenario import Scenario, check_classes, load_events, override, validate_events
 from shoal.text import format_count
 from shoal.types import Versioned
 

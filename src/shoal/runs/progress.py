@@ -7,13 +7,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine.metrics import Metrics
-from shoal.engine.record import RoundRecord
-from shoal.models.costs import Spending
+from shoal.engine import Metrics, RoundRecord
+from shoal.models import Spending
 from shoal.runs.directory import RunDirectory
 from shoal.runs.model_limits import RunLimits
 from shoal.runs.state import RunState, Status, WorldState
-from shoal.worlds.clock import Clock
+from shoal.worlds import Clock
 
 #: Rates are those of the last seconds. They are sampled at intervals, and unknown until some time has passed.
 _RATE_SECONDS = 8.0

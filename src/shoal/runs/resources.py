@@ -9,17 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from shoal.agents.human import AskPerson
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import AskPerson, LanguageSettings
 from shoal.journal import Journal
-from shoal.models.costs import Price
-from shoal.models.http.pool import raise_file_limit
-from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import Endpoint, resolve_endpoint
-from shoal.models.stack import Stack, StackSettings, build_replay_stack, open_stack
+from shoal.models import Price, Stack, StackSettings, build_replay_stack, open_stack
+from shoal.models.http import Proxies, raise_file_limit
+from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.model_limits import RunLimits, open_limits
-from shoal.scenario.scenario import BudgetSettings, Scenario
-from shoal.slots.location import BrokerLocation
+from shoal.scenario import BudgetSettings, Scenario
+from shoal.slots import BrokerLocation
 
 #: Files that a run has open beside its connections.
 OTHER_FILES = 128

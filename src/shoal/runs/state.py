@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.metrics import Metrics
-from shoal.scenario.happenings import build_clock
-from shoal.scenario.scenario import Scenario
+from shoal.engine import Metrics
+from shoal.scenario import Scenario, build_clock
 from shoal.types import Versioned
 
 

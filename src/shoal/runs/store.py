@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from shoal.engine.record import RoundRecord
+from shoal.engine import RoundRecord
 from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
 from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker
@@ -54,7 +54,7 @@ class Store:
         lines = self._frame(record)
         if self._is_finished:
             with storage_errors(self._stream_path):
-                self._cut_stream(self._written)
+                self._trim_stream(self._written)
             self._is_finished = False
         if known is None:
             with database_errors(self.path):
@@ -102,10 +102,10 @@ class Store:
         with storage_errors(self._stream_path):
             size = os.fstat(self._stream).st_size
             whole = max((end for end in self._ends.values() if end <= size), default=0)
-            self._cut_stream(whole)
+            self._trim_stream(whole)
         return whole
 
-    def _cut_stream(self, length: int) -> None:
+    def _trim_stream(self, length: int) -> None:
         os.ftruncate(self._stream, length)
         os.lseek(self._stream, length, os.SEEK_SET)
 

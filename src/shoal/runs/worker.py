@@ -17,11 +17,8 @@ from typing import Any
 import msgspec
 
 import shoal
-from shoal.agents.language.prefix_stats import PrefixMeter, total_share
-from shoal.engine.decisions import Decider
-from shoal.engine.engine import Engine
-from shoal.engine.metrics import Step
-from shoal.engine.record import Ledger, RoundRecord
+from shoal.agents.language import PrefixMeter, total_share
+from shoal.engine import Decider, Engine, Ledger, RoundRecord, Step
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, JournalLine, add_line, digest
 from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
@@ -30,8 +27,7 @@ from shoal.runs.progress import RunProgress, Watch
 from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
 from shoal.runs.state import RunState, Status, wall_clock
 from shoal.runs.store import Store
-from shoal.scenario.build import Simulation, Sources, build, extend_simulation
-from shoal.scenario.declared.events import DeclaredEvent
+from shoal.scenario import DeclaredEvent, Simulation, Sources, build, extend_simulation
 from shoal.types import Mind
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.

@@ -6,21 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.agents.heuristic.base import Behaviour
-from shoal.agents.heuristic.minds import build_heuristic_mind
-from shoal.agents.human import AskPerson, HumanMind, PlayedMind
-from shoal.agents.language.mind import LanguageMind
-from shoal.agents.language.prefix_stats import PrefixMeter
-from shoal.agents.language.world_card import build_card
-from shoal.agents.memory.memory import Memory
-from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.scripted import ScriptedMind
-from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
-from shoal.agents.wrappers import DelayedMind
-from shoal.engine.decisions import DecisionLimits
-from shoal.engine.interventions import Schedule
+from shoal.agents import (
+    AskPerson,
+    DelayedMind,
+    HeuristicSettings,
+    HumanMind,
+    LanguageSettings,
+    PlayedMind,
+    ScriptedMind,
+    ScriptedSettings,
+)
+from shoal.agents.heuristic import Behaviour, build_heuristic_mind
+from shoal.agents.language import LanguageMind, PrefixMeter, build_card
+from shoal.agents.memory import Memory, MemorySettings
+from shoal.engine import DecisionLimits, Schedule
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.models.base import Answer, Model, Question
+from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
 from shoal.scenario.declared.minds import OwnMindSettings
 from shoal.scenario.declared.worlds import OwnWorldSettings
@@ -31,10 +32,7 @@ from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
 from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
-from shoal.worlds.context import WorldContext
-from shoal.worlds.kinds import kind_named
-from shoal.worlds.lexicon import TextReader
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex, TextReader, WorldContext, kind_named
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import TypeAdapter
 
-from shoal.engine.interventions import Rule, Schedule
+from shoal.engine import Rule, Schedule
 from shoal.errors import ScenarioInvalid
 from shoal.journal import digest
 from shoal.scenario.declared.events import (
@@ -28,10 +28,7 @@ from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.consistency import accepts_event
 from shoal.seeds import derive
 from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Versioned
-from shoal.worlds.clock import Clock
-from shoal.worlds.context import WorldContext
-from shoal.worlds.names import NameIndex
-from shoal.worlds.settings import WorldSettings
+from shoal.worlds import Clock, NameIndex, WorldContext, WorldSettings
 
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from shoal.errors import ScenarioInvalid, ShoalError
 from shoal.types import Mind
-from shoal.worlds.base import BaseWorld
+from shoal.worlds import BaseWorld
 
 
 def names_class(kind: object) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from shoal.agents.settings import HeuristicSettings
+from shoal.agents import HeuristicSettings
 from shoal.scenario.declared.events import EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
@@ -17,8 +17,7 @@ from shoal.scenario.declared.worlds import Worlds, count_rounds_needed
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole, refuse_coercion
 from shoal.scenario.validation.consistency import find_problems
 from shoal.scenario.validation.problems import InvalidValue, Problem
-from shoal.worlds.clock import TimeSettings
-from shoal.worlds.kinds import DEFAULT_WORLDS
+from shoal.worlds import DEFAULT_WORLDS, TimeSettings
 
 MAX_ROUNDS = 1_000_000
 #: Decisions made at once by minds that ask something else than a model of a known server.

@@ -10,7 +10,7 @@ from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, address, load_phrases, sign
 from shoal.seeds import Draws
 from shoal.types import Action
-from shoal.worlds.social.observations import PostView, SocialObservation
+from shoal.worlds.social import PostView, SocialObservation
 
 #: How far the brightest or the gloomiest sentiment shifts the stance that is voiced.
 COLOUR = 0.5

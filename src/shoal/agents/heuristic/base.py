@@ -12,7 +12,7 @@ from shoal.agents.heuristic.perception import TextReadings
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive, extend
 from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
-from shoal.worlds.lexicon import TextReader
+from shoal.worlds import TextReader
 
 #: Chance per turn to write an original post.
 ORIGINAL_CHANCE = 0.12

@@ -15,9 +15,8 @@ from shoal.agents.heuristic.opinion import classify_stance, persuade
 from shoal.agents.heuristic.writing import DialogueVoice, PhraseKey, address, label, shorten, sign
 from shoal.seeds import Draws
 from shoal.types import Action, Decision, Observation, Population, Versioned
-from shoal.worlds.dialogue.observations import DialogueObservation, LineView
-from shoal.worlds.dialogue.pair import half
-from shoal.worlds.lexicon import TextReader
+from shoal.worlds import TextReader
+from shoal.worlds.dialogue import DialogueObservation, LineView, half
 
 #: Opinions further apart than this may make an agent walk out.
 UNBEARABLE = 1.5

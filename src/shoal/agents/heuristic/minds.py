@@ -9,8 +9,7 @@ from shoal.agents.heuristic.dialogue import DialogueMind
 from shoal.agents.heuristic.room import RoomMind
 from shoal.agents.heuristic.social import SocialMind
 from shoal.types import Mind, Versioned
-from shoal.worlds.context import WorldContext
-from shoal.worlds.world_kind import WorldKind
+from shoal.worlds import WorldContext, WorldKind
 
 _MINDS: Mapping[str, type[SocialMind | RoomMind | DialogueMind]] = {
     "twitter": SocialMind,

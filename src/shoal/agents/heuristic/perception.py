@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from shoal.agents.heuristic.writing import label
-from shoal.worlds.lexicon import TextReader, content_words, is_cue
-from shoal.worlds.social.observations import PostView
+from shoal.worlds import TextReader, content_words, is_cue
+from shoal.worlds.social import PostView
 
 MIN_KEY_WORD_CHARS = 5
 #: The name of something in which there is no word to pick up.

@@ -18,8 +18,8 @@ from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, address, build_room_families, load_phrases, sign
 from shoal.seeds import Draws
 from shoal.types import Action, Decision, Observation, Population, Versioned
-from shoal.worlds.lexicon import TextReader
-from shoal.worlds.room.observations import RoomObservation, Stimulus
+from shoal.worlds import TextReader
+from shoal.worlds.room import RoomObservation, Stimulus
 
 #: With this number of contested remarks in a turn, the subject fills an agent's mind.
 ENGROSSED_REMARKS = 3

@@ -21,8 +21,8 @@ from shoal.agents.heuristic.opinion import persuade, weigh_opinions
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, build_social_families
 from shoal.types import USUAL_HABITS, Action, Decision, Observation, Population, Versioned
-from shoal.worlds.lexicon import TextReader
-from shoal.worlds.social.observations import PostView, SocialObservation
+from shoal.worlds import TextReader
+from shoal.worlds.social import PostView, SocialObservation
 
 #: With this number of posts about the subject in a turn, the subject fills an agent's mind.
 ENGROSSED_POSTS = 3

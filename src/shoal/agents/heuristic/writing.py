@@ -21,7 +21,7 @@ from typing import TypeAlias
 import msgspec
 
 from shoal.seeds import derive, extend
-from shoal.worlds.lexicon import is_cue
+from shoal.worlds import is_cue
 
 Phrases: TypeAlias = tuple[str, ...]
 #: The name of a list, or the name and the leaning or tone.

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Observation
-from shoal.worlds.kinds import PAST_VERBS, renderer_for
-from shoal.worlds.rendering import find_written
+from shoal.worlds import PAST_VERBS, find_written, renderer_for
 
 _MAX_NEWS_CHARS = 100
 _MAX_THOUGHT_CHARS = 90

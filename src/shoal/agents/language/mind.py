@@ -16,13 +16,10 @@ from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
-from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, Question
-from shoal.models.tokens import CHARACTERS_PER_TOKEN
+from shoal.models import CHARACTERS_PER_TOKEN, Answer, FailureKind, Message, Model, ModelFailed, Question
 from shoal.text import clip
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
-from shoal.worlds.context import WorldContext
-from shoal.worlds.kinds import renderer_for
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex, WorldContext, renderer_for
 
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500

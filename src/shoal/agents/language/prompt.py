@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shoal.models.base import Message, Question
+from shoal.models import Message, Question
 from shoal.text import clip, outline
 from shoal.types import Persona, Population
 

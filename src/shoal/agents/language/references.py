@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from shoal.types import Observation
-from shoal.worlds.kinds import renderer_for
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex, renderer_for
 
 #: `Ada Lund (17)`: the number distinguishes two people of one name.
 _NUMBERED = re.compile(r".*\((\d+)\)")

@@ -13,9 +13,9 @@ from json_repair import loads as repair_json
 
 from shoal.agents.language.references import Finder
 from shoal.agents.language.world_card import WorldCard
-from shoal.models.base import Answer
+from shoal.models import Answer
 from shoal.types import Action
-from shoal.worlds.world_kind import ActionCard, Argument
+from shoal.worlds import ActionCard, Argument
 
 _THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _FENCED = re.compile(r"```[\w-]*\s*(.*?)(?:```|\Z)", re.DOTALL)

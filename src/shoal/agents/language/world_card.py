@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 
 from shoal.types import WorldProtocol
-from shoal.worlds.kinds import kind_named
-from shoal.worlds.world_kind import NOTHING, ActionCard, Argument, WorldRules
+from shoal.worlds import NOTHING, ActionCard, Argument, WorldRules, kind_named
 
 #: How much of the docstring of a user's own world stands in its card.
 _MAX_DOCSTRING_CHARS = 2000

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal.journal import JournalKey
-from shoal.models.base import Message, Question
-from shoal.models.tokens import estimate, shorten
+from shoal.models import Message, Question, estimate, shorten
 
 #: Conclusions from one stretch, and the tokens of each.
 MAX_INSIGHTS = 3

@@ -30,9 +30,8 @@ from shoal.agents.memory.past import (
 )
 from shoal.agents.memory.settings import MemorySettings
 from shoal.journal import EMBED, REMEMBER, JournalKey
-from shoal.models.base import Model, ModelFailed
-from shoal.models.openai.embeddings import Embedder, EmbeddingRequest, StackEmbedder
-from shoal.models.tokens import estimate
+from shoal.models import Model, ModelFailed, estimate
+from shoal.models.openai import Embedder, EmbeddingRequest, StackEmbedder
 from shoal.types import Population, Versioned
 
 

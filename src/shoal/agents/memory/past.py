@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.agents.memory.settings import MemorySettings
-from shoal.models.tokens import estimate, shorten
+from shoal.models import estimate, shorten
 
 #: The three parts of what a prompt says of the past.
 LEARNED = "What you have learned:\n"

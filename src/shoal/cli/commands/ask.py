@@ -10,16 +10,22 @@ from typing import Any
 import click
 from rich.text import Text
 
-from shoal.agents.interview import Item, Survey, parse_fields
+from shoal.agents import Item, Survey, parse_fields
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option, resource_options, run_argument
 from shoal.cli.views.output import Output, echo_json, make_table
 from shoal.event_loop import run_async
-from shoal.runs.directory import RunDirectory
-from shoal.runs.files import storage_errors
-from shoal.runs.interviews.ask import AnswerRow, AnswerTable, Asking, ask_agents, read_survey, score_agents, score_world
-from shoal.runs.interviews.selection import AgentSelection
-from shoal.runs.resources import RunResources
+from shoal.runs import RunDirectory, RunResources, storage_errors
+from shoal.runs.interviews import (
+    AgentSelection,
+    AnswerRow,
+    AnswerTable,
+    Asking,
+    ask_agents,
+    read_survey,
+    score_agents,
+    score_world,
+)
 from shoal.text import format_count, printable
 
 #: How many rows say why they failed, on a terminal.

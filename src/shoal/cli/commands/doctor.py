@@ -11,11 +11,9 @@ from rich.text import Text
 
 from shoal.cli.options import PATH, Changes, load_scenario
 from shoal.cli.views.output import Output, echo_json, label_table
-from shoal.machine.advice import SECONDS_PER_CALL, Bound, format_bytes
-from shoal.machine.hardware import UNLIMITED, Machine
-from shoal.models.openai.probe import ProbeResult
-from shoal.runs.directory import RUNS
-from shoal.runs.doctor import DoctorReport, DoctorTarget, examine, list_limits
+from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
+from shoal.models.openai import ProbeResult
+from shoal.runs import RUNS, DoctorReport, DoctorTarget, examine, list_limits
 
 _LABEL_WIDTH = 12
 #: Bounds of calls that do not come from the server.

@@ -14,9 +14,8 @@ from shoal.cli.views.diff import print_diff
 from shoal.cli.views.observation import Row, render_action, render_observation, render_values
 from shoal.cli.views.output import Output, echo_json, label_table
 from shoal.event_loop import run_async
-from shoal.runs.directory import RunDirectory
-from shoal.runs.rerun.diff import diff_runs
-from shoal.runs.rerun.explain import Explanation, explain_turn
+from shoal.runs import RunDirectory
+from shoal.runs.rerun import Explanation, diff_runs, explain_turn
 from shoal.text import printable, quote_path
 from shoal.types import Notice
 

@@ -9,9 +9,9 @@ import msgspec
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.output import echo_json
-from shoal.formats.tables import FORMATS, Format
-from shoal.runs.directory import RunDirectory
-from shoal.runs.reports.export import Graphs, export_run
+from shoal.formats import FORMATS, Format
+from shoal.runs import RunDirectory
+from shoal.runs.reports import Graphs, export_run
 from shoal.text import format_count
 
 _GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")

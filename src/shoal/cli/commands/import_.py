@@ -15,11 +15,8 @@ from rich.text import Text
 from shoal.cli.commands.init import write_scenario
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import Output, echo_json, make_table
-from shoal.runs.config import rename_inputs
-from shoal.scenario.declared.population import count_people
-from shoal.scenario.importers.detect import ImportOptions, import_path
-from shoal.scenario.importers.fields import ImportResult
-from shoal.scenario.loading import validate
+from shoal.runs import rename_inputs
+from shoal.scenario import ImportOptions, ImportResult, count_people, import_path, validate
 from shoal.text import format_count, quote_path
 
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}

@@ -8,9 +8,7 @@ import click
 
 from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
 from shoal.errors import RunRefused, StorageFailed
-from shoal.scenario.build import check_classes
-from shoal.scenario.loading import load, read_starter
-from shoal.scenario.overrides import override
+from shoal.scenario import check_classes, load, override, read_starter
 from shoal.text import quote_path
 
 

@@ -18,11 +18,8 @@ from rich.text import Text
 
 from shoal.cli.views.output import Output, echo_json
 from shoal.event_loop import run_async
-from shoal.slots.adaptive.limiter import Learned
-from shoal.slots.adaptive.store import LimitStore, forget_limits
-from shoal.slots.admin import fetch_snapshot, resize_pool
-from shoal.slots.leases import AGENTS, HolderView, PoolView, Snapshot
-from shoal.slots.location import BrokerLocation
+from shoal.slots import AGENTS, BrokerLocation, HolderView, PoolView, Snapshot, fetch_snapshot, resize_pool
+from shoal.slots.adaptive import Learned, LimitStore, forget_limits
 from shoal.text import format_count, nearest
 
 EVERYTHING = "all"

@@ -10,13 +10,13 @@ import click
 import msgspec
 from rich.text import Text
 
-from shoal.agents.settings import HeuristicSettings, LanguageSettings, ScriptedSettings
+from shoal.agents import HeuristicSettings, LanguageSettings, ScriptedSettings
 from shoal.cli.options import Changes, change_options, describe_scenario, json_option, load_scenario, scenario_argument
 from shoal.cli.views.output import Output, echo_json, label_line, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
-from shoal.runs.planning.plan import Expected, Plan, plan_run
-from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.runs.planning import Expected, Plan, plan_run
+from shoal.scenario import BudgetSettings, Scenario
 from shoal.text import format_count, format_duration
 from shoal.types import Versioned
 

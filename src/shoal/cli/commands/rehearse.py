@@ -14,9 +14,7 @@ import click
 
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
-from shoal.rehearsal.server import start
-from shoal.rehearsal.settings import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange
-from shoal.rehearsal.stats import Stats
+from shoal.rehearsal import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange, Stats, start
 from shoal.text import format_count
 
 KEY = "rehearsal"

@@ -31,17 +31,24 @@ from shoal.cli.runner import OutputMode, end_command, run_operation
 from shoal.cli.views.output import Output
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
-from shoal.runs.directory import RunDirectory
-from shoal.runs.operations import create_run, extend_run, fork_run, plan_fork, plan_resume, replay, work_on_run
-from shoal.runs.progress import RunProgress
-from shoal.runs.reports.summary import summarize
-from shoal.runs.resources import RunResources, check_models
-from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
-from shoal.scenario.sampling.sampler import sample
-from shoal.scenario.scenario import BudgetSettings
+from shoal.runs import (
+    RunDirectory,
+    RunProgress,
+    RunResources,
+    check_models,
+    create_run,
+    extend_run,
+    fork_run,
+    plan_fork,
+    plan_resume,
+    replay,
+    work_on_run,
+)
+from shoal.runs.reports import summarize
+from shoal.scenario import BudgetSettings, import_mirofish, is_mirofish, sample
 from shoal.text import format_count, quote_path
 from shoal.types import Versioned
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex
 
 
 @click.command("run")

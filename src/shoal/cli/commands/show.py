@@ -13,8 +13,8 @@ from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.output import Output, echo_json, make_table
 from shoal.cli.views.summary import STYLES, print_summary
 from shoal.errors import ShoalError
-from shoal.runs.directory import RUNS, RunDirectory, list_runs
-from shoal.runs.reports.summary import query_database, summarize
+from shoal.runs import RUNS, RunDirectory, list_runs
+from shoal.runs.reports import query_database, summarize
 
 
 @click.command("show")

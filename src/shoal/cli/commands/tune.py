@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import LanguageSettings
 from shoal.cli import errors
 from shoal.cli.commands.plan import THRESHOLD_CALLS, THRESHOLD_DOLLARS
 from shoal.cli.options import PATH, Changes, load_scenario, output_options, set_option
@@ -28,27 +28,31 @@ from shoal.cli.views.output import Output, echo_json
 from shoal.cli.views.tuning import TuningView, describe_failure, describe_level, render_result
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
-from shoal.models.base import Usage
-from shoal.models.http.routes import Proxies
-from shoal.models.openai.endpoints import resolve_endpoint
-from shoal.models.tokens import estimate
-from shoal.runs.directory import claim_directory
-from shoal.runs.files import storage_errors
-from shoal.runs.resources import find_endpoints
-from shoal.runs.tuning.calls import TuneBounds, TuneTarget, count_most_calls, measure_calls
-from shoal.runs.tuning.levels import STOPPED, Gauge
-from shoal.runs.tuning.probes import (
+from shoal.models import Usage, estimate
+from shoal.models.http import Proxies
+from shoal.models.openai import resolve_endpoint
+from shoal.runs import claim_directory, find_endpoints, storage_errors
+from shoal.runs.tuning import (
+    CALLS,
     FEWEST_PROMPT_TOKENS,
     PROMPT_TOKENS,
     REPLY_TOKENS,
+    SIMULATIONS,
+    STOPPED,
+    Gauge,
+    TuneBounds,
+    TuneResult,
+    TuneTarget,
+    count_cores,
+    count_most_calls,
     make_scenario_probes,
     make_synthetic_probes,
+    measure_calls,
+    measure_simulations,
+    save_result,
 )
-from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
-from shoal.runs.tuning.simulations import count_cores, measure_simulations
-from shoal.scenario.document import set_number_in_file
-from shoal.scenario.scenario import Scenario
-from shoal.slots.location import BrokerLocation
+from shoal.scenario import Scenario, set_number_in_file
+from shoal.slots import BrokerLocation
 from shoal.text import quote_path
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -100,7 +104,7 @@ def _tune_options(command: F) -> F:
     @number("--seed", type=click.IntRange(min=0), help="Of the prompts; default: others each time.")
     @click.option("--yes", is_flag=True, help="Do not ask whether what it may cost is wanted.")
     @wraps(command)
-    def decorated(*args: Any, seed: int | None, **rest: Any) -> Any:
+    def decorate(*args: Any, seed: int | None, **rest: Any) -> Any:
         bounds = {name: rest.pop(name) for name in ("up_to", "seconds", "max_cost", "max_tokens", "max_calls")}
         is_usual = not any(bounds[name] for name in ("max_cost", "max_tokens", "max_calls"))
         bounds["max_calls"] = bounds["max_calls"] or (USUAL_CALLS if is_usual else sys.maxsize)
@@ -108,7 +112,7 @@ def _tune_options(command: F) -> F:
         seed = time.time_ns() if seed is None else seed
         return command(*args, options=_TuneOptions(TuneBounds(**bounds), is_usual, seed=seed, **more), **rest)
 
-    return cast(F, decorated)
+    return cast(F, decorate)
 
 
 @click.command("tune")

@@ -15,8 +15,7 @@ from rich.tree import Tree
 
 from shoal.cli.views.observation import Row
 from shoal.cli.views.output import label_table
-from shoal.runs.rerun.diff import INJECTED, Diff, Divergence, WorldDiff
-from shoal.runs.rerun.spread import How
+from shoal.runs.rerun import INJECTED, Diff, Divergence, How, WorldDiff
 from shoal.text import format_count, printable
 from shoal.types import Decision, Event, Notice
 

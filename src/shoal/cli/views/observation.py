@@ -14,8 +14,7 @@ from rich.text import Text
 from shoal.cli.views.output import label_table
 from shoal.text import printable
 from shoal.types import Action, Observation
-from shoal.worlds.kinds import renderer_for
-from shoal.worlds.rendering import ViewLine
+from shoal.worlds import ViewLine, renderer_for
 
 #: Cells of a table are not broken up to this width.
 _CELL_WIDTH = 9

@@ -12,8 +12,8 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.text import Text
 
-from shoal.engine.record import RoundRecord
-from shoal.runs.progress import RunProgress, WorldProgress
+from shoal.engine import RoundRecord
+from shoal.runs import RunProgress, WorldProgress
 from shoal.text import format_duration, format_kind, format_milliseconds
 
 FRAMES_PER_SECOND = 8

@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.output import LABEL_WIDTH, label_table, make_table
-from shoal.runs.reports.summary import Summary, WorldSummary
-from shoal.runs.state import Status
+from shoal.runs import Status
+from shoal.runs.reports import Summary, WorldSummary
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
-from shoal.worlds.dialogue.summary import Conversations
-from shoal.worlds.kinds import kind_named
-from shoal.worlds.room.summary import RoomTalk
-from shoal.worlds.world_kind import Remark
+from shoal.worlds import Remark, kind_named
+from shoal.worlds.dialogue import Conversations
+from shoal.worlds.room import RoomTalk
 
 STYLES: Mapping[str, str] = {
     Status.COMPLETED: "green",

@@ -11,10 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.views.output import label_line, make_table
-from shoal.runs.tuning.knee import Knee, MeasuredLevel
-from shoal.runs.tuning.levels import Gauge
-from shoal.runs.tuning.result import CALLS, TuneResult
-from shoal.runs.tuning.simulations import count_cores
+from shoal.runs.tuning import CALLS, Gauge, Knee, MeasuredLevel, TuneResult, count_cores
 from shoal.text import format_count, format_milliseconds, quote_path
 
 #: Below this, figures are shown with a decimal.

@@ -1,1 +1,13 @@
 """Wraps one model in another: journal, cache, budget, retries, limit."""
+
+from shoal.models.middleware.budget import Budget, Budgeted
+from shoal.models.middleware.limited import Limited, PlainLimit
+
+__all__ = [
+    # budget
+    "Budget",
+    "Budgeted",
+    # limited
+    "Limited",
+    "PlainLimit",
+]

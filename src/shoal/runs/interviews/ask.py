@@ -13,20 +13,28 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from shoal.agents.claims import Proposition, TranscriptExcerpt
-from shoal.agents.interview import Approach, Field, Item, Survey, Unanswered, ask_survey, build_question, parse_fields
-from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import (
+    Approach,
+    Field,
+    Item,
+    LanguageSettings,
+    Proposition,
+    Survey,
+    TranscriptExcerpt,
+    Unanswered,
+    ask_survey,
+    build_question,
+    parse_fields,
+)
+from shoal.agents.memory import MemorySettings
 from shoal.errors import BudgetReached, QueryFailed
 from shoal.journal import Journal, JournalKey
-from shoal.models.base import Model, ModelFailed, Question
+from shoal.models import Model, ModelFailed, Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
 from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, write_transcript
 from shoal.runs.resources import RunResources, open_models
-from shoal.scenario.document import read_document
-from shoal.scenario.loading import read_text
-from shoal.scenario.scenario import BudgetSettings
+from shoal.scenario import BudgetSettings, read_document, read_text
 
 #: More questions than this need a budget.
 MAX_UNBUDGETED = 1_000

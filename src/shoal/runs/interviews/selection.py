@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from shoal.errors import QueryFailed
-from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
-from shoal.scenario.sampling.people import People
+from shoal.scenario import COMPARISONS, ExpressionCompiler, People, UnreadableExpression, parse_expression
 from shoal.seeds import derive
 from shoal.text import hint, one_of
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex
 
 _Facts = Mapping[str, Any]
 

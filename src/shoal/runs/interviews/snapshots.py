@@ -9,24 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from shoal.agents.interview import Respondent
-from shoal.agents.language.episodes import summarise_turn
-from shoal.agents.language.mind import LanguageMind
-from shoal.agents.language.prompt import PersonaTexts
-from shoal.agents.memory.memory import Memory
-from shoal.agents.memory.settings import MemorySettings
-from shoal.agents.settings import LanguageSettings
-from shoal.agents.wrappers import unwrap
+from shoal.agents import LanguageSettings, Respondent, unwrap
+from shoal.agents.language import LanguageMind, PersonaTexts, summarise_turn
+from shoal.agents.memory import Memory, MemorySettings
 from shoal.errors import QueryFailed
-from shoal.models.tokens import CHARACTERS_PER_TOKEN
+from shoal.models import CHARACTERS_PER_TOKEN
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
 from shoal.runs.stream import StreamLine
 from shoal.text import format_age, format_moment, quote
 from shoal.types import Decision, Event, Notice, Observation
-from shoal.worlds.base import DO_NOTHING
-from shoal.worlds.kinds import renderer_for
+from shoal.worlds import DO_NOTHING, renderer_for
 
 _MAX_QUOTE_CHARS = 400
 #: The length of an observation for minds that do not limit it.

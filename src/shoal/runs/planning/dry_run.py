@@ -19,26 +19,17 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from shoal.agents.settings import HeuristicSettings, LanguageSettings
-from shoal.agents.wrappers import WrapperMind
-from shoal.engine.decisions import Decider, DecisionLimits
-from shoal.engine.engine import Engine
-from shoal.engine.record import RoundRecord
+from shoal.agents import HeuristicSettings, LanguageSettings, WrapperMind
+from shoal.engine import Decider, DecisionLimits, Engine, RoundRecord
 from shoal.errors import ScenarioInvalid
 from shoal.journal import REMEMBER, Journal, JournalKey
-from shoal.models.base import Answer, Question
-from shoal.models.openai.embeddings import is_embedding, pack
-from shoal.models.tokens import estimate
-from shoal.rehearsal.embeddings import PrefixCache, embed_text
-from shoal.scenario.build import Sources, build
-from shoal.scenario.declared.worlds import OwnWorldSettings
-from shoal.scenario.sampling.people import People
-from shoal.scenario.scenario import Scenario
+from shoal.models import Answer, Question, estimate
+from shoal.models.openai import is_embedding, pack
+from shoal.rehearsal import PrefixCache, embed_text
+from shoal.scenario import OwnWorldSettings, People, Scenario, Sources, build
 from shoal.seeds import derive, hashes
 from shoal.types import Action, Decision, Mind, MindMode, Observation, Versioned
-from shoal.worlds.base import DO_NOTHING
-from shoal.worlds.kinds import kind_seen
-from shoal.worlds.names import NameIndex
+from shoal.worlds import DO_NOTHING, NameIndex, kind_seen
 
 #: A thought of the length that models write where they are allowed twenty words.
 THOUGHT = "Everybody talks about this, and before I take a side I would rather hear what those say who were there."

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from shoal.agents.settings import LanguageSettings
-from shoal.models.base import Question, Usage
-from shoal.models.costs import Price, find_price
+from shoal.agents import LanguageSettings
+from shoal.models import Price, Question, Usage, find_price
 from shoal.runs.planning.dry_run import USUAL_ACTIONS, CallSite, CallTally, DryRun, Measurements, play_dry
-from shoal.scenario.declared.population import count_people
-from shoal.scenario.scenario import BudgetSettings, Scenario
+from shoal.scenario import BudgetSettings, Scenario, count_people
 from shoal.types import Versioned
 
 #: People whose prompts are built, in each world.

@@ -16,15 +16,14 @@ import msgspec
 
 import shoal
 from shoal.errors import RunRefused
-from shoal.formats.graphml import write_graphml
-from shoal.formats.tables import ExportTable, Format, choose_writer
+from shoal.formats import ExportTable, Format, choose_writer, write_graphml
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.reports.summary import open_database
 from shoal.runs.reports.tables import ExportedPeople, read_graphs, read_metrics, read_tables
 from shoal.runs.store import database_path
 from shoal.runs.worker import read_outcome
-from shoal.scenario.sampling.sampler import sample
+from shoal.scenario import sample
 
 MANIFEST = "manifest.json"
 

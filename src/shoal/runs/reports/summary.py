@@ -14,19 +14,16 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.metrics import Metrics
+from shoal.engine import Metrics
 from shoal.errors import QueryFailed, StorageFailed
 from shoal.runs.directory import CONFIG, METRICS, RunDirectory
 from shoal.runs.state import Status, WorldState
 from shoal.runs.store import database_path
-from shoal.scenario.declared.population import count_people
-from shoal.scenario.scenario import Scenario
-from shoal.worlds.clock import Clock
-from shoal.worlds.dialogue.summary import Conversations
-from shoal.worlds.kinds import kind_named
-from shoal.worlds.room.summary import RoomTalk
-from shoal.worlds.social.database import Talk, TopPost
-from shoal.worlds.world_kind import SummaryContext
+from shoal.scenario import Scenario, count_people
+from shoal.worlds import Clock, SummaryContext, kind_named
+from shoal.worlds.dialogue import Conversations
+from shoal.worlds.room import RoomTalk
+from shoal.worlds.social import Talk, TopPost
 
 #: How many people are named.
 _MAX_NAMED = 5

@@ -10,14 +10,13 @@ from typing import Any
 
 import msgspec
 
-from shoal.formats.graphml import DirectedGraph, Edge
-from shoal.formats.tables import ExportTable, Row
+from shoal.formats import DirectedGraph, Edge, ExportTable, Row
 from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.reports.summary import read_whole_lines
 from shoal.runs.stream import is_own
-from shoal.scenario.sampling.people import People
+from shoal.scenario import People
 from shoal.types import USUAL_HABITS, Event
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex
 
 #: Rows that are read from a database at once.
 _CHUNK_ROWS = 10_000

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine.record import RoundRecord
+from shoal.engine import RoundRecord
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.rerun.spread import Deviation, Reached, Spread

@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.wrappers import Remembering
-from shoal.engine.record import RoundRecord
+from shoal.agents import Remembering
+from shoal.engine import RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal, JournalKey, digest
-from shoal.models.base import Question
+from shoal.models import Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.stream import is_own
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
-from shoal.worlds.names import NameIndex
+from shoal.worlds import NameIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
 
-from shoal.agents.wrappers import WrapperMind
-from shoal.engine.engine import Engine
-from shoal.engine.record import RoundRecord
+from shoal.agents import WrapperMind
+from shoal.engine import Engine, RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
@@ -28,7 +27,7 @@ from shoal.runs.worker import (
     build_from,
     manual_gc,
 )
-from shoal.scenario.build import Sources
+from shoal.scenario import Sources
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 
 

@@ -13,14 +13,10 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from shoal.errors import BudgetReached, RunRefused
-from shoal.models.base import FailureKind, Model, ModelFailed, ModelFailure
-from shoal.models.costs import Spending, find_price
-from shoal.models.http.pool import open_transport
-from shoal.models.http.routes import Proxies
-from shoal.models.middleware.budget import Budget, Budgeted
-from shoal.models.middleware.limited import Limited, PlainLimit
-from shoal.models.openai.client import Client
-from shoal.models.openai.endpoints import Endpoint
+from shoal.models import FailureKind, Model, ModelFailed, ModelFailure, Spending, find_price
+from shoal.models.http import Proxies, open_transport
+from shoal.models.middleware import Budget, Budgeted, Limited, PlainLimit
+from shoal.models.openai import Client, Endpoint
 from shoal.runs.tuning.knee import REFINEMENTS, MeasuredLevel, compute_failed_share, find_usable
 from shoal.runs.tuning.levels import BUDGET_USED, TIME_USED, Gauge, compute_percentiles, measure_levels
 from shoal.runs.tuning.probes import Probes

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 
-from shoal.models.costs import Spending
+from shoal.models import Spending
 from shoal.runs.tuning.knee import MeasuredLevel, is_end_found, next_level
 
 BUDGET_USED = "the budget is used up"

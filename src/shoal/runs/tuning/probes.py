@@ -10,13 +10,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.agents.settings import LanguageSettings
+from shoal.agents import LanguageSettings
 from shoal.errors import RunRefused
 from shoal.journal import JournalKey
-from shoal.models.base import Message, Question
-from shoal.models.tokens import CHARACTERS_PER_TOKEN
+from shoal.models import CHARACTERS_PER_TOKEN, Message, Question
 from shoal.runs.planning.plan import collect_questions
-from shoal.scenario.scenario import Scenario
+from shoal.scenario import Scenario
 from shoal.seeds import Draws, derive
 
 #: Makes the question with a number.

@@ -9,14 +9,13 @@ from typing import Any
 import msgspec
 
 import shoal
-from shoal.models.openai.endpoints import Endpoint
+from shoal.models.openai import Endpoint
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.model_limits import name_pool
 from shoal.runs.state import wall_clock
 from shoal.runs.tuning.chart import draw_chart
 from shoal.runs.tuning.knee import Knee, MeasuredLevel, find_knee, is_end_found
-from shoal.slots.adaptive.limiter import Learned
-from shoal.slots.adaptive.store import LimitStore
+from shoal.slots.adaptive import Learned, LimitStore
 
 FIGURES = "tune.json"
 PICTURE = "tune.svg"

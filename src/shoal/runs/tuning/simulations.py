@@ -21,15 +21,15 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from shoal.engine.record import RoundRecord
+from shoal.engine import RoundRecord
 from shoal.errors import RunRefused, ShoalError, Stopped
-from shoal.machine.hardware import inspect_machine
+from shoal.machine import inspect_machine
 from shoal.runs.operations import create_run
 from shoal.runs.progress import RunProgress
 from shoal.runs.tuning.knee import MeasuredLevel
 from shoal.runs.tuning.levels import TIME_USED, Gauge, compute_percentiles, measure_levels
 from shoal.runs.worker import work_on_run
-from shoal.scenario.scenario import Scenario
+from shoal.scenario import Scenario
 
 #: How long each level is measured, once all of its processes have begun.
 WINDOW_SECONDS = 3.0

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from shoal.engine.interventions import Facts
+from shoal.engine import Facts
 from shoal.scenario.declared.events import EventField, SkipEvent
 from shoal.scenario.declared.population import Name
 from shoal.scenario.expressions import ExpressionCompiler, UnreadableExpression, parse_expression

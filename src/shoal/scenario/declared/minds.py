@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from shoal.agents.settings import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
+from shoal.agents import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
 from shoal.scenario.fields import DeclaredModel, Text, refuse_coercion
 from shoal.scenario.plugins import names_class
 from shoal.scenario.validation.problems import InvalidValue, Problem

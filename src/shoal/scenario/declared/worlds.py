@@ -11,8 +11,7 @@ from shoal.scenario.fields import DeclaredModel, Text, refuse_coercion
 from shoal.scenario.plugins import names_class
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.text import one_of
-from shoal.worlds.kinds import KIND_NAMES, KINDS, kind_named
-from shoal.worlds.settings import WorldSettings
+from shoal.worlds import KIND_NAMES, KINDS, WorldSettings, kind_named
 
 #: Folders that a run directory has already; a world's folder stands beside them.
 RESERVED_WORLDS = ("ipc_commands", "ipc_responses", "inputs")

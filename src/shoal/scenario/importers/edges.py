@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ScenarioInvalid
-from shoal.formats.graphml import read_graphml
-from shoal.formats.tables import decode_json, decode_text, guess_delimiter, read_csv_rows
+from shoal.formats import decode_json, decode_text, guess_delimiter, read_csv_rows, read_graphml
 from shoal.scenario.importers.fields import FieldUse, raise_problems
 from shoal.scenario.importers.people_file import read_content
 from shoal.scenario.validation.problems import describe_mismatch, show_value

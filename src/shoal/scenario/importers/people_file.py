@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from shoal.errors import ScenarioInvalid
-from shoal.formats.tables import decode_json, decode_text
+from shoal.formats import decode_json, decode_text
 from shoal.scenario.declared.distributions import MAX_INTERESTS
 from shoal.scenario.importers.columns import (
     BadCell,

@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from shoal.errors import ScenarioInvalid
-from shoal.formats.parquet import read_parquet
-from shoal.formats.tables import guess_delimiter, read_csv_rows
+from shoal.formats import guess_delimiter, read_csv_rows, read_parquet
 from shoal.scenario.importers.fields import FieldUse, raise_problems
 from shoal.scenario.validation.problems import show_value
 

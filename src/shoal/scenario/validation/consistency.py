@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from shoal.agents.settings import LanguageSettings, ScriptedSettings, ScriptedTurn
+from shoal.agents import LanguageSettings, ScriptedSettings, ScriptedTurn
 from shoal.scenario.declared.events import DeclaredEvent, PostEvent, SkipEvent
 from shoal.scenario.declared.follows import FollowSettings
 from shoal.scenario.declared.interventions import OPINIONS, Intervention
@@ -29,9 +29,7 @@ from shoal.scenario.sampling.links import read_links
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import nearest
 from shoal.types import MAX_ACTIONS_PER_TURN
-from shoal.worlds.clock import TimeSettings
-from shoal.worlds.kinds import kind_named
-from shoal.worlds.settings import WorldSettings
+from shoal.worlds import TimeSettings, WorldSettings, kind_named
 
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
 #: Interests are kept as 16-bit numbers.

@@ -1,1 +1,12 @@
 """People in a room: they talk, think, reach out, turn to things, form relationships."""
+
+from shoal.worlds.room.observations import RoomObservation, Stimulus
+from shoal.worlds.room.summary import RoomTalk
+
+__all__ = [
+    # observations
+    "RoomObservation",
+    "Stimulus",
+    # summary
+    "RoomTalk",
+]

@@ -1,1 +1,16 @@
 """The social platforms: what people see of one another, and what their actions do."""
+
+from shoal.worlds.social.database import Talk, TopPost
+from shoal.worlds.social.observations import PostView, SocialObservation
+from shoal.worlds.social.settings import SocialSettings
+
+__all__ = [
+    # database
+    "Talk",
+    "TopPost",
+    # observations
+    "PostView",
+    "SocialObservation",
+    # settings
+    "SocialSettings",
+]

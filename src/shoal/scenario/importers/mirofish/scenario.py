@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.formats.tables import decode_json, decode_text
+from shoal.formats import decode_json, decode_text
 from shoal.scenario.importers.fields import FieldReport, ImportResult, SourceRecord
 from shoal.scenario.importers.mirofish.events import Calendar, read_events
 from shoal.scenario.importers.mirofish.people import read_participants
