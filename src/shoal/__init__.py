@@ -18,7 +18,7 @@ __all__ = [
     "run",
     # input
     "Scenario",
-    # worlds and minds of one's own
+    # base classes for worlds and minds
     "BaseWorld",
     "ViewObservation",
     "Rejected",

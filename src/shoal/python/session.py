@@ -50,7 +50,7 @@ Work = Callable[[asyncio.Event], Coroutine[Any, Any, T]]
 def wait_for(work: Work[T], runner: asyncio.Runner | None = None) -> T:
     """Do the work in an event loop and wait for its end. An interrupt (Ctrl-C) asks it to stop and waits on.
 
-    Where this thread runs a loop already, as in a notebook, the work gets a thread of its own. With `runner`, several
+    Where this thread runs a loop already, as in a notebook, the work gets another thread. With `runner`, several
     pieces of work share one loop.
     """
     run = run_async if runner is None else runner.run

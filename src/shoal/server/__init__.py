@@ -1,1 +1,1 @@
-"""HTTP, live stream and web pages over runs and experiments; keeps no run state of its own."""
+"""HTTP, live stream and web pages over runs and experiments; keeps no state of runs."""
