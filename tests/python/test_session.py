@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import shoal
-from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.errors import RunLocked, RunRefused, ScenarioInvalid
 from shoal.python.person import Person
+from shoal.python.run import open as open_run
 from shoal.python.run import run
 from shoal.python.session import slug
 from shoal.python.world import World
+from shoal.runs.directory import RunDirectory
 from shoal.scenario.loading import validate
 from tests.python.minds import Counting, Interrupted
 from tests.runs.harness import check_consistency
@@ -181,3 +183,23 @@ def test_a_name_becomes_the_name_of_a_folder(name: str, folder_name: str) -> Non
 
 def test_the_package_gives_everything_by_name() -> None:
     assert (shoal.World, shoal.Person, shoal.run) == (World, Person, run)
+
+
+def test_a_call_that_finds_the_run_taken_can_be_repeated() -> None:
+    world = World("Taken", [Person("Ada"), Person("Ben")], topic="the old bridge", out="runs/taken")
+    world.run(2, quiet=True)
+    with RunDirectory(world.path).lock(), pytest.raises(RunLocked, match="is being worked on by process"):
+        world.run(2, quiet=True)
+    again = world.run(2, quiet=True)
+    assert again.rounds == 4
+    whole = World("Taken", [Person("Ada"), Person("Ben")], topic="the old bridge", out="runs/whole")
+    assert whole.run(4, quiet=True).digest == again.digest
+
+
+def test_another_worker_between_two_calls_is_noticed() -> None:
+    world = World("Shared", [Person("Ada"), Person("Ben")], topic="the old bridge", out="runs/shared")
+    world.run(2, quiet=True)
+    open_run(world.path).resume(4, quiet=True)
+    with pytest.raises(RunRefused, match="another scenario"):
+        world.run(3, quiet=True)
+    assert open_run(world.path).replay().rounds == 4

@@ -233,10 +233,17 @@ class Session:
             return
         self._live = self._live or LiveWorker(self.directory)
         extension, self._extension = self._extension, None
+        live = self._live
         try:
-            self._live.work(title, quiet, extension)
+            live.work(title, quiet, extension)
+        except BaseException:
+            # The next call begins with fresh resources, such as a key that was missing in the environment. What could
+            # not be written down, because another worker had the run, was not declared.
+            self.close()
+            self._declared = min(self._declared, len(self.directory.scenario_versions.versions()))
+            raise
         finally:
-            self.rounds = self._live.rounds
+            self.rounds = live.rounds
 
     async def work_async(self, title: str, quiet: bool) -> None:
         """Do the same in the caller's event loop, which no later call can share."""
