@@ -144,7 +144,7 @@ def test_of_many_starters_one_starts_a_broker_and_all_find_it(place: BrokerLocat
 
 def test_a_second_broker_at_the_same_place_leaves_the_first_alone(place: BrokerLocation) -> None:
     start_serving(place)
-    command = [sys.executable, "-m", "shoal.slots.server", str(place.socket), str(place.memory), "30"]
+    command = [sys.executable, "-m", "shoal.slots", str(place.socket), str(place.memory), "30"]
     done = subprocess.run(command, capture_output=True, check=True)
     assert done.stderr == b""
     assert place.log.read_text().count("listens at") == 1

@@ -1,6 +1,6 @@
 """The broker's process: the dispatcher behind a Unix socket. Runs start it when they need it; it leaves when idle.
 
-python -m shoal.slots.server SOCKET MEMORY IDLE_SECONDS    returns as soon as a broker listens there
+python -m shoal.slots SOCKET MEMORY IDLE_SECONDS    returns as soon as a broker listens there
 """
 
 from __future__ import annotations
@@ -271,7 +271,3 @@ def _detach(place: BrokerLocation) -> None:
         os.dup2(source, target)
     os.close(null)
     os.close(log)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
