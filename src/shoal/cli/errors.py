@@ -76,7 +76,12 @@ def map_error(error: ShoalError) -> click.ClickException:
             return Invalid("\n".join([f"{len(problems)} problems:", *(f"  {problem}" for problem in problems)]))
         case ArgumentInvalid():
             option = f"--{error.argument}"
-            return click.BadParameter(str(error), click.get_current_context(silent=True), param_hint=option)
+            context = click.get_current_context(silent=True)
+            if context is not None and isinstance(context.command, click.Group) and context.invoked_subcommand:
+                # The usage line is that of the command, whose own context has ended by now.
+                command = context.command.get_command(context, context.invoked_subcommand)
+                context = click.Context(command, context, context.invoked_subcommand) if command else context
+            return click.BadParameter(str(error), context, param_hint=option)
         case QueryFailed():
             return Invalid(str(error))
         case RunRefused():
