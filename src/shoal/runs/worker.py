@@ -19,7 +19,7 @@ import msgspec
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
 from shoal.engine import Decider, Engine, Ledger, RoundRecord, Step
-from shoal.errors import ShoalError, Stopped, StorageFailed
+from shoal.errors import RunRefused, ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, JournalLine, add_line, digest
 from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
 from shoal.runs.files import storage_errors
@@ -147,6 +147,8 @@ class RunSession:
 
     async def extend(self, line: JournalLine) -> None:
         """Write an extension of the run into its journal; the next `advance` carries it out."""
+        if line.round != self.progress.last_round + 1:
+            raise RunRefused(f"{self.run.path} was continued by another worker in the meantime; try again")
         if self._journal is not None:
             await self._journal.record(line)
         else:
