@@ -14,6 +14,7 @@ import msgspec
 
 from shoal.agents import LanguageSettings
 from shoal.errors import RunRefused
+from shoal.event_loop import run_async
 from shoal.machine import (
     THRESHOLDS,
     Advice,
@@ -134,7 +135,7 @@ def examine(target: DoctorTarget, out: Path, seconds_per_call: float, *, call: b
     """Examine machine and servers; with `call`, ask each model for one token. Takes as long as the servers do."""
     sampler, began = Sampler(), time.monotonic()
     machine, disk = inspect_machine(), inspect_disk(out)
-    endpoints = asyncio.run(_probe_all(target.models, call))
+    endpoints = run_async(_probe_all(target.models, call))
     time.sleep(max(SAMPLE_SECONDS - (time.monotonic() - began), 0.0))
     sample = sampler.take()
     server = _describe_server(target.models, endpoints, seconds_per_call)

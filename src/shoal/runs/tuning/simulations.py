@@ -23,6 +23,7 @@ from pathlib import Path
 
 from shoal.engine import RoundRecord
 from shoal.errors import RunRefused, ShoalError, Stopped
+from shoal.event_loop import run_async
 from shoal.machine import inspect_machine
 from shoal.runs.operations import create_run
 from shoal.runs.progress import RunProgress
@@ -152,7 +153,7 @@ def _run_process(scenario: Scenario, window_seconds: float, folder: Path, gate: 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder.mkdir()
     gate.wait(BEGIN_SECONDS)
-    end.send(asyncio.run(_Simulator(scenario, window_seconds, folder).run()))
+    end.send(run_async(_Simulator(scenario, window_seconds, folder).run()))
 
 
 class _Simulator:
