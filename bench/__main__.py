@@ -1,4 +1,7 @@
-"""python -m bench [NAME ...]: measures all bars, or those named, prints them and writes bench/results.json."""
+"""python -m bench [--real] [NAME ...]: measures all bars, or those named, prints them and writes bench/results.json.
+
+Limits are measured in virtual time, and with --real over sockets, which takes minutes.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,24 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import bars as social
-from bench import language, sending, slots
+from bench import language, limits, sending, slots
 from bench.bars import Bar, measure
 from bench.dialogues import dialogues
+from bench.hostile import hostile_replies
 from bench.imports import importing
-from bench.rooms import room_ageing
+from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
 
-ALL = (*social.ALL, room_ageing, dialogues, importing, short_calls, *language.ALL, *slots.ALL, *sending.ALL)
+_OTHERS = (room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies)
+ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 
 
 def main(names: list[str]) -> int:
     known = {measurement.__name__: measurement for measurement in ALL}
+    if "--real" in names:
+        names = [name for name in names if name != "--real"]
+        known["limits"] = sending.limits
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

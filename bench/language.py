@@ -29,8 +29,7 @@ from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import Rerun
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
-from shoal.scenario.loading import load, validate
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import load, override, validate
 
 #: Rounds at the start in which connections are opened and nobody remembers anything yet.
 _WARM_UP = 2
@@ -146,7 +145,7 @@ def language_sending(folder: Path) -> list[Bar]:
 def _per_call(lines: list[JournalLine], first: int, last: int) -> float:
     """Tokens of a prompt, on average over some rounds."""
     asked = [line for line in lines if "/decide/0" in line.key and line.usage and first <= line.round <= last]
-    return statistics.mean(line.usage["input"] for line in asked if line.usage)
+    return statistics.mean(int(line.usage["input"]) for line in asked if line.usage)
 
 
 ALL = (language_cpu, language_in_flight, language_room, language_reddit, language_sending)

@@ -1,7 +1,10 @@
-"""What an adaptive limit gets out of a provider whose limits it does not know, against a client that knows them all.
+"""What an adaptive limit gets out of a provider whose limits it does not know, on the calls of runs, in virtual time.
 
-python -m bench.limits [NAME ...]       ours and others, in virtual time, on settings it was tuned on, and on others
-python -m bench.limits pages [NAME ...] the same as tables for docs/design/adaptive-limits.md
+python -m bench.limits [NAME ...]        each setting cold, and again with what was learned, beside its goal
+python -m bench.limits pages [NAME ...]  the same as tables for docs/design/adaptive-limits.md
+python -m bench.limits rivals [NAME ...] other ways to decide how many calls at once, as a table
+
+The oracle is the best of several fixed numbers and of a client that knows every limit, on the same calls.
 """
 
 from __future__ import annotations
@@ -10,49 +13,38 @@ import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
-from math import cos, exp, log, pi, sqrt
+from pathlib import Path
 
-from bench.providers import Provider, oracle_seconds
-from bench.rivals import MOST, Aimd, Batches, Inspect, Semaphore, as_written
-from bench.virtual import Alone, Apart, Call, Keeping, Sender, Together, drive
+from bench.bars import Bar
+from bench.loads import Load, dialogues, flood, rooms, rounds, rumour, together
+from bench.providers import KnownLimits, Provider
+from bench.rivals import Aimd, Batches, Inspect, Semaphore
+from bench.virtual import Alone, Apart, Drive, Keeping, Learning, Sender, Together, drive
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
-from shoal.seeds import Draws, derive
-from shoal.slots.adaptive.limiter import Adaptive
+from shoal.slots.adaptive.limiter import Adaptive, Learned
 
-SEEDS = (0, 1, 2)
-#: How many items the guide's loop is given as it is written, with which it runs 916.
-ITS_ITEMS = 240
-EVEN_TOKENS = 1000
+SEEDS = 10
+#: What no rehearsal does in this time, an attempt of a run is given up after.
+ATTEMPT_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Calls to a provider, and what may be expected."""
+    """The calls of runs to a provider, and what may be expected."""
 
     name: str
     provider: RehearsalSettings
-    calls: int = 2000
-    processes: int = 1
-    #: Whether calls differ in size.
-    uneven: bool = False
+    load: Load
     #: By how much each way to the provider and back takes longer, on average: so that calls overtake one another.
     jitter_seconds: float = 0.0
-    #: Seconds against those of a client that knows the limits, calls wasted of those needed, and the least share: bars.
+    #: Fixed numbers that are tried for the oracle.
+    sweep: tuple[int, ...] = ()
+    #: The goals: seconds against those of the oracle, calls wasted of those needed, and how many in flight at most.
     times: float | None = None
     wasted: float | None = None
-    least_share: float | None = None
-
-    def tokens(self) -> list[int]:
-        return [uneven_tokens(each) if self.uneven else EVEN_TOKENS for each in range(self.calls)]
-
-
-def uneven_tokens(call_id: int) -> int:
-    """About 650 on average, and often several times as many."""
-    draws = Draws(derive(77, call_id, "tokens"))
-    normal = sqrt(-2 * log(1 - draws.random())) * cos(2 * pi * draws.random())
-    return int(300 * exp(0.9 * normal)) + 200
+    most_in_flight: float | None = None
 
 
 def _hidden(**settings: object) -> RehearsalSettings:
@@ -61,178 +53,136 @@ def _hidden(**settings: object) -> RehearsalSettings:
     return RehearsalSettings(**{"headers": "retry-after", **usual, **settings})  # type: ignore[arg-type]
 
 
+def _cap(cap: int, load: Load, goal: tuple[float, float], name: str, **more: object) -> Setting:
+    jitter = float(more.pop("jitter_seconds", 0.0))  # type: ignore[arg-type]
+    provider = _hidden(cap=cap, **more)
+    sweep = (cap - 1, cap, cap + 1, cap + 2)
+    title = f"cap {cap}, {name}"
+    return Setting(
+        name=title, provider=provider, load=load, jitter_seconds=jitter, sweep=sweep, times=goal[0], wasted=goal[1]
+    )
+
+
 def _falling(first: int, then: int, last: int, after: tuple[int, int]) -> dict[str, object]:
     changes = (SettingChange("cap", then, after_answers=after[0]), SettingChange("cap", last, after_answers=after[1]))
     return {"cap": first, "changes": changes}
 
 
-def _per_second(requests: float, burst: float) -> dict[str, object]:
-    return {"requests_per_minute": 60 * requests, "burst_seconds": burst / requests}
+def _per_second(requests: float, load: Load, name: str, burst: float = 40, **more: object) -> Setting:
+    provider = _hidden(requests_per_minute=60 * requests, burst_seconds=burst / requests, **more)
+    return Setting(name=f"{requests} requests/s, {name}", provider=provider, load=load, times=1.02, wasted=0.01)
 
 
-def _tokens_per_second(tokens: float, burst_seconds: float) -> dict[str, object]:
-    return {"tokens_per_minute": 60 * tokens, "burst_seconds": burst_seconds}
+def _tokens_per_second(tokens: float, calls: int, burst_seconds: float, **more: object) -> Setting:
+    provider = _hidden(tokens_per_minute=60 * tokens, burst_seconds=burst_seconds, **more)
+    name, load = f"{tokens:,} tokens/s, {calls:,} at once", flood(calls, uneven=True)
+    return Setting(name=name, provider=provider, load=load, times=1.02, wasted=0.01)
 
 
-#: What it was tuned on: the settings that the bars were written for.
-TUNED = (
-    Setting(name="cap 64", times=1.08, wasted=0.005, provider=_hidden(cap=64)),
-    Setting(name="40 requests/s", times=1.05, wasted=0.01, provider=_hidden(**_per_second(40, 40))),
+def _queue(workers: int, load: Load, name: str, **more: object) -> Setting:
+    provider = _hidden(cap=workers, queue=True, **more)
+    sweep = (workers, workers + 1, 2 * workers)
+    title = f"a queue behind {workers} workers, {name}"
+    return Setting(
+        name=title, provider=provider, load=load, sweep=sweep, times=1.02, wasted=0.0, most_in_flight=2.5 * workers
+    )
+
+
+def _knee(knee: int, load: Load, name: str, **more: object) -> Setting:
+    sweep = tuple(int(knee * share) for share in (0.75, 0.9, 1.0, 1.1, 1.25))
+    provider = _hidden(knee=knee, cap=4 * knee, queue=True, **more)
+    return Setting(name=f"slower above {knee}, {name}", provider=provider, load=load, sweep=sweep, times=1.05)
+
+
+_QUICK = {"latency_seconds": 0.15}
+_BURSTS, _FLOOD = (1.05, 0.015), (1.03, 0.005)
+#: Runs of four kinds, started and ended at different times.
+_MIXED = together(
+    rumour(),
+    rounds(6, 40, process=1, starts_at=2.0),
+    rooms(3, 8, worlds=3, process=2, starts_at=1.0),
+    dialogues(2, 10, 6, process=3, starts_at=4.0),
+)
+
+#: What it was tuned on: the settings that the goals were written for.
+GOALS = (
+    _cap(24, together(rumour()), _BURSTS, "rumour: 12 rounds of two worlds", **_QUICK),
+    _cap(24, together(rounds(10, 150)), _BURSTS, "10 rounds of 150", **_QUICK),
+    _cap(7, together(rounds(20, 20)), _BURSTS, "20 rounds of 20"),
+    _cap(24, together(rumour()), _BURSTS, "rumour, ways of 10 ms more or less", jitter_seconds=0.01, **_QUICK),
+    _cap(150, together(rounds(10, 200)), _BURSTS, "10 rounds of 200, ways of 10 ms", jitter_seconds=0.01),
+    _cap(24, _MIXED, _BURSTS, "four runs of different kinds"),
+    *(_cap(cap, flood(2000), (1.05, 0.015), "2,000 at once") for cap in (5, 7, 8)),
+    _cap(5, flood(130), (1.05, 0.015), "130 at once"),
+    *(_cap(cap, flood(2000), _FLOOD, "2,000 at once") for cap in (24, 64, 150)),
+    *(_per_second(rate, flood(2000), "2,000 at once") for rate in (15, 30, 60)),
+    _tokens_per_second(80_000, 3000, 1.0),
+    _per_second(15, together(rumour()), "rumour"),
     Setting(
-        name="40 requests/s, with headers",
-        times=1.05,
-        wasted=0.002,
-        provider=_hidden(**_per_second(40, 40), headers="openai"),
+        name="cap 64, then 16, then 64, 2,000 at once",
+        times=1.08,
+        provider=_hidden(**_falling(64, 16, 64, (700, 1200))),
+        load=flood(2000),
     ),
     Setting(
-        name="26,000 tokens/s, uneven prompts",
-        times=1.10,
-        wasted=0.01,
-        uneven=True,
-        provider=_hidden(**_tokens_per_second(26_000, 1)),
+        name="cap 64, then 16, then 64, 20 rounds of 100",
+        times=1.08,
+        provider=_hidden(**_falling(64, 16, 64, (700, 1200))),
+        load=together(rounds(20, 100)),
     ),
-    Setting(
-        name="cap 96, then 24, then 96", times=1.12, wasted=0.02, provider=_hidden(**_falling(96, 24, 96, (800, 1400)))
+    *(_queue(workers, flood(50 * workers), f"{50 * workers:,} at once") for workers in (4, 8, 32)),
+    *(_queue(workers, together(rounds(10, 3 * workers)), f"10 rounds of {3 * workers}") for workers in (4, 8, 32)),
+    *(
+        _queue(workers, together(rounds(4, 20, worlds=2)), "rounds of 20, 3 s answers", latency_seconds=3.0)
+        for workers in (2, 4)
     ),
-    Setting(name="cap 24, slow calls", times=1.06, calls=800, provider=_hidden(cap=24, latency_seconds=1.6)),
-    Setting(name="four processes, cap 64", times=1.12, least_share=0.9, processes=4, provider=_hidden(cap=64)),
+    _knee(64, flood(2000), "2,000 at once"),
+    _knee(64, together(rounds(10, 150)), "10 rounds of 150"),
 )
 
 #: What it is judged on: nothing was chosen by how these went.
 JUDGED = (
+    _cap(41, together(rounds(12, 90)), _BURSTS, "12 rounds of 90", latency_seconds=0.7, seed=100),
+    _cap(11, together(rounds(15, 30, worlds=2)), _BURSTS, "15 rounds of 30, two worlds", refusal_seconds=0.0, seed=110),
+    _cap(110, together(rounds(12, 150)), _BURSTS, "12 rounds of 150", latency_seconds=1.1, latency_sigma=0.4, seed=120),
+    _cap(33, _MIXED, _BURSTS, "four runs", latency_seconds=0.25, jitter_seconds=0.005, seed=130),
+    _cap(19, flood(700), _FLOOD, "700 slow calls at once", latency_seconds=2.1, latency_sigma=0.5, seed=140),
+    _cap(24, together(rumour()), _BURSTS, "rumour, equally long answers", latency_sigma=0.0, seed=150),
+    _per_second(28, flood(2000), "2,000 at once", 70, seed=160),
+    _per_second(22, together(rounds(15, 60)), "no Retry-After, 15 rounds of 60", 30, headers="none", seed=170),
+    _per_second(28, together(rumour()), "OpenAI's headers, rumour", 70, headers="openai", seed=180),
+    _tokens_per_second(18_000, 2000, 1.5, latency_seconds=0.6, seed=190),
     Setting(
-        name="cap 41",
+        name="cap 72, then 18, then 72, 20 rounds of 120",
         times=1.08,
-        wasted=0.005,
-        provider=_hidden(cap=41, latency_seconds=0.7, latency_sigma=0.7, refusal_seconds=0.035, seed=100),
+        provider=_hidden(**_falling(72, 18, 72, (900, 1500)), latency_seconds=0.55, seed=200),
+        load=together(rounds(20, 120)),
     ),
-    Setting(
-        name="cap 110",
-        times=1.08,
-        wasted=0.005,
-        calls=4000,
-        provider=_hidden(cap=110, latency_seconds=1.1, latency_sigma=0.4, refusal_seconds=0.08, seed=110),
-    ),
-    Setting(
-        name="28 requests/s",
-        times=1.05,
-        wasted=0.01,
-        provider=_hidden(**_per_second(28, 70), latency_seconds=0.9, latency_sigma=0.5, seed=120),
-    ),
-    Setting(
-        name="75 requests/s, no Retry-After",
-        times=1.05,
-        wasted=0.01,
-        calls=3000,
-        provider=_hidden(**_per_second(75, 60), headers="none", latency_sigma=0.8, seed=130),
-    ),
-    Setting(
-        name="28 requests/s, OpenAI's headers",
-        times=1.05,
-        wasted=0.002,
-        provider=_hidden(**_per_second(28, 70), headers="openai", latency_seconds=0.9, seed=140),
-    ),
-    Setting(
-        name="55 requests/s, Anthropic's headers",
-        times=1.05,
-        wasted=0.002,
-        provider=_hidden(**_per_second(55, 30), headers="anthropic", latency_seconds=0.6, seed=150),
-    ),
-    Setting(
-        name="18,000 tokens/s",
-        times=1.10,
-        wasted=0.01,
-        uneven=True,
-        provider=_hidden(**_tokens_per_second(18_000, 1.5), latency_seconds=0.6, latency_sigma=0.7, seed=160),
-    ),
-    Setting(
-        name="34,000 tokens/s, refusals that say so",
-        times=1.10,
-        wasted=0.01,
-        uneven=True,
-        provider=_hidden(**_tokens_per_second(34_000, 0.8), labelled=True, latency_seconds=0.5, seed=170),
-    ),
-    Setting(
-        name="cap 72, then 18, then 72",
-        times=1.12,
-        wasted=0.02,
-        provider=_hidden(**_falling(72, 18, 72, (700, 1150)), latency_seconds=0.55, seed=180),
-    ),
-    Setting(
-        name="cap 130, then 45, then 100",
-        times=1.12,
-        wasted=0.02,
-        calls=3000,
-        provider=_hidden(**_falling(130, 45, 100, (1100, 1900)), latency_seconds=0.8, latency_sigma=0.7, seed=190),
-    ),
-    Setting(
-        name="cap 19, slow calls",
-        times=1.06,
-        calls=700,
-        provider=_hidden(cap=19, latency_seconds=2.1, latency_sigma=0.5, seed=200),
-    ),
-    Setting(
-        name="four processes, cap 50",
-        times=1.12,
-        least_share=0.9,
-        processes=4,
-        provider=_hidden(cap=50, latency_seconds=0.6, latency_sigma=0.7, seed=210),
-    ),
+    _queue(6, together(rounds(8, 25, worlds=2)), "8 rounds of 25 on two worlds", latency_seconds=1.2, seed=210),
+    _queue(16, together(rounds(8, 100)), "8 rounds of 100, equally long", latency_sigma=0.0, seed=220),
+    _knee(40, together(rounds(10, 120)), "10 rounds of 120", latency_seconds=0.8, seed=230),
 )
 
-#: What no bar is about: looked at while it was made, like the tuned ones.
+#: What no goal is about.
 OTHER = (
-    Setting(name="cap 64, ways of 5 ms more or less", jitter_seconds=0.005, provider=_hidden(cap=64, seed=340)),
+    Setting(name="no limit, 10 rounds of 150", provider=_hidden(seed=300), load=together(rounds(10, 150))),
     Setting(
-        name="40 requests/s, ways of 5 ms more or less",
-        jitter_seconds=0.005,
-        provider=_hidden(**_per_second(40, 40), seed=350),
+        name="cap 64, 5 % refused at random, 3,000 at once", provider=_hidden(cap=64, limits=0.05), load=flood(3000)
+    ),
+    Setting(name="5 % refused at random, rumour", provider=_hidden(limits=0.05), load=together(rumour())),
+    _per_second(30, together(rounds(15, 60)), "15 rounds of 60"),
+    Setting(
+        name="300 requests in each 20 s, 1,500 at once",
+        provider=_hidden(requests_per_minute=900, window_seconds=20),
+        load=flood(1500),
     ),
     Setting(
-        name="cap 96, 24, 96, ways of 5 ms more or less",
-        jitter_seconds=0.005,
-        provider=_hidden(**_falling(96, 24, 96, (800, 1400)), seed=360),
+        name="cap 64, out of order for 20 s, 2,000 at once",
+        provider=_hidden(cap=64, outages=(PlannedOutage(5, 20),), seed=330),
+        load=flood(2000),
     ),
-    Setting(name="no limit", calls=5000, provider=_hidden(seed=300)),
-    Setting(name="slower above 48", calls=3000, provider=_hidden(knee=48, seed=310)),
-    Setting(name="300 requests in each 20 s", calls=1500, provider=_hidden(requests_per_minute=900, window_seconds=20)),
-    Setting(name="cap 64, out of order for 20 s", provider=_hidden(cap=64, outages=(PlannedOutage(5, 20),), seed=330)),
 )
-SETS: Mapping[str, Sequence[Setting]] = {"tuned": TUNED, "judged": JUDGED, "other": OTHER}
-
-
-# who sends
-
-
-def _fixed(size: int) -> Callable[[int], Sender]:
-    return lambda processes: Apart([Keeping(Semaphore(size)) for _ in range(processes)])
-
-
-def _batches(most: int) -> Callable[[int], Sender]:
-    return lambda processes: Apart([Alone(Batches(most)) for _ in range(processes)])
-
-
-def _inspect(processes: int) -> Sender:
-    return Apart([Keeping(Inspect()) for _ in range(processes)])
-
-
-def _aimd(processes: int) -> Sender:
-    return Apart([Alone(Aimd()) for _ in range(processes)])
-
-
-def _ours(processes: int) -> Sender:
-    return Alone(Adaptive()) if processes == 1 else Together(Adaptive())
-
-
-OURS, AS_WRITTEN = "Shoal", "guide's loop, as written"
-STRATEGIES: Mapping[str, Callable[[int], Sender]] = {
-    **{f"fixed {size}": _fixed(size) for size in (4, 16, 64, 256)},
-    AS_WRITTEN: _batches(MOST),
-    **{f"guide's loop, meant, up to {most}": _batches(most) for most in (16, 256)},
-    "Inspect": _inspect,
-    "AIMD": _aimd,
-    OURS: _ours,
-}
+SETS: Mapping[str, Sequence[Setting]] = {"goals": GOALS, "judged": JUDGED, "other": OTHER}
 
 
 # measuring
@@ -240,98 +190,175 @@ STRATEGIES: Mapping[str, Callable[[int], Sender]] = {
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Seconds against those of a client that knows the limits, calls wasted of those needed, and the least share."""
+    """Seconds against those of the oracle, calls wasted of those needed, and the most in flight."""
 
     times: float
     wasted: float
-    least_share: float
+    peak: int
+    #: Whether an attempt took so long that a run would have given it up.
+    was_cut: bool = False
 
     def holds(self, setting: Setting) -> bool:
         return (
             (setting.times is None or self.times <= setting.times)
             and (setting.wasted is None or self.wasted <= setting.wasted)
-            and (setting.least_share is None or self.least_share >= setting.least_share)
+            and (setting.most_in_flight is None or self.peak <= setting.most_in_flight)
+            and not self.was_cut
         )
 
 
-def calls_of(setting: Setting, strategy: str) -> list[Call]:
-    tokens = setting.tokens()
-    ids = as_written(len(tokens)) if strategy == AS_WRITTEN else range(len(tokens))
-    return [Call(each, tokens[each], each % setting.processes) for each in ids]
+@dataclass(slots=True)
+class Scores:
+    """Those of several seeds, cold and warm."""
+
+    cold: list[Score] = field(default_factory=list)
+    warm: list[Score] = field(default_factory=list)
 
 
-def score(setting: Setting, strategy: str, seed: int) -> Score:
-    if strategy == AS_WRITTEN:
-        setting = replace(setting, calls=ITS_ITEMS)
-    chosen = replace(setting.provider, seed=setting.provider.seed + seed)
-    sender, calls = STRATEGIES[strategy](setting.processes), calls_of(setting, strategy)
-    went = drive(Provider(chosen), sender, calls, seed, jitter_seconds=setting.jitter_seconds)
-    ideal = oracle_seconds(Provider(chosen), setting.tokens())
-    return Score(went.seconds / ideal, went.sends / setting.calls - 1, went.least_share)
+def _drive(setting: Setting, seed: int, make_sender: Callable[[Provider], Sender]) -> Drive:
+    provider = Provider(replace(setting.provider, seed=setting.provider.seed + 1000 * seed))
+    return drive(provider, make_sender(provider), setting.load, seed, jitter_seconds=setting.jitter_seconds)
 
 
-def scores(settings: Sequence[Setting], strategies: Sequence[str]) -> Iterator[tuple[Setting, str, list[Score]]]:
-    """Each strategy on each setting, with each seed, on all processors."""
-    cells = list(product(settings, strategies))
+def find_oracle(setting: Setting, seed: int) -> tuple[float, int | None]:
+    """Return the seconds of the best that is known, and the fixed number that gave them, if it was one."""
+    best: int | None = None
+    least = _drive(setting, seed, lambda provider: Alone(KnownLimits(provider))).seconds
+    for size in setting.sweep:
+        sender = Keeping(Semaphore(size))
+        if (seconds := _drive(setting, seed, lambda provider, sender=sender: sender).seconds) < least:  # type: ignore[misc]
+            best, least = size, seconds
+    return least, best
+
+
+def learn(setting: Setting, seed: int, learned: Learned | None = None) -> tuple[Drive, Learned | None]:
+    """Run with a limit that knows nothing, or this; return how it went, and what it knows then."""
+    control = Adaptive(learned)
+    sender = Learning(control) if setting.load.processes == 1 else Together(control)
+    return _drive(setting, seed, lambda provider: sender), control.get_learned()
+
+
+def _score(setting: Setting, went: Drive, oracle: float) -> Score:
+    wasted = went.sends / setting.load.calls - 1
+    return Score(went.seconds / oracle, wasted, went.peak, went.longest_seconds > ATTEMPT_SECONDS)
+
+
+def measure(setting: Setting, seeds: int = SEEDS) -> Scores:
+    found = Scores()
+    for seed in range(seeds):
+        oracle, _ = find_oracle(setting, seed)
+        cold, learned = learn(setting, seed)
+        found.cold.append(_score(setting, cold, oracle))
+        found.warm.append(_score(setting, learn(setting, seed, learned)[0], oracle))
+    return found
+
+
+def measure_all(settings: Sequence[Setting]) -> Iterator[tuple[Setting, Scores]]:
     with ProcessPoolExecutor() as workers:
-        found = workers.map(_scored, *zip(*cells, strict=True), chunksize=1)
-        for (setting, strategy), each in zip(cells, found, strict=True):
-            yield setting, strategy, each
+        yield from zip(settings, workers.map(measure, settings), strict=True)
 
 
-def _scored(setting: Setting, strategy: str) -> list[Score]:
-    return [score(setting, strategy, seed) for seed in SEEDS]
+# rivals
 
 
-def _line(setting: Setting, strategy: str, found: Sequence[Score]) -> str:
-    times, wasted = [each.times for each in found], [each.wasted * 100 for each in found]
-    told = f"  {strategy:32} {statistics.mean(times):7.2f} {max(times):7.2f}   "
-    told += f"{statistics.mean(wasted):7.2f} {max(wasted):7.2f}"
-    if setting.processes > 1:
-        told += f"   least share {min(each.least_share for each in found):.2f}"
-    if strategy == OURS and setting.times is not None:
-        told += f"   {'holds' if all(each.holds(setting) for each in found) else 'MISSED'}"
-    return told
+def _make_fixed(size: int) -> Callable[[int], Sender]:
+    return lambda processes: Apart([Keeping(Semaphore(size)) for _ in range(processes)])
 
 
-def _title(setting: Setting) -> str:
-    bars = [f"{setting.times:g} x" if setting.times else "", f"{setting.wasted:.1%}" if setting.wasted else ""]
-    bars.append(f"least share {setting.least_share:g}" if setting.least_share else "")
-    told = ", ".join(each for each in bars if each)
-    return f"{setting.name}: {setting.calls:,} calls" + (f"; at most {told}" if told else "")
+RIVALS: Mapping[str, Callable[[int], Sender]] = {
+    **{f"fixed {size}": _make_fixed(size) for size in (4, 16, 64, 256)},
+    "guide's loop": lambda processes: Apart([Alone(Batches(256)) for _ in range(processes)]),
+    "Inspect": lambda processes: Apart([Keeping(Inspect()) for _ in range(processes)]),
+    "AIMD": lambda processes: Apart([Alone(Aimd()) for _ in range(processes)]),
+}
 
 
-def _table(name: str) -> Iterator[str]:
-    """A row for each setting, a column for each strategy: mean of the seeds, and what was wasted."""
-    yield "| " + " | ".join([name, "calls", *STRATEGIES]) + " |"
-    yield "|---|---:|" + "---:|" * len(STRATEGIES)
-    row: list[str] = []
-    for setting, strategy, found in scores(SETS[name], tuple(STRATEGIES)):
-        times, wasted = (statistics.mean(getattr(each, what) for each in found) for what in ("times", "wasted"))
-        cell = f"{times:.2f}" + (f", {wasted:.1%}" if wasted else "")
-        row.append(f"**{cell}**" if strategy == OURS else cell)
-        if len(row) == len(STRATEGIES):
-            yield "| " + " | ".join([setting.name, f"{setting.calls:,}", *row]) + " |"
-            row.clear()
+def compare(setting: Setting, rival: str, seeds: int = 3) -> list[Score]:
+    processes, found = setting.load.processes, []
+    for seed in range(seeds):
+        went = _drive(setting, seed, lambda provider: RIVALS[rival](processes))
+        found.append(_score(setting, went, find_oracle(setting, seed)[0]))
+    return found
 
 
-def pages(names: Sequence[str]) -> int:
-    for name in names or SETS:
-        print("\n".join(_table(name)), flush=True)
-    return 0
+# printing
 
 
-def main(names: Sequence[str]) -> int:
-    if names and names[0] == "pages":
-        return pages(names[1:])
-    for name in names or SETS:
-        print(f"\n{name.upper()}{'':31} x mean   worst    wasted % mean   worst")
-        before = None
-        for setting, strategy, found in scores(SETS[name], tuple(STRATEGIES)):
-            if setting is not before:
-                print(_title(setting))
-                before = setting
-            print(_line(setting, strategy, found), flush=True)
+def _average(scores: Sequence[Score]) -> tuple[float, float]:
+    return statistics.mean(each.times for each in scores), statistics.mean(each.wasted for each in scores)
+
+
+def _describe_goal(setting: Setting) -> str:
+    goals = [f"{setting.times:g}" if setting.times else "", f"{setting.wasted:.1%}" if setting.wasted else ""]
+    goals.append(f"{setting.most_in_flight:g} in flight" if setting.most_in_flight else "")
+    return ", ".join(each for each in goals if each)
+
+
+def _describe(setting: Setting, scores: Sequence[Score]) -> str:
+    times, wasted = [each.times for each in scores], [each.wasted for each in scores]
+    said = f"{statistics.mean(times):.2f} ({max(times):.2f})"
+    if max(wasted) > 0:
+        said += f", {statistics.mean(wasted):.1%}"
+    if setting.most_in_flight is not None:
+        said += f", {max(each.peak for each in scores)} in flight"
+    return said + (", CUT" if any(each.was_cut for each in scores) else "")
+
+
+def print_pages(names: Sequence[str]) -> None:
+    for name in names:
+        print(f"| {name} | calls | cold | second run | goal |\n|---|---:|---:|---:|---:|")
+        for setting, found in measure_all(SETS[name]):
+            cells = (_describe(setting, found.cold), _describe(setting, found.warm), _describe_goal(setting))
+            print(f"| {setting.name} | {setting.load.calls:,} | " + " | ".join(cells) + " |", flush=True)
+        print()
+
+
+def print_rivals(names: Sequence[str]) -> None:
+    for name in names:
+        print("| " + " | ".join([name, *RIVALS]) + " |\n|---|" + "---:|" * len(RIVALS))
+        cells = list(product(SETS[name], RIVALS))
+        with ProcessPoolExecutor() as workers:
+            row: list[str] = []
+            found = workers.map(compare, *zip(*cells, strict=True))
+            for (setting, _), scores in zip(cells, found, strict=True):
+                times, wasted = _average(scores)
+                row.append(f"{times:.2f}" + (f", {wasted:.0%}" if wasted >= 0.005 else ""))
+                if len(row) == len(RIVALS):
+                    print("| " + " | ".join([setting.name, *row]) + " |", flush=True)
+                    row.clear()
+        print()
+
+
+def print_scores(names: Sequence[str]) -> None:
+    for name in names:
+        print(f"\n{name.upper():52} {'cold: mean (worst), wasted':32} {'second run':32} goal")
+        for setting, found in measure_all(SETS[name]):
+            cells = (_describe(setting, found.cold), _describe(setting, found.warm), _describe_goal(setting))
+            print(f"{setting.name:52} {cells[0]:32} {cells[1]:32} {cells[2]}", flush=True)
+
+
+def limits(folder: Path) -> list[Bar]:
+    """What a limit gets that learns, in virtual time: the mean of the seeds against each goal."""
+    return [bar for setting, found in measure_all(GOALS) for bar in make_bars(setting, found, "virtual time")]
+
+
+def make_bars(setting: Setting, found: Scores, how: str) -> Iterator[Bar]:
+    for state, scores in (("cold", found.cold), ("second run", found.warm)):
+        title = f"{setting.name}, {state}"
+        times, wasted = _average(scores)
+        if setting.times is not None:
+            yield Bar(f"{title}: time / oracle", times, "x", setting.times, False, how)
+        if setting.wasted:
+            yield Bar(f"{title}: wasted", wasted * 100, "%", setting.wasted * 100, False, how)
+        if setting.most_in_flight is not None:
+            yield Bar(f"{title}: in flight", max(s.peak for s in scores), "", setting.most_in_flight, False, how)
+
+
+def main(arguments: Sequence[str]) -> int:
+    printers = {"pages": print_pages, "rivals": print_rivals}
+    first = arguments[0] if arguments else ""
+    names = arguments[1:] if first in printers else arguments
+    printers.get(first, print_scores)(names or list(SETS))
     return 0
 
 

@@ -2,16 +2,15 @@
 
 provider = Provider(RehearsalSettings(latency_seconds=1, latency_sigma=0.5, cap=64, seed=7))
 reply = provider.arrive(now, call_id, tokens)        with `now` that never goes back
-oracle_seconds(provider, [800] * 10_000)             what a client takes that knows every limit in advance
+KnownLimits(provider)                                the limit of a client that knows every limit in advance
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
+from heapq import heappop, heappush, nlargest
 from typing import Literal
 
 from shoal.rehearsal.faults import draw_latency
@@ -27,7 +26,7 @@ Told = dict[str, tuple[float, float, float]]
 _KINDS: dict[str, Kind] = {"requests": "requests", "tokens": "tokens", "concurrency": "concurrency"}
 _PUBLISHING = ("openai", "anthropic")
 #: What a rehearsal can do and this cannot.
-_NOT_PLAYED = ("queue", "quota", "errors", "hangs", "dropped")
+_NOT_PLAYED = ("quota", "errors", "hangs", "dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +79,10 @@ class Provider:
         self._limits.take(tokens, seconds)
         return self._worked_on(now, call_id)
 
-    def opens(self, now: float, tokens: int) -> float:
-        """When a call of so many tokens should be tried: now if it would be taken, else when something may change."""
+    def settings_at(self, now: float) -> RehearsalSettings:
+        """Return the settings with the changes that have come."""
         self._settle(now)
-        seconds = self._since(now)
-        if over := [each for each in self.chosen.outages if each.covers(seconds)]:
-            return now + max(each.after_seconds + each.lasting_seconds for each in over) - seconds
-        lacking = self._limits.find_lacking(len(self._ends), tokens, seconds)
-        if lacking is None:
-            return now
-        waited = math.inf if lacking[0] == "concurrency" else now + lacking[1]
-        return min(waited, self.next_event(now))
-
-    def next_event(self, now: float) -> float:
-        """When the next answer leaves or the next change comes by the clock; infinity if nothing is to come."""
-        since = self._since(now)
-        changes = [each.after_seconds - since for each in self.chosen.changes if each.after_seconds > since]
-        return min([*self._ends[:1], *(now + each for each in changes)], default=math.inf)
-
-    def in_work(self, now: float) -> int:
-        self._settle(now)
-        return len(self._ends)
+        return self._limits.settings
 
     def _since(self, now: float) -> float:
         """Seconds since it began."""
@@ -115,9 +97,12 @@ class Provider:
         self._limits.apply_changes(self._since(now), self.answers)
 
     def _worked_on(self, now: float, call_id: int) -> Reply:
-        in_work = len(self._ends) + 1
+        settings, in_work, begins_at = self._limits.settings, len(self._ends) + 1, now
+        if settings.queue and settings.cap is not None and in_work > settings.cap:
+            # Those before it begin in the order in which they came: it begins when all but so many of them have ended.
+            begins_at, in_work = nlargest(settings.cap, self._ends)[-1], settings.cap
         self.peak = max(self.peak, in_work)
-        end = now + draw_latency(self._limits.settings, call_id, 0) * self._limits.latency_factor(in_work)
+        end = begins_at + draw_latency(settings, call_id, 0) * self._limits.latency_factor(in_work)
         heappush(self._ends, end)
         return Reply(end, "ok", limits=self._told(self._since(now)))
 
@@ -146,26 +131,44 @@ def _whole(wait: float | None, settings: RehearsalSettings) -> float | None:
     return math.ceil(wait * 1000) / 1000 if settings.headers == "openai" else float(math.ceil(wait))
 
 
-def oracle_seconds(provider: Provider, calls: Sequence[int], ids: Sequence[int] | None = None) -> float:
-    """Seconds until the last of these calls is answered, for a client that knows all limits and is never refused.
+class KnownLimits:
+    """The limit of a client that knows all limits of a provider, and is never refused if calls do not overtake others.
 
-    `calls` are the tokens of each, in the order in which they are sent, and a call's id is its place, if no others are
-    given. Each is sent as soon as it would be taken. Above the knee more at once only wait for one another, so that it
-    stays below.
+    Above the knee more at once only wait for one another, so that it stays below.
     """
-    # Refusals by chance are nothing that one could know of.
-    provider = Provider(replace(provider.chosen, limits=0.0))
-    knee = provider.chosen.knee or math.inf
-    now = last = 0.0
-    provider.begin(now)
-    for call_id, tokens in zip(ids or range(len(calls)), calls, strict=True):
-        while (at := _opens(provider, now, tokens, knee)) > now:
-            now = at
-        reply = provider.arrive(now, call_id, tokens)
-        assert reply.ok, f"call {call_id} was refused at {now}: {reply}"
-        last = max(last, reply.at_seconds)
-    return last
 
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+        self._held = 0
+        # Refusals by chance are nothing that one could know of.
+        self._rates = ProviderLimits(replace(provider.chosen, cap=None, limits=0.0, changes=()))
+        self._first: float | None = None
 
-def _opens(provider: Provider, now: float, tokens: int, knee: float) -> float:
-    return provider.opens(now, tokens) if provider.in_work(now) < knee else provider.next_event(now)
+    def wait(self, now: float, tokens: int, waiting: int) -> float:
+        settings, seconds = self._provider.settings_at(now), self._since(now)
+        if outages := [each for each in settings.outages if each.covers(seconds)]:
+            return max(each.after_seconds + each.lasting_seconds for each in outages) - seconds + 1e-9
+        if self._held >= min(settings.cap or math.inf, settings.knee or math.inf):
+            return math.inf
+        lacking = self._rates.find_lacking(0, tokens, seconds)
+        return 0.0 if lacking is None else lacking[1] + 1e-9
+
+    def begin(self, now: float, tokens: int) -> object:
+        self._held += 1
+        self._rates.take(tokens, self._since(now))
+        return None
+
+    def end(self, now: float, sent: object, outcome: object) -> None:
+        self._held -= 1
+
+    def resume(self, now: float, tokens: int) -> object:
+        return self.begin(now, tokens)
+
+    def describe(self, now: float) -> dict[str, object]:
+        return {"held": self._held}
+
+    def _since(self, now: float) -> float:
+        if self._first is None:
+            self._first = now
+            self._provider.begin(now)
+        return now - self._first

@@ -99,18 +99,8 @@ class Batches:
         return {"size": self._size, "held": self._held}
 
 
-#: With how many the loop begins; and by how many it goes on, as written, however large the last batch was.
-BASE, MOST = 4, 16
-
-
-def as_written(count: int) -> list[int]:
-    """The items that the loop runs, in its order: its step stays as it was at first, so that most run several times."""
-    items: list[int] = []
-    size = BASE
-    for start in range(0, count, BASE):
-        items.extend(range(start, min(start + size, count)))
-        size = min(size * 2, MOST)
-    return items
+#: With how many the loop begins.
+BASE = 4
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
-"""The bars for limits that learn, over real sockets: the pieces of the model stack, a broker, and a rehearsal server.
+"""The same as `bench.limits` over real sockets, processes and clocks: the model stack, a broker and a server.
 
-python -m bench.sending SPEC_AS_JSON    one client: says that it is ready, starts when told, and prints when it was
-                                        answered
+python -m bench.sending    one client: reads what to do from its input, says that it is ready, starts when told, and
+                           prints how many calls it had in flight at most
 """
 
 from __future__ import annotations
@@ -11,78 +11,108 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import partial
-from hashlib import blake2b
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
 from bench.bars import Bar
-from bench.limits import JUDGED, Score, Setting
-from bench.providers import Provider, oracle_seconds
+from bench.limits import GOALS, Score, Scores, Setting, find_oracle, make_bars
+from bench.loads import Load, World
 from bench.rehearsed import MODEL, Server, rehearsing
 from shoal.journal import JournalKey
-from shoal.models.base import Message, Question
+from shoal.models.base import Answer, Message, ModelFailure, Question
 from shoal.models.costs import Spending
 from shoal.models.http.pool import open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import Retrying
 from shoal.models.openai.client import Client
-from shoal.models.openai.dialects import Dialect, RequestWriter
 from shoal.models.openai.endpoints import Endpoint
-from shoal.rehearsal.chat import estimate_tokens
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.model_limits import SharedLimit
+from shoal.runs.model_limits import SharedLimit, name_pool
 from shoal.slots.client import open_slots
+from shoal.slots.leases import Lease
 from shoal.slots.location import BrokerLocation
 
 _SERVED_AS = "rehearsal"
-_DEADLINE_SECONDS = 600.0
+_ATTEMPT_SECONDS, _DEADLINE_SECONDS = 90.0, 300.0
 #: So many are measured at the same time: they wait for answers, and use little of the machine.
-_SIDE_BY_SIDE = 3
-#: The judged setting for each bar.
-_BARS = {
-    "cap 41": "hidden cap",
-    "28 requests/s": "hidden requests/s",
-    "28 requests/s, OpenAI's headers": "published requests/s",
-    "18,000 tokens/s": "hidden tokens/s",
-    "cap 72, then 18, then 72": "cap falls and rises",
-    "cap 19, slow calls": "slow calls",
-    "four processes, cap 50": "four processes",
-}
-
-
-def question(call_id: int, tokens: int) -> Question:
-    """About so long; no two are the same."""
-    text = f"{call_id} " * (4 * tokens // (len(str(call_id)) + 1))
-    return Question(key=JournalKey("limits", call_id, None, "call"), model=MODEL, messages=(Message("user", text),))
+_SIDE_BY_SIDE = 2
+#: What the real time of a machine with two busy cores allows, where the goal is for virtual time.
+_REAL_TIMES = 1.08
+#: Settings that take seconds, of each kind.
+_NAMES = (
+    "cap 24, rumour: 12 rounds of two worlds",
+    "cap 24, 10 rounds of 150",
+    "cap 7, 20 rounds of 20",
+    "cap 24, four runs of different kinds",
+    "cap 64, 2,000 at once",
+    "30 requests/s, 2,000 at once",
+    "cap 64, then 16, then 64, 20 rounds of 100",
+    "a queue behind 4 workers, 10 rounds of 12",
+    "a queue behind 32 workers, 10 rounds of 96",
+    "a queue behind 4 workers, rounds of 20, 3 s answers",
+    "slower above 64, 10 rounds of 150",
+)
 
 
 # one client
 
 
-async def send(base_url: str, folder: Path, calls: Sequence[tuple[int, int]]) -> list[float]:
-    """When each was answered."""
+class CountingLimit(SharedLimit):
+    """The limit of a run, which also counts how many calls are in flight at most."""
+
+    in_flight = peak = 0
+
+    async def enter(self, question: Question) -> Lease:
+        lease = await super().enter(question)
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        return lease
+
+    def leave(self, slot: Lease, question: Question, outcome: Answer | ModelFailure | None, seconds: float) -> None:
+        self.in_flight -= 1
+        super().leave(slot, question, outcome, seconds)
+
+
+async def send(base_url: str, folder: Path, load: Load, process: int, fixed: int | None) -> int:
+    """Ask everything that this process asks; return how many calls it had in flight at most."""
     endpoints = {MODEL: Endpoint(model=_SERVED_AS, base_url=base_url)}
     place = BrokerLocation(folder / "slots" / "s", folder / "limits.json", idle_seconds=1.0)
-    async with open_transport(Proxies()) as transport, open_slots(f"client {calls[0][0]}", place) as slots:
-        limit = SharedLimit(slots, endpoints)
-        client = Limited(Client(transport, endpoints, _DEADLINE_SECONDS), limit)
+    sizes = {} if fixed is None else {name_pool(endpoints[MODEL]): fixed}
+    async with open_transport(Proxies()) as transport, open_slots(f"client {process}", place, sizes=sizes) as slots:
+        limit = CountingLimit(slots, endpoints)
+        client = Limited(Client(transport, endpoints, _ATTEMPT_SECONDS), limit)
         model = Retrying(client, _DEADLINE_SECONDS, 0, Spending({}), limit=limit)
-        questions = [question(*call) for call in calls]
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        return list(await asyncio.gather(*(_answered_at(model, each) for each in questions)))
+        worlds = [(number, world) for number, world in enumerate(load.worlds) if world.process == process]
+        await asyncio.gather(*(_play(model, load, world, number) for number, world in worlds))
+        return limit.peak
 
 
-async def _answered_at(model: Retrying, each: Question) -> float:
-    await model.answer(each)
-    return time.monotonic()
+async def _play(model: Retrying, load: Load, world: World, number: int) -> None:
+    await asyncio.sleep(world.starts_at)
+    ids = count(number * 100_000)
+    for lengths in world.rounds:
+        await asyncio.gather(*(_ask_in_turn(model, load, ids, length) for length in lengths))
+        await asyncio.sleep(world.pause_seconds)
+
+
+async def _ask_in_turn(model: Retrying, load: Load, ids: count[int], length: int) -> None:
+    for _ in range(length):
+        call_id = next(ids)
+        await model.answer(make_question(call_id, load.tokens_of(call_id)))
+
+
+def make_question(call_id: int, tokens: int) -> Question:
+    """Make a question of about this length; no two are the same."""
+    text = f"{call_id} " * (4 * tokens // (len(str(call_id)) + 1))
+    return Question(key=JournalKey("limits", call_id, None, "call"), model=MODEL, messages=(Message("user", text),))
 
 
 # all of them
@@ -90,41 +120,50 @@ async def _answered_at(model: Retrying, each: Question) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    score: Score
-    refused: int
+    seconds: float
+    requests: int
     peak: int
-    ideal: float
 
 
-def measure(folder: Path, setting: Setting) -> Sent:
-    """One setting, with a server, a broker and clients of its own."""
+def measure(folder: Path, setting: Setting) -> Scores:
+    """Measure one setting with a server of its own: a fixed number as the oracle, then cold, then warm."""
     folder.mkdir(mode=0o700)
-    with rehearsing(**_served(setting)) as server:
-        answered = _clients(folder, setting, server)
-        stats = server.stats()
-    seconds = stats["last_answer_at"] - stats["first_request_at"]
-    ideal = _ideal(setting)
-    score = Score(seconds / ideal, stats["requests"] / setting.calls - 1, _least_share(answered))
-    return Sent(score, sum(stats["refusals"].values()), stats["in_flight_peak"], ideal)
+    fixed = find_oracle(replace(setting, sweep=setting.sweep or (1_000_000,)), 0)[1]
+    found = Scores()
+    with rehearsing(**_to_served(setting)) as server:
+        oracle = _send_all(folder / "fixed", setting, server, fixed) if setting.sweep and fixed else None
+        seconds = find_oracle(setting, 0)[0] if oracle is None else oracle.seconds
+        for scores in (found.cold, found.warm):
+            sent = _send_all(folder / "learned", setting, server, None)
+            scores.append(Score(sent.seconds / seconds, sent.requests / setting.load.calls - 1, sent.peak))
+    return found
 
 
-def _served(setting: Setting) -> dict[str, Any]:
-    """The settings of a server, as far as they were chosen."""
+def _to_served(setting: Setting) -> dict[str, Any]:
+    """Return the settings of a server, as far as they were chosen."""
     usual = asdict(RehearsalSettings())
     return {name: value for name, value in asdict(setting.provider).items() if value != usual[name]}
 
 
-def _clients(folder: Path, setting: Setting, server: Server) -> list[list[float]]:
-    calls = list(enumerate(setting.tokens()))
-    shares = [calls[first :: setting.processes] for first in range(setting.processes)]
-    specs = [{"base_url": server.base_url, "folder": str(folder), "calls": share} for share in shares]
+def _send_all(folder: Path, setting: Setting, server: Server, fixed: int | None) -> Sent:
+    folder.mkdir(mode=0o700, exist_ok=True)
+    load = asdict(setting.load)
+    specs = [
+        {"base_url": server.base_url, "folder": str(folder), "load": load, "process": process, "fixed": fixed}
+        for process in range(setting.load.processes)
+    ]
     running = [_start(spec) for spec in specs]
     for process in running:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
     with ThreadPoolExecutor(len(running)) as threads:
-        said = threads.map(lambda process: process.communicate("go\n")[0], running)
-        return [json.loads(each) for each in said]
+        peaks = [int(said) for said in threads.map(lambda process: process.communicate("go\n")[0], running)]
+    stats = server.stats()
+    server.reset()
+    # What was learned is written when the broker ends, soon after its last client.
+    while (folder / "slots" / "s").exists():
+        time.sleep(0.1)
+    return Sent(stats["last_answer_at"] - stats["first_request_at"], stats["requests"], sum(peaks))
 
 
 def _start(spec: dict[str, Any]) -> subprocess.Popen[str]:
@@ -136,50 +175,23 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[str]:
     return process
 
 
-def _ideal(setting: Setting) -> float:
-    """Of the same questions, with the latencies that the server draws for them."""
-    writer, ids, tokens = RequestWriter(), [], []
-    for call in enumerate(setting.tokens()):
-        asked = question(*call)
-        body = writer.write_body(_SERVED_AS, asked, Dialect())
-        ids.append(int.from_bytes(blake2b(body, digest_size=8).digest(), "big"))
-        tokens.append(estimate_tokens(f"user: {asked.messages[0].content}") + setting.provider.reply_tokens)
-    return oracle_seconds(Provider(setting.provider), tokens, ids)
-
-
-def _least_share(answered: Sequence[Sequence[float]]) -> float:
-    """When the first client had everything: what the one had that had least, of an equal share."""
-    over = min(max(each) for each in answered)
-    counts = [sum(at <= over for at in each) for each in answered]
-    return min(counts) / (sum(counts) / len(counts))
-
-
 def limits(folder: Path) -> list[Bar]:
-    """What limits get that learn, against a client that knows them: on settings that were not tuned on."""
-    settings = [setting for setting in JUDGED if setting.name in _BARS]
+    """What a limit gets that learns, in real time, against the best fixed number."""
+    settings = [setting for setting in GOALS if setting.name in _NAMES]
     with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-        found = threads.map(lambda setting: measure(folder / f"{settings.index(setting)}", setting), settings)
-        return [bar for setting, sent in zip(settings, found, strict=True) for bar in _bars(setting, sent)]
+        found = threads.map(lambda number: measure(folder / f"{number}", settings[number]), range(len(settings)))
+        return [
+            bar
+            for setting, scores in zip(settings, found, strict=True)
+            for bar in make_bars(replace(setting, times=max(setting.times or 0, _REAL_TIMES)), scores, "real time")
+        ]
 
 
-def _bars(setting: Setting, sent: Sent) -> list[Bar]:
-    name, score = _BARS[setting.name], sent.score
-    told = f"{setting.name}; {setting.calls:,} calls, ideal {sent.ideal:.1f} s, {sent.refused} refused"
-    of_this = partial(Bar, baseline=told)
-    bars = [of_this(f"{name}: time / oracle", score.times, "x", setting.times or 0.0, at_least=False)]
-    if setting.wasted is not None:
-        bars.append(of_this(f"{name}: wasted", score.wasted * 100, "%", setting.wasted * 100, at_least=False))
-    if setting.least_share is not None:
-        bars.append(of_this(f"{name}: least share of fair", score.least_share, "", setting.least_share, at_least=True))
-    return bars
-
-
-ALL = (limits,)
-
-
-def main(spec: dict[str, Any]) -> list[float]:
-    return uvloop.run(send(spec["base_url"], Path(spec["folder"]), spec["calls"]))
+def main(spec: dict[str, Any]) -> int:
+    worlds = tuple(World(**{**each, "rounds": tuple(map(tuple, each["rounds"]))}) for each in spec["load"]["worlds"])
+    load = Load(worlds, spec["load"]["uneven"])
+    return uvloop.run(send(spec["base_url"], Path(spec["folder"]), load, spec["process"], spec["fixed"]))
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(json.loads(sys.stdin.readline()))))
+    print(main(json.loads(sys.stdin.readline())))

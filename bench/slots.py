@@ -17,8 +17,8 @@ from typing import Any
 import uvloop
 
 from bench.bars import Bar
-from shoal.slots.admin import fetch_snapshot
 from shoal.slots.client import Slots, open_slots
+from shoal.slots.connection import fetch_snapshot
 from shoal.slots.leases import CallEnd, CallOutcome
 from shoal.slots.location import BrokerLocation
 from shoal.slots.server import start_broker
