@@ -24,15 +24,16 @@ from annotated_types import Ge, Gt, Le, MaxLen
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
-from shoal.agents.memory.settings import MemorySettings
 from shoal.agents.settings import (
     HeuristicSettings,
     LanguageSettings,
     Latency,
+    MemorySettings,
     PriceSettings,
     ScriptedSettings,
     ScriptedTurn,
 )
+from shoal.runs.reports.quality import CHECKS
 from shoal.scenario.declared.distributions import (
     Activity,
     Age,
@@ -61,10 +62,10 @@ from shoal.scenario.declared.events import (
 )
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
-from shoal.scenario.declared.minds import MindField, OwnMindSettings
-from shoal.scenario.declared.population import ColumnChoice, Entries, FileColumn, FileEntry, GroupEntry, PersonEntry
-from shoal.scenario.declared.worlds import OwnWorldSettings, Worlds
+from shoal.scenario.declared.kinds import MindField, OwnMindSettings, OwnWorldSettings, Worlds
+from shoal.scenario.declared.population import ColumnChoice, Entries, FileEntry, GroupEntry, PersonEntry
 from shoal.scenario.fields import Hours, Who
+from shoal.scenario.importers.columns import FileColumn
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.worlds.base import BaseWorld
 from shoal.worlds.clock import TimeSettings
@@ -171,6 +172,15 @@ def write_conditions() -> str:
     return "\n".join([*lines, *(f'| `{name}("...")` | {words} |' for name, words in QUESTIONS.items())])
 
 
+def write_quality_checks() -> str:
+    """Write the table of what can be wrong with a run, and from which share on."""
+    lines = ["| finding | what | doubtful from | bad from | of at least |", "|---|---|---|---|---|"]
+    for name, check in CHECKS.items():
+        bad = "never" if check.bad is None else f"{check.bad:.0%}"
+        lines.append(f"| `{name}` | {check.words} | {check.doubtful:.0%} | {bad} | {check.least} |")
+    return "\n".join(lines)
+
+
 def write_database_tables() -> str:
     """Write the tables of a social platform."""
     return _write_tables(tables.SCHEMA)
@@ -219,6 +229,7 @@ def _first_sentence(tree: ast.Module) -> str:
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "scenario fields": ("scenario.md", write_scenario_fields),
     "conditions": ("interventions.md", write_conditions),
+    "quality checks": ("quality.md", write_quality_checks),
     "database tables": ("run-directory.md", write_database_tables),
     "room tables": ("run-directory.md", partial(_write_own_tables, Room)),
     "dialogue tables": ("run-directory.md", partial(_write_own_tables, Dialogue)),

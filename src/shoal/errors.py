@@ -10,12 +10,15 @@ ShoalError                 the message says what happened and what to do; never 
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
 ├── Diverged               a repeated run did something else than before
+├── RunChanged             a file of a run is not what its history makes it
 ├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
-├── ProviderRefused        the model's provider refuses every call: the key is wrong, or the credit is used up
+├── ProviderRefused        every call to the model fails until the user mends something: key, address, credit
+├── EveryTurnFailed        a run came to its end without a single decision
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
-    └── BudgetReached      the next call might cost more than is left; nothing paid for is lost
+    ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
+    └── ProviderUnavailable  the model's server did not answer for longer than the patience
 """
 
 from __future__ import annotations
@@ -92,6 +95,16 @@ class Diverged(ShoalError):
         )
 
 
+class RunChanged(ShoalError):
+    """A file of a run is not what the history from its journal makes it."""
+
+    def __init__(self, path: Path, where: str) -> None:
+        super().__init__(
+            f"{path} was changed: it differs from the history in the journal {where}.\n"
+            "Nothing was written. Restore the file from a backup."
+        )
+
+
 class QueryFailed(ShoalError):
     """A question that the run or its database cannot answer."""
 
@@ -101,10 +114,21 @@ class JournalIncomplete(ShoalError):
 
 
 class ProviderRefused(ShoalError):
-    """The model's provider refuses every call, so that going on would only record failures."""
+    """Every call to the model fails until the user mends something. Going on would only record failures."""
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"{why}\nEverything that was paid for is kept. When this is mended, `shoal resume` the run.")
+        super().__init__(f"{why}\nNothing is lost. When this is mended, `shoal resume` the run.")
+
+
+class EveryTurnFailed(ShoalError):
+    """A run came to its end, and every turn in it failed: its history is complete and worthless."""
+
+    def __init__(self, turns: int, example: str) -> None:
+        which = "the only turn" if turns == 1 else f"all {turns:,} turns"
+        super().__init__(
+            f"{which} of the run failed, for example {example}\n"
+            "The failures are history, and `shoal resume` would repeat them. Mend the cause and run the scenario again."
+        )
 
 
 class SlotsRefused(ShoalError):
@@ -127,3 +151,13 @@ class BudgetReached(Stopped):
             f"Everything that was paid for is kept. `shoal resume` the run with a larger {option} to go on."
         )
         self.setting = setting
+
+
+class ProviderUnavailable(Stopped):
+    """The model's server did not answer for longer than the patience."""
+
+    def __init__(self, why: str, waited: str) -> None:
+        super().__init__(
+            f"{why}\nThe run waited {waited} for an answer (--patience). Nothing is lost: `shoal resume` the run when "
+            "the server is back."
+        )

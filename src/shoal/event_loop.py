@@ -1,12 +1,19 @@
-"""The event loop that everything of Shoal runs on: uvloop where it is installed, asyncio's own elsewhere."""
+"""The event loop that everything of Shoal runs on, uvloop where it is installed; and work for when it is idle."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+#: Work that was added this long ago, with none after it, is done now; and work is never put off more often than this.
+_QUIET_SECONDS = 0.02
+_MOST_DELAYS = 25
+#: How much of it is done before the loop looks at its sockets again.
+_DONE_AT_ONCE = 32
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
@@ -19,3 +26,35 @@ def run_async(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end in a new event loop and return its result."""
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(main)
+
+
+class IdleQueue:
+    """Does work that can wait once no more of it is added.
+
+    Of thousands of requests at once the last is sent when everything before it is done. What they do not need is done
+    while all of them wait for their replies.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], object]] = deque()
+
+    def add(self, work: Callable[[], object]) -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_later(_QUIET_SECONDS, self._look, 0, _MOST_DELAYS)
+        self._waiting.append(work)
+
+    def finish(self) -> None:
+        """Do everything that waits."""
+        while self._waiting:
+            self._waiting.popleft()()
+
+    def _look(self, known: int, delays: int) -> None:
+        """Do a part of the work, unless some was added since `known` pieces waited."""
+        loop, count = asyncio.get_running_loop(), len(self._waiting)
+        if count > known and delays:
+            loop.call_later(_QUIET_SECONDS, self._look, count, delays - 1)
+            return
+        for _ in range(min(count, _DONE_AT_ONCE)):
+            self._waiting.popleft()()
+        if self._waiting:
+            loop.call_soon(self._look, count, 0)

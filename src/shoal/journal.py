@@ -8,9 +8,9 @@ One JSON object per line:
     {"key": "*/25/continue/0", "event": {"scenario": {...}}}                               an extension of the run
 
 A line inherited from the parent of a fork carries `"from"`. It answers only the same request, and is otherwise passed
-over. Own lines about rounds after an extension are treated the same way: they may have been asked for before the run
-was extended. The request of every other own line must be the same whenever the run is repeated. If it is not, the run
-has diverged from itself, which is an error.
+over. Own lines about rounds after an extension, and those marked `"conditional"` when lost turns were asked for again,
+are treated the same way: they may have been asked for in another history. The request of every other own line must be
+the same whenever the run is repeated. If it is not, the run has diverged from itself, which is an error.
 """
 
 from __future__ import annotations
@@ -97,10 +97,13 @@ class JournalLine(msgspec.Struct, frozen=True, omit_defaults=True, rename={"inhe
     outcome: str | None = None
     reason: str | None = None
     event: dict[str, Any] | None = None
-    usage: dict[str, int] | None = None
+    #: Tokens. Earlier versions wrote what the server said, whatever it was.
+    usage: dict[str, Any] | None = None
     ms: int = 0
     #: The run this line was inherited from, where the run is a fork.
     inherited: str | None = None
+    #: Whether the line answers only the same request, as an inherited one does.
+    conditional: bool = False
 
     @property
     def round(self) -> int:
@@ -215,6 +218,12 @@ class Journal:
         await done
         self._index(line)
 
+    def add(self, line: JournalLine) -> None:
+        """Append the line at once, while no decision is under way. On return it is on disk."""
+        if (error := self._write(_encode(line) + b"\n")) is not None:
+            raise error
+        self._index(line)
+
     def _index(self, line: JournalLine) -> None:
         if line.event is not None:
             self.events.append(line)
@@ -226,7 +235,7 @@ class Journal:
             self._inherited[line.key] = line
         else:
             self.calls += 1
-            self._own[line.key] = line
+            (self._inherited if line.conditional else self._own)[line.key] = line
 
     async def _flush(self) -> None:
         """Write the waiting lines in batches until none is left, each batch with one sync."""

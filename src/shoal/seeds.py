@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from math import cos, log, pi, sqrt
 from typing import TypeVar
 
 import numpy as np
@@ -87,6 +88,11 @@ class Draws:
 
     def chance(self, probability: float) -> bool:
         return self.random() < probability
+
+    def normal(self) -> float:
+        """Draw from the standard normal distribution, by Box and Muller."""
+        # 1 - u lies in (0, 1], where the logarithm is finite.
+        return sqrt(-2.0 * log(1.0 - self.random())) * cos(2.0 * pi * self.random())
 
     def choice(self, options: Sequence[T]) -> T:
         return options[int(self.random() * len(options))]

@@ -1,22 +1,64 @@
-"""Formats counts, times and plain values as text; clips, quotes and joins texts; suggests similar words."""
+"""Formats counts, times and plain values as text; clips, quotes and joins texts; makes values storable."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
+#: The C0 and C1 controls, the marks that change the direction of writing, other line ends, and halves of characters.
+_CONTROLS = re.compile(
+    "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
 _MARKS = str.maketrans("«»", "“”")
 #: The text of one value in `outline`.
 _MAX_VALUE_CHARS = 500
 _MINUTES_PER_HOUR, _HOURS_PER_DAY = 60, 24
+#: Letters that are not seen but change their neighbours: in Persian words, in emoji, and in the flags of regions.
+JOINERS = frozenset("\u200c\u200d") | frozenset(map(chr, range(0xE0020, 0xE0080)))
 #: Comparing words is slow, and a file with thousands of people may be wrong in thousands of places.
 _MAX_CANDIDATES = 2_000
+
+
+#: What can be stored: the numbers of a database, and values that are nested at most this deep.
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**63 - 1
+_MAX_DEPTH = 64
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace halves of characters by U+FFFD: neither a database nor a file in UTF-8 can hold them."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def make_storable(value: Any, depth: int = 0) -> Any:
+    """Make a value of JSON one that can be stored, in a database and as JSON.
+
+    Halves of characters become U+FFFD. Numbers that no database holds, and what is nested too deep, become null.
+    """
+    if isinstance(value, str):
+        return replace_surrogates(value)
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, int):
+        return value if MIN_INTEGER <= value <= MAX_INTEGER else None
+    if isinstance(value, dict | list) and depth >= _MAX_DEPTH:
+        return None
+    if isinstance(value, dict):
+        return {replace_surrogates(str(name)): make_storable(inner, depth + 1) for name, inner in value.items()}
+    return [make_storable(inner, depth + 1) for inner in value] if isinstance(value, list) else value
 
 
 def clip(text: str, limit: int) -> str:
@@ -50,7 +92,12 @@ def quote_path(path: Path | str) -> str:
 
 def printable(text: str) -> str:
     """Replace control characters with spaces, so that texts of agents cannot take over the terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return "".join(letter if letter.isprintable() or letter in JOINERS else " " for letter in text)
+
+
+def hide_controls(text: str) -> str:
+    """Replace what could take over a terminal: control characters except line ends and tabs, and marks of direction."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def join_words(words: Iterable[str], limit: int) -> str:
@@ -102,6 +149,13 @@ def format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def format_wait(seconds: float) -> str:
+    """Return `7 s`, `15 minutes` or `26 hours`."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.0f} hours"
 
 
 def format_milliseconds(ms: float) -> str:

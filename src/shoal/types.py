@@ -150,7 +150,7 @@ class WorldProtocol(Protocol):
     visibility: int
     #: SQL that creates the world's tables.
     schema: str
-    #: SQL that creates the indexes, run when the history is complete.
+    #: SQL that creates the indexes, run when a complete history is closed.
     indexes: str
 
     @property
@@ -213,7 +213,7 @@ class Mind:
     outside: ClassVar[bool] = False
 
     def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
-        """Take the context of the world (`shoal.worlds.context.WorldContext`) and the settings of the scenario."""
+        """Take the context of the world (`shoal.worlds.WorldContext`) and the settings of the scenario."""
         self.given = given
         self.settings = settings or {}
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from shoal.agents.claims import MAX_LINE_CHARS, Proposition, Score, TranscriptExcerpt
-from shoal.agents.interview import Approach, Unanswered
+from shoal.agents.claims import MAX_LINE_CHARS, SCORE_FORM, Proposition, excerpt_record
+from shoal.agents.interview import Approach, Unanswered, ask_survey
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
 from shoal.models.base import Answer
@@ -15,11 +16,11 @@ from tests.models.fakes import Scripted
 
 APPROACH = Approach("openai/gpt-4.1")
 KEY = JournalKey("claim", 2, 0, "0")
-CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Ada is a baker.")
+CLAIM = Proposition("Ada changed her mind.", "agent", "Ada", "Round 1: rain\nRound 2: sun", "Ada is a baker.")
 
 
 def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_before_the_score() -> None:
-    question = CLAIM.build_question(TranscriptExcerpt.of_lines(["Round 1: rain", "Round 2: sun"]), APPROACH, KEY, 3)
+    question = CLAIM.build_question(APPROACH, KEY, 3)
     text = question.messages[-1].content
     places = [text.index(part) for part in ("a baker", "Round 1: rain", "Round 2: sun", "Ada changed her mind.")]
     assert places == sorted(places)
@@ -30,49 +31,44 @@ def test_a_question_has_the_record_before_the_claim_and_asks_for_the_reason_befo
 
 
 def test_claims_about_the_same_record_begin_alike() -> None:
-    record = TranscriptExcerpt.of_lines(f"Round {round}: something" for round in range(20))
+    record = excerpt_record(f"Round {round}: something" for round in range(20))
     one, other = (
-        Proposition(claim, "world", "twitter").build_question(record, APPROACH, KEY) for claim in ("One.", "Other.")
+        Proposition(claim, "world", "twitter", record).build_question(APPROACH, KEY) for claim in ("One.", "Other.")
     )
     text, start = one.messages[-1].content, one.messages[-1].content.index("One.")
     assert other.messages[-1].content.startswith(text[:start])
-    assert start > len(record.render())
+    assert start > len(record)
 
 
 def test_a_claim_about_a_world_names_the_world() -> None:
-    text = (
-        Proposition("It was calm.", "world", "twitter")
-        .build_question(TranscriptExcerpt(()), APPROACH, KEY)
-        .messages[-1]
-        .content
-    )
+    claim = Proposition("It was calm.", "world", "twitter", excerpt_record([]))
+    text = claim.build_question(APPROACH, KEY).messages[-1].content
     assert "the world twitter" in text
     assert "(nothing happened)" in text
     assert "was told to be" not in text
 
 
 def test_a_long_record_keeps_its_beginning_and_its_end() -> None:
-    record = TranscriptExcerpt.of_lines((f"line {n}" for n in range(100)), first=2, last=3)
-    assert record.lines == ("line 0", "line 1", "(… 95 lines left out …)", "line 97", "line 98", "line 99")
-    assert record.left_out == 95
+    record = excerpt_record((f"line {n}" for n in range(100)), first=2, last=3)
+    assert record == "line 0\nline 1\n(… 95 lines left out …)\nline 97\nline 98\nline 99"
 
 
 def test_a_short_record_is_kept_whole() -> None:
-    record = TranscriptExcerpt.of_lines([f"line {n}" for n in range(5)], first=2, last=3)
-    assert (len(record.lines), record.left_out) == (5, 0)
+    lines = [f"line {n}" for n in range(5)]
+    assert excerpt_record(lines, first=2, last=3) == "\n".join(lines)
 
 
 def test_no_record_is_longer_than_its_bounds() -> None:
-    record = TranscriptExcerpt.of_lines(["x" * 10_000] * 1_000, first=10, last=10)
-    assert len(record.render()) < 20 * (MAX_LINE_CHARS + 1) + 100
+    record = excerpt_record(["x" * 10_000] * 1_000, first=10, last=10)
+    assert len(record) < 20 * (MAX_LINE_CHARS + 1) + 100
 
 
-def score(*answers: Answer) -> Score:
-    return asyncio.run(CLAIM.score(Scripted(*answers), CLAIM.build_question(TranscriptExcerpt(("a",)), APPROACH, KEY)))
+def score(*answers: Answer) -> dict[str, Any]:
+    return asyncio.run(ask_survey(Scripted(*answers), CLAIM.build_question(APPROACH, KEY), SCORE_FORM))
 
 
 def test_a_score_comes_with_its_reason() -> None:
-    assert score(Answer('{"reason": "round 2 says so", "score": 8}')) == Score(8, "round 2 says so")
+    assert score(Answer('{"reason": "round 2 says so", "score": 8}')) == {"reason": "round 2 says so", "score": 8}
 
 
 @pytest.mark.parametrize("value", ["10", "-1", "4.5", '"high"', "null"])
@@ -84,7 +80,7 @@ def test_a_value_that_is_no_score_from_0_to_9_is_refused(value: str) -> None:
 
 def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
     good, bad = Answer('{"reason": "x", "score": 3}'), Answer("three")
-    assert score(bad, good) == Score(3, "x")
+    assert score(bad, good) == {"reason": "x", "score": 3}
     with pytest.raises(Unanswered):
         score(bad, bad)
 
@@ -92,4 +88,4 @@ def test_a_judge_is_asked_once_more_and_then_given_up() -> None:
 @pytest.mark.parametrize("claim", ["", "  ", "x" * 3_000])
 def test_an_empty_or_too_long_claim_is_refused(claim: str) -> None:
     with pytest.raises(QueryFailed, match="claim"):
-        Proposition(claim, "world", "twitter")
+        Proposition(claim, "world", "twitter", "")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bench.limits import AS_WRITTEN, STRATEGIES, TUNED, calls_of, score
+from bench.limits import GOALS, RIVALS, compare
+from bench.loads import Load, World, flood
 from bench.providers import Provider
-from bench.rivals import Aimd, Batches, Inspect, Semaphore, as_written
-from bench.virtual import Alone, Apart, Call, Keeping, Together, drive
+from bench.rivals import Aimd, Batches, Inspect, Semaphore
+from bench.virtual import Alone, Apart, Keeping, Together, drive
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.slots.adaptive.limiter import Adaptive
 from shoal.slots.leases import CallEnd, CallOutcome
@@ -13,23 +14,12 @@ from shoal.slots.leases import CallEnd, CallOutcome
 OK, REFUSED = CallOutcome(CallEnd.OK, 1.0), CallOutcome(CallEnd.LIMITED, 0.02)
 
 
-def calls(count: int, processes: int = 1) -> list[Call]:
-    return [Call(each, 100, each % processes) for each in range(count)]
-
-
 def provider(**settings: float) -> Provider:
     return Provider(RehearsalSettings(latency_seconds=1.0, labelled=False, headers="retry-after", **settings))  # type: ignore[arg-type]
 
 
-def test_240_items_cost_the_loop_916_runs_as_it_is_written() -> None:
-    items = as_written(240)
-    assert len(items) == 916
-    assert set(items) == set(range(240))
-    assert score(TUNED[0], AS_WRITTEN, 0).wasted * 240 == 676
-
-
 def test_a_batch_waits_for_all_of_it() -> None:
-    went = drive(provider(), Alone(Batches(16)), calls(4 + 8 + 16 + 16), seed=0)
+    went = drive(provider(), Alone(Batches(16)), flood(4 + 8 + 16 + 16), seed=0)
     assert 4.0 <= went.seconds < 4.1
 
 
@@ -63,30 +53,37 @@ def test_aimd_takes_a_fifth_once_in_a_round_trip() -> None:
 
 def test_a_semaphore_keeps_the_slots_of_calls_that_wait_to_be_sent_again() -> None:
     """Ten at once where two are allowed: the other eight slots are busy with waiting."""
-    went = drive(provider(cap=2), Keeping(Semaphore(10)), calls(20), seed=0)
+    went = drive(provider(cap=2), Keeping(Semaphore(10)), flood(20), seed=0)
     assert went.seconds >= 10.0
     assert went.sends > 60
 
 
 def test_the_share_of_whom_gets_least_is_seen() -> None:
     senders = [Keeping(Semaphore(6)), Keeping(Semaphore(2))]
-    went = drive(provider(), Apart(senders), calls(60, processes=2), seed=0)
+    went = drive(provider(), Apart(senders), flood(60, processes=2), seed=0)
     assert 0.4 < went.least_share < 0.55
 
 
 def test_processes_at_one_broker_get_equal_shares() -> None:
-    went = drive(provider(cap=8), Together(Adaptive()), calls(200, processes=4), seed=0)
+    went = drive(provider(cap=8), Together(Adaptive()), flood(200, processes=4), seed=0)
     assert went.least_share > 0.9
 
 
-def test_every_strategy_sends_everything() -> None:
-    setting = TUNED[-1]
-    for name in STRATEGIES:
-        assert {call.id for call in calls_of(setting, name)} == set(range(setting.calls))
+def test_every_rival_gets_everything_answered() -> None:
+    for name in RIVALS:
+        (score,) = compare(GOALS[2], name, seeds=1)
+        assert score.times > 0.99
+
+
+def test_a_round_begins_when_the_last_call_of_the_one_before_is_answered() -> None:
+    rounds = World(((1, 1, 1), (4,)), pause_seconds=0.5)
+    went = drive(provider(), Alone(Semaphore(10)), Load((rounds,)), seed=0)
+    assert 1.0 + 0.5 + 4.0 <= went.seconds < 5.52
+    assert (went.sends, went.peak) == (7, 3)
 
 
 def test_calls_overtake_one_another_only_with_jitter() -> None:
-    plain = drive(provider(), Alone(Semaphore(1)), calls(5), seed=0)
-    late = drive(provider(), Alone(Semaphore(1)), calls(5), seed=0, jitter_seconds=0.1)
+    plain = drive(provider(), Alone(Semaphore(1)), flood(5), seed=0)
+    late = drive(provider(), Alone(Semaphore(1)), flood(5), seed=0, jitter_seconds=0.1)
     assert 5.0 <= plain.seconds < 5.01
     assert late.seconds > 5.3

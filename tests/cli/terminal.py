@@ -47,7 +47,7 @@ class Gated(Mind):
         return Decision((Action("CREATE_POST", {"content": f"{observation.name} in {observation.round}"}),))
 """
 
-KEYS = ["run", "status", "digest", "rounds", "actions", "calls", "cost", "errors", "timeouts"]
+KEYS = ["run", "status", "digest", "rounds", "actions", "calls", "cost", "errors", "timeouts", "quality"]
 
 
 def environment(**more: str) -> dict[str, str]:

@@ -138,22 +138,23 @@ def test_a_disk_that_refuses_exits_with_1(folder: Path) -> None:
 
 
 def broken_run(folder: Path) -> None:
-    """A run whose state cannot be understood, which is nothing that we foresee."""
+    """A run whose metrics cannot be understood, which is nothing that we foresee."""
     call("run", "small.yaml", "--out", "broken")
-    (folder / "broken" / "run_state.json").write_text("{}")
+    (folder / "broken" / "metrics.jsonl").write_text("{}\n")
 
 
 def test_an_internal_error_is_one_line_and_exits_with_70(folder: Path) -> None:
     broken_run(folder)
     result = call("show", "broken")
     assert result.exit_code == 70
-    assert result.stderr.startswith("internal error: ValidationError: ")
+    assert result.stderr.startswith("internal error: KeyError: ")
     assert len(result.stderr.splitlines()) == 1
 
 
 def test_an_internal_error_in_a_run_is_in_its_log(folder: Path) -> None:
     call("run", "small.yaml", "--out", "odd")
-    (folder / "odd" / "run_state.json").unlink()
+    state = folder / "odd" / "run_state.json"
+    state.write_text(state.read_text().replace('"completed"', '"failed"'))
     (folder / "odd" / "journal.jsonl").write_text('{"key":"*/1/inject/0","event":{"nonsense":1}}\n')
     result = call("resume", "odd", "--json")
     assert result.exit_code == 70

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.terminal import call, last_object
-from tests.scenario.importers.mirofish.directory import write_directory
+from tests.scenario.importers.mirofish_directory import write_directory
 
 
 def test_a_prepared_directory_is_run_as_it_is(folder: Path) -> None:
@@ -39,10 +41,18 @@ def test_a_prepared_directory_is_validated_with_changes(folder: Path) -> None:
 
 
 def test_a_wrong_field_is_named_with_its_file(folder: Path) -> None:
-    write_directory(folder / "sim", {"agent_configs.1.stance": "suportive"})
+    write_directory(folder / "sim", {"agent_configs.1.activity_level": 2})
     result = call("run", "sim")
     assert result.exit_code == 2
-    assert "simulation_config.json: agent_configs[1].stance" in result.stderr
+    assert "simulation_config.json: agent_configs[1].activity_level" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("validate", "sim"), ("run", "sim", "--rounds", "1")])
+def test_a_wrong_field_that_mirofish_ignores_is_a_note(folder: Path, command: tuple[str, ...]) -> None:
+    write_directory(folder / "sim", {"agent_configs.1.stance": "suportive"})
+    result = call(*command)
+    assert result.exit_code == 0
+    assert "note: simulation_config.json: agent_configs[1].stance: expected supportive" in result.stderr
 
 
 def test_a_run_is_not_mistaken_for_a_prepared_directory(folder: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.slots.admin import fetch_snapshot
+from shoal.slots.connection import fetch_snapshot
 from shoal.slots.leases import AGENTS
 from shoal.slots.location import BrokerLocation
 from tests.cli.terminal import call, last_object, shoal, start_command, wait_until

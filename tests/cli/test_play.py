@@ -21,11 +21,11 @@ from shoal.types import Action, Decision, Observation
 from shoal.worlds.base import ViewObservation, check_args
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.world import Dialogue
-from shoal.worlds.kinds import play_adapter_for
-from shoal.worlds.playing import Mistake
+from shoal.worlds.kinds import renderer_for
+from shoal.worlds.rendering import Mistake
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.world import Room
-from shoal.worlds.social.actions.rules import RULES
+from shoal.worlds.social.actions.rules import NEEDS
 from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
 from tests.cli.terminal import COMMAND, environment, last_object
 
@@ -178,14 +178,14 @@ TYPED: list[tuple[Observation, str, Action]] = [
 
 @pytest.mark.parametrize(("seen", "line", "expected"), TYPED)
 def test_a_line_becomes_an_action(seen: Observation, line: str, expected: Action) -> None:
-    assert play_adapter_for(seen).read(line, seen) == expected
+    assert renderer_for(seen).read(line, seen) == expected
 
 
 def test_what_is_typed_is_an_action_that_the_world_knows() -> None:
     known: dict[type[Observation], Mapping[str, Mapping[str, type]]] = {
         DialogueObservation: Dialogue.actions,
         RoomObservation: Room.actions,
-        SocialObservation: {kind: needs for kind, (needs, _) in RULES.items()},
+        SocialObservation: NEEDS,
     }
     for seen, _, action in TYPED:
         if type(seen) in known and action.kind != "DO_NOTHING":
@@ -218,7 +218,7 @@ def test_what_is_typed_is_an_action_that_the_world_knows() -> None:
 )
 def test_a_mistake_is_explained(seen: Observation, line: str, why: str) -> None:
     with pytest.raises(Mistake) as mistake:
-        play_adapter_for(seen).read(line, seen)
+        renderer_for(seen).read(line, seen)
     assert why in str(mistake.value)
 
 

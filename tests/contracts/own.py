@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from shoal.seeds import Draws, derive
 from shoal.types import Action, Decision, Event, Happening, Mind, Observation
-from shoal.worlds.base import BaseWorld, Needs, Rejected, ViewObservation
-from shoal.worlds.context import WorldContext
+from shoal.worlds.base import BaseWorld, Needs, Rejected, ViewObservation, WorldContext
 from tests.worlds.context import make_context
 
 PEOPLE = 8

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from shoal.seeds import Draws
 from shoal.types import Action, Event, Happening, Notice, Versioned
-from shoal.worlds.social.actions.rules import ACTIONS
+from shoal.worlds.social.actions.rules import NEEDS
 from shoal.worlds.social.platform import Platform
 from shoal.worlds.social.settings import SocialSettings
 from tests.worlds.context import crowd, make_context
@@ -35,7 +35,7 @@ def social_world(kind: str, visibility: int) -> Platform:
 class SocialActions:
     """Invents actions of every kind, about things that exist and things that do not."""
 
-    kinds: ClassVar[Sequence[str]] = tuple(ACTIONS)
+    kinds: ClassVar[Sequence[str]] = tuple(NEEDS)
 
     def __init__(self, people: int) -> None:
         self._known: dict[str, list[int]] = {"post_id": [0], "comment_id": [0], "group_id": [0]}
@@ -54,7 +54,7 @@ class SocialActions:
         if draws.chance(0.05):
             return draws.choice((Action("FLY"), Action("LIKE_POST"), Action("CREATE_POST", {"content": 3})))
         kind = draws.choice(self.kinds)
-        args = {name: self._argument(name, draws) for name in ACTIONS[kind]}
+        args = {name: self._argument(name, draws) for name in NEEDS[kind]}
         if args and draws.chance(0.05):
             args.popitem()
         if kind == "DO_NOTHING" and draws.chance(0.3):

@@ -61,6 +61,22 @@ async def test_different_visibilities_are_different_worlds(tmp_path: Path) -> No
     assert len(digests) == 3
 
 
+async def test_the_first_agents_are_answered_while_others_are_still_to_be_asked(tmp_path: Path) -> None:
+    asked, asked_before_an_answer = [], list[int]()
+
+    class Quick(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            asked.append(observation.agent)
+            await asyncio.sleep(0)
+            asked_before_an_answer.append(len(asked))
+            return Decision()
+
+    await play(crowd(600, rounds=1), tmp_path / "j.jsonl", Quick(), DecisionLimits(600, 30))
+    assert asked_before_an_answer[0] < 300 < len(asked)
+
+
 async def test_a_different_seed_gives_a_different_history(tmp_path: Path) -> None:
     one = await play(crowd(20, rounds=4, seed=1), tmp_path / "1.jsonl")
     two = await play(crowd(20, rounds=4, seed=2), tmp_path / "2.jsonl")

@@ -14,7 +14,7 @@ import polars
 import pytest
 
 from shoal.errors import RunRefused
-from shoal.formats.tables import FORMATS, ExportTable, Format, Row, choose_writer
+from shoal.formats.tables import FORMATS, ExportTable, Format, Row, choose_writer, write_csv
 
 COLUMNS = ("number", "share", "words", "truth", "nothing")
 ROWS: list[Row] = [
@@ -103,3 +103,19 @@ def test_without_polars_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(RunRefused, match=r"pip install 'shoal\[analysis\]'"):
         choose_writer("parquet")
     assert choose_writer("csv") is not None
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"]
+
+
+def test_texts_that_a_spreadsheet_would_run_are_quoted(tmp_path: Path) -> None:
+    rows = [(text, -1, -0.5, None, "plain") for text in FORMULAS]
+    table = ExportTable("t", ("=a", "b", "c", "d", "e"), rows)
+    write_csv(table, tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open(newline="") as file:
+        head, *cells = csv.reader(file)
+    assert head[0] == "'=a"
+    assert cells == [[f"'{text}", "-1", "-0.5", "", "plain"] for text in FORMULAS]
+    write_csv(table, tmp_path / "raw.csv", raw=True)
+    with (tmp_path / "raw.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ["=a", *FORMULAS]

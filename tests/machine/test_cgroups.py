@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shoal.machine.cgroups import read_cgroups, read_cpu_seconds
+from shoal.machine.cgroups import read_cgroups
 from tests.machine.fake_machines import ENDLESS, GIB, docker_v1, docker_v2, mounts, v1, v2, write_files
 
 
@@ -17,7 +17,7 @@ def limits(root: Path) -> tuple[str | None, float | None, int | None, int | None
     cores = None if found.cpu is None else found.cpu.cores
     if found.memory is None:
         return found.version, cores, None, None
-    return found.version, cores, found.memory.limit, found.memory.used
+    return found.version, cores, found.memory.limit, found.memory.read_used()
 
 
 def test_a_container_with_version_2_has_its_quota_and_its_memory(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_of_nested_memory_the_group_that_leaves_least_holds(tmp_path: Path) -> N
     full = {"memory.max": 8 * GIB, "memory.current": 7 * GIB}
     found = read_cgroups(write_files(tmp_path, pod(own=own, pod=full))).memory
     assert found is not None
-    assert (found.limit, found.left, found.level.path.name) == (8 * GIB, GIB, "pod7.slice")
+    assert (found.limit, found.read_used(), found.level.path.name) == (8 * GIB, 7 * GIB, "pod7.slice")
 
 
 def test_where_a_group_is_slowed_down_is_a_limit_too(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_time_that_a_group_used_is_found_where_it_is_counted(tmp_path: Path)
     for name, files, seconds in (("2", docker_v2(), 1.0), ("1", docker_v1(), 1.0), ("apart", apart, 3.5)):
         group = read_cgroups(write_files(tmp_path / name, files)).cpu
         assert group is not None
-        assert read_cpu_seconds(group.counted) == seconds
+        assert group.read_seconds() == seconds
 
 
 def test_where_there_is_nothing_nothing_is_known(tmp_path: Path) -> None:

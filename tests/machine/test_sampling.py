@@ -34,7 +34,7 @@ def clock() -> FakeClock:
 
 def test_cpu_is_what_the_cores_did_since_the_last_sample(tmp_path: Path, clock: FakeClock) -> None:
     root = write_files(tmp_path, computer(2) | ticks(cpu=(100, 100), cpu0=(50, 50), cpu1=(50, 50)))
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     write_files(root, ticks(cpu=(250, 150), cpu0=(140, 60), cpu1=(110, 90)))
     assert sampler.take().cpu == pytest.approx(150 / 200)
     write_files(root, ticks(cpu=(250, 250), cpu0=(140, 110), cpu1=(110, 140)))
@@ -43,7 +43,7 @@ def test_cpu_is_what_the_cores_did_since_the_last_sample(tmp_path: Path, clock: 
 
 def test_only_the_cores_that_may_be_used_count(tmp_path: Path, clock: FakeClock) -> None:
     root = write_files(tmp_path, computer(2, allowed="1") | ticks(cpu=(2, 2), cpu0=(1, 1), cpu1=(1, 1)))
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     write_files(root, ticks(cpu=(102, 102), cpu0=(1, 101), cpu1=(101, 1)))
     assert sampler.take().cpu == 1
 
@@ -60,7 +60,7 @@ def test_in_a_container_cpu_is_a_share_of_its_quota(
     tmp_path: Path, clock: FakeClock, files: dict[str, object], used: dict[str, object]
 ) -> None:
     root = write_files(tmp_path, computer(64) | files | ticks(cpu0=(0, 100)))
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     clock.now += 2
     write_files(root, used | ticks(cpu0=(1, 200)))
     assert sampler.take().cpu == pytest.approx(0.8)
@@ -68,7 +68,7 @@ def test_in_a_container_cpu_is_a_share_of_its_quota(
 
 def test_a_machine_that_others_keep_busy_is_busy_whatever_the_quota(tmp_path: Path, clock: FakeClock) -> None:
     root = write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(3, 7)))
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     clock.now += 1
     write_files(root, ticks(cpu0=(100, 10)))
     assert sampler.take().cpu == pytest.approx(0.97)
@@ -76,7 +76,7 @@ def test_a_machine_that_others_keep_busy_is_busy_whatever_the_quota(tmp_path: Pa
 
 def test_memory_is_read_anew_each_time(tmp_path: Path, clock: FakeClock) -> None:
     root = write_files(tmp_path, computer() | docker_v2())
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     assert sampler.take().memory == 0.25
     write_files(root, {"sys/fs/cgroup/memory.current": 2 * GIB + 3 * GIB})
     assert sampler.take().memory == 0.75
@@ -84,31 +84,19 @@ def test_memory_is_read_anew_each_time(tmp_path: Path, clock: FakeClock) -> None
     assert sampler.take().memory == pytest.approx(0.9)
 
 
-def test_of_this_process_its_share_of_one_core_is_told(tmp_path: Path, clock: FakeClock) -> None:
-    own = FakeClock()
-    sampler = Sampler(write_files(tmp_path, computer() | {"proc/self/statm": "5000 1000 300 1 0 900 0"}), clock, own)
-    clock.now += 4
-    own.now += 3
-    sample = sampler.take()
-    assert (sample.at, sample.own_cpu) == (104.0, 0.75)
-    assert sample.own_bytes
-    assert sample.own_bytes % 1000 == 0
-
-
 def test_what_is_gone_is_unknown(tmp_path: Path, clock: FakeClock) -> None:
     root = write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(0, 0)))
-    sampler = Sampler(root, clock, FakeClock())
+    sampler = Sampler(root, clock)
     for name in ("proc/stat", "proc/meminfo", "sys/fs/cgroup/cpu.stat", "sys/fs/cgroup/memory.current"):
         (root / name).unlink()
     clock.now += 1
     sample = sampler.take()
-    assert (sample.cpu, sample.memory, sample.own_bytes) == (None, None, None)
+    assert (sample.at, sample.cpu, sample.memory) == (101.0, None, None)
 
 
 def test_two_samples_at_once_divide_nothing_by_nothing(tmp_path: Path, clock: FakeClock) -> None:
-    sampler = Sampler(write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(5, 5))), clock, FakeClock())
-    sample = sampler.take()
-    assert (sample.cpu, sample.own_cpu) == (None, None)
+    sampler = Sampler(write_files(tmp_path, computer(1) | docker_v2() | ticks(cpu0=(5, 5))), clock)
+    assert sampler.take().cpu is None
 
 
 def test_a_sample_of_this_machine_is_cheap() -> None:
@@ -118,4 +106,4 @@ def test_a_sample_of_this_machine_is_cheap() -> None:
     for _ in range(50):
         sampler.take()
     assert (time.process_time() - began) / 50 < 0.001
-    assert sampler.take().own_bytes
+    assert sampler.take().memory

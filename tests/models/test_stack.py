@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.errors import BudgetReached, RunRefused
+from shoal.errors import BudgetReached, ProviderRefused, RunRefused
 from shoal.journal import Journal, read_journal
 from shoal.models.base import FailureKind, ModelFailed
 from shoal.models.costs import Price, Spending
@@ -129,16 +129,17 @@ async def test_the_key_is_in_no_artefact(path: Path, tmp_path: Path, caplog: pyt
     """Whatever happens, and whatever the server says."""
     caplog.set_level(logging.DEBUG)
     echo = {"error": {"message": f"bad key {KEY}"}}
-    handler, _ = reply_with((200, completion("{}")), (400, echo), (401, echo))
-    shown = []
+    # The second answer is that to the control question, which shows that the 400 is the question's own.
+    handler, _ = reply_with((200, completion("{}")), (400, echo), (200, completion("{}")), (401, echo))
     async with serve_chat(handler) as base_url:
         chosen = settings(endpoints=endpoints(base_url), cache=tmp_path / "cache.sqlite")
         async with Journal.open(path) as journal, open_stack(chosen, journal) as stack:
             await stack.answer(question(1))
-            for number in (2, 3):
-                with pytest.raises(ModelFailed) as caught:
-                    await stack.answer(question(number))
-                shown.append(f"{caught.value!r} {caught.value} {caught.value.failure}")
+            with pytest.raises(ModelFailed) as caught:
+                await stack.answer(question(2))
+            with pytest.raises(ProviderRefused) as refused:
+                await stack.answer(question(3))
+            shown = [repr(caught.value), str(caught.value.failure), repr(refused.value)]
         shown += [repr(chosen), str(stack.spending.as_dict()), caplog.text]
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert len(files) >= 2

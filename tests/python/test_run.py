@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import QueryFailed, RunMissing, ShoalError
-from shoal.python.figures import Figures
-from shoal.python.frames import build_action_columns, build_frame, build_row_columns
+from shoal.errors import ArgumentInvalid, BudgetReached, QueryFailed, RunMissing, ShoalError
 from shoal.python.person import Person
+from shoal.python.results import Figures, build_action_columns, build_frame, build_row_columns
 from shoal.python.run import Run, run
 from shoal.python.run import open as open_run
 from shoal.python.world import World
+from shoal.rehearsal.server import start
+from shoal.rehearsal.settings import RehearsalSettings
 from shoal.types import Event
 
 
@@ -200,7 +202,37 @@ def test_what_a_run_cannot_do_is_refused_with_the_reason(results: Run) -> None:
         results.ask("Do you trust the mayor?")
 
 
+def test_limits_of_a_script_hold_for_the_command_too_until_others_are_given() -> None:
+    small = {"rounds": 1, "population": [{"count": 3}]}
+    found = run(small, out="limited", limits={"max_cost": 2, "parallel": 4}, quiet=True)
+    assert found.summary().limits == {"max_cost": 2, "parallel": 4}
+    found.resume(2, limits={"max_cost": 3.5}, quiet=True)
+    assert open_run("limited").summary().limits == {"max_cost": 3.5, "parallel": 4}
+    assert found.fork(1, out="branch", limits={"max_calls": 9}, quiet=True).summary().limits == {"max_calls": 9}
+    with pytest.raises(ArgumentInvalid, match="there is no limit 'max_price', only max_cost, "):
+        run(small, limits={"max_price": 2})
+    with pytest.raises(ArgumentInvalid, match=r"expected a number above 0, found 1\.5"):
+        found.resume(limits={"max_calls": 1.5})
+
+
+async def test_a_budget_that_is_reached_says_so_and_a_larger_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    mind = {"kind": "language", "model": "openai/rehearsal"}
+    async with start(RehearsalSettings()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        world = World("Town", [Person("Ada"), Person("Ben")], mind=mind, limits={"max_calls": 1}, out="town")
+        with pytest.raises(BudgetReached, match="1 of max_calls 1"):
+            await asyncio.to_thread(world.run, 2, quiet=True)
+        whole = await asyncio.to_thread(open_run("town").resume, limits={"max_calls": 100}, quiet=True)
+    assert (whole.status, whole.rounds) == ("completed", 2)
+
+
 def test_a_turn_is_explained_from_python(results: Run) -> None:
     acting = next(event for event in results.actions() if event.round == 2)
     why = results.explain(acting.agent_name, 2)
     assert [turn.name for turn in why.explanations] == [acting.agent_name]
+
+
+def test_a_run_knows_its_quality(results: Run) -> None:
+    assert results.quality.verdict == "good"
+    assert results.quality.reasons == ()
+    assert results.summary().quality == results.quality

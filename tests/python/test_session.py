@@ -6,13 +6,14 @@ import asyncio
 import os
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import shoal
-from shoal.errors import RunLocked, RunRefused, ScenarioInvalid
+from shoal.errors import ProviderRefused, RunLocked, RunRefused, ScenarioInvalid
 from shoal.python.person import Person
 from shoal.python.run import open as open_run
 from shoal.python.run import run
@@ -203,3 +204,21 @@ def test_another_worker_between_two_calls_is_noticed() -> None:
     with pytest.raises(RunRefused, match="another scenario"):
         world.run(3, quiet=True)
     assert open_run(world.path).replay().rounds == 4
+
+
+@pytest.mark.parametrize("in_loop", [False, True])
+def test_a_dead_server_is_said_without_the_inside_of_the_package(
+    in_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    world = World("Kept", [Person("Ada"), Person("Ben")], mind={"kind": "language", "model": "openai/x"})
+
+    async def run_in_loop() -> None:
+        world.run(rounds=2)
+
+    with pytest.raises(ProviderRefused, match="cannot be reached") as refused:
+        asyncio.run(run_in_loop()) if in_loop else world.run(rounds=2)
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "During handling" not in shown
+    assert "shoal/models" not in shown.replace("\\", "/")

@@ -294,6 +294,23 @@ def test_a_history_that_has_ended_has_no_more_rounds() -> None:
     assert world.run(rounds=5).rounds == 2
 
 
+def test_a_history_that_ended_in_its_last_planned_round_has_no_more_rounds_either() -> None:
+    world = World("Climb", [Person("Ada")], kind=Ladder, mind=Climber, settings={"top": 2}, out="climb")
+    assert world.run(rounds=2).rounds == 2
+    assert world.run(rounds=5).rounds == 2
+    again = World("Climb", [Person("Ada")], kind=Ladder, mind=Climber, settings={"top": 2}, out="climb")
+    assert again.run(rounds=2).rounds == 2
+    assert again.run(rounds=5).rounds == 2
+
+
+def test_a_world_does_not_run_past_the_end_of_the_calendar() -> None:
+    world = World("Late", 2, start="9999-12-28", minutes_per_round=24 * 60)
+    world.run(1)
+    with pytest.raises(ScenarioInvalid, match="end after the year 9999"):
+        world.run(5)
+    assert world.run(1).rounds == 2
+
+
 def test_a_mind_may_have_settings() -> None:
     world = World("Town", 2, mind={"talkativeness": 0, "kind": "heuristic"}, topic="x")
     assert {event.action_type for event in world.run(3).actions()} == {"DO_NOTHING"}
@@ -335,3 +352,10 @@ def test_a_class_inside_a_function_is_refused() -> None:
 def test_only_whole_rounds_can_be_run(rounds: Any) -> None:
     with pytest.raises(ScenarioInvalid, match="rounds: expected a whole number, at least 1"):
         town().run(rounds)
+
+
+def test_each_of_two_people_can_be_told_something_else_about_the_other() -> None:
+    world = World("W", [Person("Ada"), Person("Ben")], relations=[("Ada", "Ben", "cousins")])
+    world.relate("Ada", "Ben", "manager of", "managed by").relate("Ben", "Ada", "admirer of", "")
+    stated = world.run(1).query("SELECT user_id, other_id, relation FROM relation", kind="polars").rows()
+    assert stated == [(0, 1, "cousins"), (0, 1, "manager of"), (1, 0, "managed by"), (1, 0, "admirer of")]

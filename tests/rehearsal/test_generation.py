@@ -1,18 +1,17 @@
-"""Invented answers: valid for any schema, sensible where that can be had, the same for the same request."""
+"""Invented answers: valid for their schema, sensible where that can be had, the same for the same request."""
 
 from __future__ import annotations
 
-import math
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.rehearsal.schema.context import ConversationContext
-from shoal.rehearsal.schema.generation import Inventor
-from shoal.rehearsal.schema.model import Schema
-from shoal.rehearsal.schema.validation import is_valid
+from shoal.rehearsal.conversation import ConversationContext
+from shoal.rehearsal.generation import Inventor
+from shoal.rehearsal.schema import Schema, SchemaUnanswerable
 from shoal.seeds import Draws
 from tests.rehearsal.schemas import problems, schemas
 
@@ -36,14 +35,6 @@ def test_invented_values_are_valid(schema: Any, seed: int) -> None:
     assert problems(value, schema) == []
 
 
-@settings(max_examples=100)
-@given(schemas, schemas, st.integers(0, 1000))
-def test_both_checkers_agree(schema: Any, other: Any, seed: int) -> None:
-    """That of the server is only used to tell good inventions from bad ones, but it should be right."""
-    value = invent(schema, seed)
-    assert is_valid(value, other, Schema(other).resolve) == (not problems(value, other))
-
-
 @pytest.mark.parametrize(
     "schema",
     [
@@ -58,11 +49,7 @@ def test_both_checkers_agree(schema: Any, other: Any, seed: int) -> None:
         {"type": "object", "minProperties": 3, "additionalProperties": {"type": "integer"}},
         {"allOf": [{"type": ["string", "integer"]}, {"type": ["number", "null"]}, {"minimum": 5}]},
         {"allOf": [{"properties": {"a": {"minimum": 4}}}, {"properties": {"a": {"maximum": 4}}, "required": ["a"]}]},
-        {"anyOf": [{"type": "string"}, {"type": "integer"}], "enum": ["x", 2.5]},
         {"anyOf": [False, {"allOf": [{"type": "string"}, {"type": "null"}]}, {"const": "the only way"}]},
-        {"oneOf": [{"type": "integer", "multipleOf": 2}, {"type": "integer", "multipleOf": 3}]},
-        {"type": "integer", "minimum": 0, "maximum": 1, "not": {"const": 0}},
-        {"not": {"type": "string"}},
     ],
 )
 def test_narrow_schemas_are_met_whatever_is_drawn(schema: Any) -> None:
@@ -71,39 +58,44 @@ def test_narrow_schemas_are_met_whatever_is_drawn(schema: Any) -> None:
         assert problems(value, schema) == []
 
 
-def test_conditions_and_dependencies_are_met() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"kind": {"enum": ["loud", "quiet"]}, "volume": {"type": "integer"}, "unit": {"const": "dB"}},
-        "required": ["kind"],
-        "additionalProperties": False,
-        "dependentRequired": {"volume": ["unit"]},
-        "if": {"properties": {"kind": {"const": "loud"}}},
-        "then": {"required": ["volume"], "properties": {"volume": {"minimum": 80}}},
-        "else": {"properties": {"volume": {"maximum": 20}}},
-    }
-    kinds = set()
-    for seed in range(60):
-        value = invent(schema, seed)
-        kinds.add(value["kind"])
-        volume = value.get("volume")
-        assert "unit" in value or volume is None
-        assert (volume or 0) >= 80 if value["kind"] == "loud" else (volume or 0) <= 20
-    assert kinds == {"loud", "quiet"}
-
-
-def test_names_by_pattern_and_items_that_must_be_contained_are_met() -> None:
-    schema = {
-        "type": "object",
-        "patternProperties": {"^x_[a-z]{3}$": {"type": "integer"}},
-        "additionalProperties": False,
-        "minProperties": 2,
-    }
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"^\d{4}-\d{2}-\d{2}$",
+        "^(?:red|green)-[0-9]+$",
+        r"^@\w{3,}$",
+        r"^(ab){2}c?$",
+        r"^\(\d+\)$",
+        "^a|b$",
+        "ü{2}",
+        "^$",
+    ],
+)
+def test_simple_patterns_are_matched(pattern: str) -> None:
     for seed in range(20):
-        value = invent(schema, seed)
-        assert len(value) >= 2
-        assert all(name.startswith("x_") and isinstance(one, int) for name, one in value.items())
-    assert 7 in invent({"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "minItems": 3})
+        assert re.search(pattern, invent({"type": "string", "pattern": pattern}, seed))
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"not": {"type": "string"}}, "'not' is not supported"),
+        ({"properties": {"a": {"if": True}}, "required": ["a"]}, "'if' is not supported"),
+        ({"type": "string", "pattern": "^(?=b)a$"}, "no text was found for the pattern"),
+        ({"type": "string", "pattern": "(["}, "no text was found for the pattern"),
+        ({"type": "string", "pattern": "^a{9}$", "maxLength": 3}, "no text was found for the pattern"),
+        ({"type": "object", "propertyNames": {"pattern": "^x"}, "minProperties": 2}, "beside rules for names"),
+        ({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 3}, "3 different items"),
+        ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, "two values of 'pattern'"),
+        ({"allOf": [{"type": "string"}, {"type": "null"}]}, "no finite value"),
+        ({"type": "object", "minProperties": 2, "additionalProperties": False}, "no value fits"),
+        ({"$ref": "#/$defs/none"}, "there is no '#/$defs/none'"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "no finite value"),
+    ],
+)
+def test_a_schema_that_cannot_be_met_is_refused_with_the_reason(schema: Any, why: str) -> None:
+    with pytest.raises(SchemaUnanswerable, match=re.escape(why)):
+        invent(schema)
 
 
 def test_a_schema_that_contains_itself_is_answered_with_a_finite_value() -> None:
@@ -115,11 +107,6 @@ def test_a_schema_that_contains_itself_is_answered_with_a_finite_value() -> None
     for seed in range(30):
         value = invent(node, seed)
         assert set(value) == {"left", "right"}
-
-
-def test_missing_and_circular_references_end() -> None:
-    assert isinstance(invent({"$ref": "#/$defs/none"}), str)
-    assert invent({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}) is None
 
 
 def action(word: str, **fields: Any) -> dict[str, Any]:
@@ -175,7 +162,8 @@ def test_endless_mutual_recursion_is_distinguished_from_one_that_ends() -> None:
     one = {"type": "object", "properties": {"next": {"$ref": "#/$defs/b"}}, "required": ["next"]}
     other = {"anyOf": [{"$ref": "#/$defs/a"}, {"type": "array", "items": {"$ref": "#/$defs/a"}, "minItems": 1}]}
     endless = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": other}}
-    assert Schema(endless).measure_depth(Schema(endless).simplify(endless)) == math.inf
+    with pytest.raises(SchemaUnanswerable, match="no finite value"):
+        invent(endless)
     ending = {"$ref": "#/$defs/a", "$defs": {"a": one, "b": {"anyOf": [*other["anyOf"], {"const": "end"}]}}}
     for seed in range(20):
         assert "end" in str(invent(ending, seed))

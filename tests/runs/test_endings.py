@@ -12,7 +12,7 @@ from shoal.errors import RunRefused
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.runs.state import Status
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override
 from tests.engine.harness import village
 from tests.runs.harness import branch, check_consistency, go_on, read_lines, repeat, start
 

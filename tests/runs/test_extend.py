@@ -17,10 +17,9 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run, plan_extension
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
-from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, RunSession, work_on_run
-from shoal.scenario.loading import validate
-from shoal.scenario.overrides import override
+from shoal.runs.state import RunOutcome, Status
+from shoal.runs.worker import RunSession, work_on_run
+from shoal.scenario.loading import override, validate
 from tests.runs.harness import branch, check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
 from tests.runs.test_worker import ASKING, RUMOUR
 
@@ -216,7 +215,7 @@ async def test_a_session_that_goes_on_has_the_history_of_a_run_that_is_extended(
         await session.advance(asyncio.Event())
         session.progress.watch(lambda record: repeated.append(record.round) if record.round < 7 else None)
         for rounds in (7, 9):
-            await session.extend(plan_extension(run, override(run.scenario, [f"rounds={rounds}", *changes])))
+            session.extend(plan_extension(run, override(run.scenario, [f"rounds={rounds}", *changes])))
             outcome = await session.advance(asyncio.Event())
     assert (outcome.rounds, outcome.status) == (9, Status.COMPLETED)
     assert bool(repeated) == bool(changes), "engines go on where nothing but the number of rounds changes"
@@ -246,3 +245,26 @@ async def test_a_session_that_is_interrupted_goes_on_from_its_journal(tmp_path: 
     assert outcome.digest == (await work_on_run(whole, asyncio.Event())).digest
     assert (progress.worlds["twitter"].round, progress.worlds["twitter"].known) == (6, 3)
     check_consistency(run.path, finished=True)
+
+
+async def test_an_extension_is_the_same_when_it_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,age\nAda,36\nBen,41\n")
+    people = {"population": [{"file": str(tmp_path / "people.csv")}, {"count": 3}], "events": [{"broadcast": "Hi!"}]}
+    run = create_run(validate({**RUMOUR, **people}), tmp_path / "run")
+    async with RunSession(run) as session:
+        await session.advance(asyncio.Event())
+        session.extend(plan_extension(run, override(run.scenario, ["rounds=8", "mind.persuasion=0.6"]), session))
+    assert RunDirectory(run.path).scenario == run.scenario
+    assert run.scenario.rounds == 8
+
+
+async def test_calls_that_just_go_on_do_not_fill_the_log(tmp_path: Path) -> None:
+    run = create_run(validate(ROOM), tmp_path / "run")
+    async with RunSession(run) as session:
+        for rounds in (6, 7, 8):
+            if rounds > run.scenario.rounds:
+                session.extend(plan_extension(run, override(run.scenario, [f"rounds={rounds}"]), session))
+            await session.advance(asyncio.Event())
+    log = (run.path / "simulation.log").read_text()
+    assert (log.count("running with"), log.count("completed")) == (1, 1)
+    assert run.read_state().current_round == 8

@@ -13,8 +13,7 @@ import pytest
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.runs.directory import CONFIG, JOURNAL, RunDirectory
 from shoal.runs.operations import create_run, extend_run
-from shoal.scenario.loading import validate
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override, validate
 from tests.runs.harness import branch, go_on, repeat, start
 
 PEOPLE = "name,stance\n" + "".join(f"P{n},{(n % 5 - 2) / 2}\n" for n in range(12))

@@ -20,14 +20,15 @@ from shoal.errors import BudgetReached
 from shoal.journal import JournalLine, read_journal
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.directory import RunDirectory
+from shoal.runs.config import LimitSettings
+from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.operations import create_run, extend_run, fork_run, plan_fork
+from shoal.runs.reports.summary import summarize
 from shoal.runs.rerun.explain import explain_turn
 from shoal.runs.resources import RunResources
-from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, work_on_run
+from shoal.runs.state import RunOutcome, Status
+from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
-from shoal.scenario.scenario import BudgetSettings
 from tests.rehearsal.client import Client
 from tests.runs.harness import check_consistency, list_asked, repeat
 
@@ -38,6 +39,9 @@ PEOPLE = ["Ada", "Bea", "Cid", "Dan", "Eve", "Fay"]
 ROUNDS = 4
 WORLDS = ("twitter", "reddit", "room", "dialogue")
 SECRET = "sk-this-must-not-be-written-anywhere"
+
+#: More than any run here needs.
+PLENTY = LimitSettings(max_calls=10_000)
 
 
 def make_asking(world: str, **more: Any) -> dict[str, Any]:
@@ -178,11 +182,11 @@ def test_a_fork_that_changes_nothing_needs_no_server(tmp_path: Path) -> None:
 def test_a_budget_stops_a_run_cleanly_and_a_larger_one_lets_it_go_on(world: str, tmp_path: Path) -> None:
     async def spend(server: Rehearsal) -> tuple[RunOutcome, int, int]:
         with pytest.raises(BudgetReached, match="max_calls 7"):
-            await begin(make_asking(world), tmp_path / "run", server, budget=BudgetSettings(max_calls=7))
+            await begin(make_asking(world), tmp_path / "run", server, limits=LimitSettings(max_calls=7))
         check_consistency(tmp_path / "run", finished=False)
         spent = server.stats.answered.total()
         assert RunDirectory(tmp_path / "run").read_status() is Status.STOPPED
-        done = await go_on(tmp_path / "run", server, budget=BudgetSettings(max_calls=10_000))
+        done = await go_on(tmp_path / "run", server, limits=PLENTY)
         return done, spent, server.stats.repeated
 
     done, spent, repeated = serve(spend)
@@ -273,9 +277,9 @@ def test_of_a_run_without_language_minds_there_is_nothing_to_tell_about_prompts(
 def test_a_resumed_run_tells_the_same_of_its_prompts_as_an_unbroken_one(tmp_path: Path) -> None:
     async def stop_and_go_on(server: Rehearsal) -> dict[str, Any] | None:
         with pytest.raises(BudgetReached):
-            await begin(make_asking("twitter"), tmp_path / "run", server, budget=BudgetSettings(max_calls=13))
+            await begin(make_asking("twitter"), tmp_path / "run", server, limits=LimitSettings(max_calls=13))
         stopped = RunDirectory(tmp_path / "run").read_state().prefixes
-        await go_on(tmp_path / "run", server)
+        await go_on(tmp_path / "run", server, limits=PLENTY)
         return stopped
 
     stopped = serve(stop_and_go_on)
@@ -299,9 +303,9 @@ def test_a_resumed_run_tells_what_went_wrong_in_all_its_sessions(tmp_path: Path)
 
     async def stop_and_go_on(server: Rehearsal) -> tuple[dict[str, Any], Counter[str]]:
         with pytest.raises(BudgetReached):
-            await begin(scenario, tmp_path / "run", server, budget=BudgetSettings(max_calls=15))
+            await begin(scenario, tmp_path / "run", server, limits=LimitSettings(max_calls=15))
         first = told()
-        await go_on(tmp_path / "run", server)
+        await go_on(tmp_path / "run", server, limits=PLENTY)
         return first, server.stats.faults
 
     first, faults = serve(stop_and_go_on, flawed)
@@ -318,8 +322,8 @@ def test_answers_from_the_cache_are_told_of_all_sessions(tmp_path: Path) -> None
         outside = {"cache": tmp_path / "replies.db"}
         await begin(make_asking("reddit", rounds=2), tmp_path / "before", server, **outside)
         with pytest.raises(BudgetReached):
-            await begin(make_asking("reddit"), tmp_path / "run", server, budget=BudgetSettings(max_calls=1), **outside)
-        await go_on(tmp_path / "run", server)
+            await begin(make_asking("reddit"), tmp_path / "run", server, limits=LimitSettings(max_calls=1), **outside)
+        await go_on(tmp_path / "run", server, limits=PLENTY)
 
     serve(stop_and_go_on)
     spending = RunDirectory(tmp_path / "run").read_state().spending
@@ -353,3 +357,40 @@ def test_the_key_is_written_nowhere(accepted: bool, tmp_path: Path) -> None:
     assert (tmp_path / ".cache" / "shoal" / "replies.db") in files or not accepted
     assert SECRET.encode() not in output
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []
+
+
+# limits beside the scenario
+
+
+def test_limits_hold_for_all_sessions_until_others_are_given(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+
+    async def stop_and_go_on(server: Rehearsal) -> None:
+        with pytest.raises(BudgetReached, match="7 of max_calls 7"):
+            await begin(make_asking("twitter"), run, server, limits=LimitSettings(max_calls=7, parallel=3))
+        with pytest.raises(BudgetReached, match="7 of max_calls 7"):
+            await go_on(run, server)
+        assert server.stats.answers == 7
+        with pytest.raises(BudgetReached, match="9 of max_calls 9"):
+            await go_on(run, server, limits=LimitSettings(max_calls=9))
+        assert server.stats.answers == 9
+        assert RunDirectory(run).read_limits() == LimitSettings(max_calls=9, parallel=3)
+        await go_on(run, server, limits=PLENTY)
+
+    serve(stop_and_go_on)
+    run_to_end(make_asking("twitter"), tmp_path / "unlimited")
+    digests = [read_outcome(RunDirectory(path)).digest for path in (run, tmp_path / "unlimited")]
+    assert digests[0] == digests[1], "no history depends on a limit"
+    limits = summarize(RunDirectory(run)).limits
+    assert (limits["max_calls"], limits["parallel"]) == (10_000, 3)
+
+
+def test_a_limit_replaces_only_its_own_part_of_the_budget(tmp_path: Path) -> None:
+    async def stop(server: Rehearsal) -> None:
+        scenario = make_asking("twitter", budget={"max_calls": 5, "max_tokens": 10_000_000})
+        with pytest.raises(BudgetReached, match="5 of max_calls 5"):
+            await begin(scenario, tmp_path / "run", server, limits=LimitSettings(max_tokens=20_000_000))
+
+    serve(stop)
+    limits = summarize(RunDirectory(tmp_path / "run")).limits
+    assert (limits["max_calls"], limits["max_tokens"]) == (5, 20_000_000)

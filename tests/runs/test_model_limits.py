@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +22,9 @@ from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
+from shoal.slots.adaptive.limiter import Learned
+from shoal.slots.adaptive.store import LimitStore
+from shoal.slots.client import open_slots
 from shoal.slots.leases import AGENTS, PoolView
 from shoal.slots.location import BrokerLocation
 from tests.models.fakes import MODEL, question
@@ -103,27 +107,40 @@ async def test_what_failed_goes_before_what_was_not_asked_yet() -> None:
 
 
 async def test_a_backoff_is_seen_until_the_question_is_asked_again() -> None:
-    failure = ModelFailure(FailureKind.LIMITED, "slow down")
+    failure = ModelFailure(FailureKind.OVERLOAD, "slow down")
     async with open_test_limits() as found:
         slot = await found.limit.enter(question())
         found.limit.leave(slot, question(), failure, 0.1)
-        found.limit.back_off(question(), failure, 1, 3600.0)
+        assert found.limit.back_off(question(), failure, 1, 3600.0) == 3600.0
         (seen,) = (await found.slots.request_snapshot()).backoffs
-        assert (seen.label, seen.kind, seen.attempt, seen.pool) == (question().key, "limited", 1, POOL)
+        assert (seen.label, seen.kind, seen.attempt, seen.pool) == (question().key, "overload", 1, POOL)
         assert 3000 < seen.seconds_left <= 3600
         await found.limit.enter(question())
         assert (await found.slots.request_snapshot()).backoffs_total == 0
 
 
+async def test_a_refused_call_waits_for_a_slot_and_not_for_as_long_as_the_server_asked() -> None:
+    failure = ModelFailure(FailureKind.LIMITED, "slow down", retry_after=60.0)
+    async with open_test_limits() as found:
+        found.limit.leave(await found.limit.enter(question()), question(), failure, 0.1)
+        assert found.limit.back_off(question(), failure, 1, 60.0) == 0.0
+        found.slots.resize(POOL, 5)
+        assert found.limit.back_off(question(), failure, 1, 60.0) == 60.0
+
+
 async def test_no_more_agents_act_than_parallel_says_over_all_runs(tmp_path: Path) -> None:
     place = BrokerLocation.of_user({**os.environ, "XDG_STATE_HOME": str(tmp_path)})
-    acting, most = 0, 0
+    acting, most, both = 0, 0, asyncio.Event()
 
     async def act(found: RunLimits, number: int) -> None:
         nonlocal acting, most
         slot = await found.limit.enter(question(number))
         acting += 1
         most = max(most, acting)
+        if acting == 2:
+            both.set()
+        # The first agent waits for a second one, so that two are seen to act at once on a slow machine as well.
+        await both.wait()
         await asyncio.sleep(0)
         acting -= 1
         found.limit.leave(slot, question(number), ANSWER, 0.1)
@@ -155,10 +172,10 @@ def keep_busy(monitor: LoadMonitor, seconds: range, cpu: float) -> Any:
 async def test_a_strained_machine_makes_fewer_calls_at_once_and_then_as_many_as_before() -> None:
     monitor = LoadMonitor()
     async with open_test_limits(ceiling=100) as found:
-        slots = [await found.limit.enter(question(number)) for number in range(10)]
+        slots = [await found.limit.enter(question(number)) for number in range(8)]
         found.apply_throttle(monitor.update(Sample(at=-1.0, cpu=0.1, memory=0.1)))
         found.apply_throttle(keep_busy(monitor, range(20), 0.99))
-        assert found.as_dict()["ceiling"] < 10
+        assert found.as_dict()["ceiling"] < 8
         assert found.as_dict()["strained"] == ["cpu"]
         found.apply_throttle(keep_busy(monitor, range(20, 200), 0.2))
         assert (found.as_dict()["ceiling"], found.alarms) == (100, ())
@@ -211,3 +228,22 @@ async def test_the_next_run_begins_with_what_the_last_one_learned(
             await work_on_run(create_run(scenario, tmp_path / f"{number}"), asyncio.Event(), None, outside)
             refused.append(rehearsal.stats.refusals["concurrency"] - before)
     assert refused[1] < refused[0]
+
+
+async def test_what_is_learned_reaches_the_memory_of_every_user_of_a_broker(tmp_path: Path) -> None:
+    socket = Path(os.environ["SHOAL_SLOTS"]).with_name("shared.sock")
+    own, other = (BrokerLocation(socket, tmp_path / name / "limits.json", 5.0) for name in ("own", "other"))
+    server = RehearsalSettings(cap=4, latency_seconds=0.02, labelled=False, retry_after_seconds=0.0)
+    async with open_slots("starts the broker", other):
+        state, _ = await ask(tmp_path / "run", server, own)
+    (pool,) = state["limits"]["pools"]
+    assert LimitStore(own.memory, time.time()).of(pool, Learned) is not None
+
+
+async def test_what_a_run_without_a_broker_learns_is_kept_too(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    nowhere = BrokerLocation(tmp_path / "file" / "s", tmp_path / "limits.json")
+    server = RehearsalSettings(cap=4, latency_seconds=0.02, labelled=False, retry_after_seconds=0.0)
+    state, _ = await ask(tmp_path / "run", server, nowhere)
+    (pool,) = state["limits"]["pools"]
+    assert LimitStore(nowhere.memory, time.time()).of(pool, Learned) is not None

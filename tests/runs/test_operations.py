@@ -11,8 +11,7 @@ import pytest
 from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run, fork_run, plan_fork, plan_resume, truncate_scenario
-from shoal.scenario.loading import validate
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override, validate
 from tests.runs.harness import go_on, start, stop_after
 
 SCENARIO = {

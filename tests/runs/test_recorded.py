@@ -50,3 +50,8 @@ def test_a_recorded_run_goes_on_as_if_it_had_been_planned_so_long(tmp_path: Path
     extend_run(run, scenario)
     again = json.loads(json.dumps(scenario.model_dump(mode="json", exclude_unset=True)))
     assert go_on(run).digest == start(again, tmp_path / "again").digest
+
+
+def test_a_recorded_room_keeps_its_way_with_relations() -> None:
+    [room] = (RunDirectory(path).scenario.worlds["room"] for path in RECORDED if path.name == "room")
+    assert room.model_dump()["one_relation"]

@@ -18,7 +18,7 @@ from shoal.runs.stream import (
     encode_marker,
     parse_line,
 )
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override
 from shoal.types import Event, Notice
 from tests.runs.harness import go_on, read_lines, start
 

@@ -7,8 +7,7 @@ import pytest
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.distributions import Beta, Normal
 from shoal.scenario.declared.population import GroupEntry
-from shoal.scenario.loading import parse
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override, parse
 
 
 def test_values_are_changed_by_their_path() -> None:

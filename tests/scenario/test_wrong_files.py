@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.errors import ScenarioInvalid
-from shoal.scenario.loading import parse
+from shoal.scenario import sample
+from shoal.scenario.loading import parse, validate
 
 #: A wrong file, and what is said about it after the file's name.
 WRONG = [
@@ -481,3 +482,10 @@ def test_aliases_cannot_expand_without_limit() -> None:
 def test_deep_nesting_is_refused_and_does_not_crash() -> None:
     with pytest.raises(ScenarioInvalid, match="1:41: nested more than 40 levels deep"):
         parse("[" * 200_000, "f.yaml")
+
+
+def test_traits_are_made_storable() -> None:
+    traits = {"mood": "half \ud83d", "debt": 10**400, "luck": float("nan"), "\ud800": [{"deep": "\udc00"}]}
+    scenario = validate({"population": [{"name": "Ada", "traits": traits}], "worlds": ["room"]})
+    # What is null is left out.
+    assert sample(scenario)[0].traits == {"mood": "half \ufffd", "\ufffd": [{"deep": "\ufffd"}]}

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from bench.providers import Provider, oracle_seconds
-from bench.virtual import Alone, Call, drive
+from bench.loads import Load, flood
+from bench.providers import KnownLimits, Provider
+from bench.virtual import Alone, Learning, drive
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.slots.adaptive.limiter import Adaptive, Learned
 from shoal.slots.leases import CallEnd, CallOutcome, Control
@@ -91,18 +92,19 @@ def provider_settings(**settings: Any) -> RehearsalSettings:
 
 
 def simulate(
-    count: int,
+    load: Load | int,
     *,
     control: Adaptive | None = None,
-    tokens: list[int] | None = None,
+    uneven: bool = False,
     jitter_seconds: float = 0.0,
     **settings: Any,
 ) -> Simulation:
-    """Sends so many calls, as fast as they are allowed; with jitter they overtake one another."""
-    sizes = tokens or [TOKENS] * count
+    """Send a load, or so many calls at once, as fast as they are allowed; with jitter they overtake one another."""
+    load = flood(load, uneven=uneven) if isinstance(load, int) else load
     chosen = provider_settings(**settings)
     control = control or Adaptive()
     watched = WatchedControl(control)
-    calls = [Call(each, sizes[each]) for each in range(count)]
-    seconds = drive(Provider(chosen), Alone(watched), calls, seed=3, jitter_seconds=jitter_seconds).seconds
-    return Simulation(control, watched, seconds, oracle_seconds(Provider(chosen), sizes))
+    seconds = drive(Provider(chosen), Learning(watched), load, seed=3, jitter_seconds=jitter_seconds).seconds
+    provider = Provider(chosen)
+    ideal = drive(provider, Alone(KnownLimits(provider)), load, seed=3).seconds
+    return Simulation(control, watched, seconds, ideal)

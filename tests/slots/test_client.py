@@ -37,9 +37,14 @@ async def take(slots: Slots, count: int, pools: tuple[str, ...] = ONE) -> list[L
 
 
 class AgentCounter:
-    """Agents of several runs, and how many of them act at the same moment."""
+    """Agents of several runs, and how many of them act at the same moment.
 
-    def __init__(self) -> None:
+    The first ones hold their slots until all slots are taken, so that a slow machine reaches the most as well.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._full = asyncio.Event()
         self.acting = 0
         self.most = 0
         self.turns = 0
@@ -50,13 +55,16 @@ class AgentCounter:
             self.acting += 1
             self.most = max(self.most, self.acting)
             self.turns += 1
+            if self.acting == self._slots:
+                self._full.set()
+            await self._full.wait()
             await asyncio.sleep(0)
             self.acting -= 1
             slots.release(lease, OK)
 
 
 async def test_agents_of_several_runs_act_as_many_at_once_as_there_are_slots(opening: Open) -> None:
-    counter = AgentCounter()
+    counter = AgentCounter(3)
     async with opening("a", sizes={"one": 3}) as a, opening("b") as b:
         await asyncio.gather(*(counter.act(slots, 5) for slots in (a, b) for _ in range(20)))
         assert (counter.turns, counter.most) == (200, 3)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from shoal.slots.client import Slots
+from shoal.slots.connection import SocketLink
 from shoal.slots.leases import CallEnd, CallOutcome, Lease
 from shoal.slots.protocol import (
+    BEAT_SECONDS,
+    BROKER_SILENCE_SECONDS,
     GREETING,
     Ask,
+    Beat,
+    BrokerMessage,
+    BrokerSilent,
     ClientMessage,
     FrameDecoder,
     Grants,
@@ -62,6 +68,81 @@ async def acquire_granted(slots: Slots, pools: tuple[str, ...] = ONE) -> Lease:
     await settle()
     slots.receive([Grants(list(range(100)))])
     return await claim
+
+
+class RecordingListener:
+    """The end of a link at a run, which writes down what reaches it."""
+
+    def __init__(self) -> None:
+        self.received: list[BrokerMessage] = []
+        self.lost: list[Exception | None] = []
+
+    def receive(self, replies: Sequence[BrokerMessage]) -> None:
+        self.received += replies
+
+    def on_lost(self, why: Exception | None) -> None:
+        self.lost.append(why)
+
+
+class RecordingTransport(asyncio.Transport):
+    """A transport that writes down what is sent, and whether it was cut off."""
+
+    def __init__(self, link: SocketLink) -> None:
+        super().__init__()
+        self._link = link
+        self.written = b""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+
+    def abort(self) -> None:
+        self._link.connection_lost(None)
+
+    def close(self) -> None:
+        self._link.connection_lost(None)
+
+
+def open_link(clock: Callable[[], float]) -> tuple[SocketLink, RecordingListener]:
+    """A link whose broker has greeted."""
+    listener = RecordingListener()
+    link = SocketLink(listener, clock)
+    link.connection_made(RecordingTransport(link))
+    link.data_received(GREETING)
+    return link, listener
+
+
+async def test_a_grant_that_came_while_the_run_was_stopped_does_not_hold() -> None:
+    now = 0.0
+    link, listener = open_link(lambda: now)
+    now = 1.0
+    link.data_received(encode_frame([Grants([1])]))
+    assert listener.received == [Grants([1])]
+    now = 30.0
+    link.data_received(encode_frame([Grants([2])]))
+    assert listener.received == [Grants([1])]
+    assert [str(why) for why in listener.lost] == ["this process was stopped for 30.0 seconds"]
+
+
+async def test_a_broker_that_says_nothing_is_given_up() -> None:
+    now = 0.0
+    link, listener = open_link(lambda: now)
+    while not listener.lost:
+        now += BEAT_SECONDS
+        link.beat()
+    assert isinstance(listener.lost[0], BrokerSilent)
+    assert now < 2.0
+
+
+async def test_a_broker_is_not_blamed_for_a_run_that_was_busy() -> None:
+    now = 0.0
+    link, listener = open_link(lambda: now)
+    now = BROKER_SILENCE_SECONDS + 1.0
+    link.beat()
+    now += BEAT_SECONDS
+    link.data_received(encode_frame([Beat()]))
+    link.beat()
+    assert listener.lost == []
+    link.close()
 
 
 async def test_everything_of_one_turn_of_the_loop_is_said_at_once() -> None:

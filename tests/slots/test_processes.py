@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import SlotsRefused
-from shoal.slots.admin import fetch_snapshot, resize_pool
 from shoal.slots.client import Slots, open_slots
+from shoal.slots.connection import fetch_snapshot, resize_pool
 from shoal.slots.leases import CallEnd, CallOutcome, Lease
 from shoal.slots.location import BrokerLocation
 from shoal.slots.protocol import GREETING, BrokerMessage, FrameDecoder, ProtocolRefusal, Resume, encode_frame
@@ -130,6 +130,98 @@ async def test_where_no_broker_can_be_started_a_run_keeps_to_itself(
         await take(slots, 2)
         assert not slots.is_shared
     assert caplog.text.count("limits hold only within this run") == 1
+
+
+# who is stopped
+
+
+async def test_a_broker_that_is_stopped_is_replaced_by_one_that_knows_what_its_runs_hold(
+    place: BrokerLocation, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_slots("a", place, sizes={"one": 3}) as a, open_slots("b", place) as b:
+        await take(a, 2)
+        (held,) = await take(b, 1)
+        first = (await a.request_snapshot()).pid
+        os.kill(first, signal.SIGSTOP)
+        waiting = asyncio.create_task(b.acquire(ONE))
+        pool = await wait_until(a, "one", lambda pool: pool.held == 3 and pool.waiting == 1)
+        assert pool.control["size"] == 3
+        assert (await a.request_snapshot()).pid != first
+        assert not is_alive(first)
+        b.release(held, OK)
+        await waiting
+        assert (await view_pool(a, "one")).held == 3
+    assert f"the process that hands out slots ({first}) is silent" in caplog.text
+
+
+async def test_a_new_run_does_not_wait_for_a_broker_that_is_stopped(place: BrokerLocation) -> None:
+    start_serving(place)
+    first = broker_pid(place)
+    os.kill(first, signal.SIGSTOP)
+    async with open_slots("a", place, sizes={"one": 1}) as slots:
+        await take(slots, 1)
+        assert slots.is_shared
+        assert (await slots.request_snapshot()).pid != first
+    assert not is_alive(first)
+
+
+async def test_a_run_that_is_stopped_gives_its_slots_back_and_asks_again_when_it_goes_on(place: BrokerLocation) -> None:
+    async with open_slots("waits", place, sizes={"one": 3}) as slots:
+        holder = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.slots.hold_slots", place.socket, "3", stdout=subprocess.PIPE
+        )
+        assert holder.stdout is not None
+        assert await holder.stdout.readline() == b"held\n"
+        first = (await slots.request_snapshot()).pid
+        waiting = asyncio.create_task(take(slots, 3))
+        await wait_until(slots, "one", lambda pool: pool.waiting == 3)
+        holder.send_signal(signal.SIGSTOP)
+        leases = await asyncio.wait_for(waiting, 60)
+        assert (await view_pool(slots, "one")).held == slots.held == 3
+        # Its calls are still under way, so they count again, even though that is too many for a moment.
+        holder.send_signal(signal.SIGCONT)
+        await wait_until(slots, "one", lambda pool: pool.held == 6)
+        more = asyncio.create_task(slots.acquire(ONE))
+        for lease in leases:
+            slots.release(lease, OK)
+        await wait_until(slots, "one", lambda pool: (pool.held, pool.waiting) == (3, 1))
+        holder.kill()
+        await asyncio.wait_for(more, 60)
+        await holder.wait()
+        assert (await slots.request_snapshot()).pid == first, "nothing was wrong with the broker"
+
+
+async def test_a_silent_process_that_is_no_broker_is_left_alone(
+    place: BrokerLocation, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    place.lock.write_text(f"{os.getpid()}\n")
+    server = await asyncio.start_unix_server(say_nothing, place.socket)
+    async with server, open_slots("a", place, sizes={"one": 1}) as slots:
+        await take(slots, 1)
+        assert not slots.is_shared
+    assert "is silent, and no process that may be ended from here): limits hold only within this run" in caplog.text
+
+
+async def test_a_broker_that_was_stopped_for_a_moment_stays(place: BrokerLocation) -> None:
+    async with open_slots("a", place, sizes={"one": 1}) as slots:
+        lease = await slots.acquire(ONE)
+        first = (await slots.request_snapshot()).pid
+        os.kill(first, signal.SIGSTOP)
+        os.kill(first, signal.SIGCONT)
+        slots.release(lease, OK)
+        await slots.acquire(ONE)
+        assert (await slots.request_snapshot()).pid == first
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "XZ"
+    except FileNotFoundError:
+        return False
 
 
 # how it comes and goes

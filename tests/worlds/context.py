@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.types import FollowGraph, Habits, Persona, Versioned
+from shoal.worlds.base import WorldContext
 from shoal.worlds.clock import Clock, TimeSettings
-from shoal.worlds.context import WorldContext
 from shoal.worlds.lexicon import TextReader
 
 TOPICS = ("gardening", "football", "cooking", "travel")

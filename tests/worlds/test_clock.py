@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from shoal.types import Happening
-from shoal.worlds.clock import ActivationSampler, Clock, MutedAgents, TimeSettings
-from tests.worlds.context import Crowd, crowd
+from shoal.worlds.base import BaseWorld
+from shoal.worlds.clock import ActivationSampler, Clock, TimeSettings
+from tests.worlds.context import Crowd, crowd, make_context
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -88,20 +89,18 @@ def mute(*agents: int, rounds: int = 1) -> Happening:
 
 
 def test_who_is_muted_takes_no_turns_from_that_round_on_for_so_many_rounds() -> None:
-    muted = MutedAgents()
-    muted.add(3, mute(1, 4, rounds=2))
-    assert [(round, 1) in muted for round in range(2, 7)] == [True, True, True, False, False]
-    assert (3, 2) not in muted
-    assert muted.exclude_from(np.arange(6), 4).tolist() == [0, 2, 3, 5]
-    assert muted.exclude_from(np.arange(6), 5).tolist() == [0, 1, 2, 3, 4, 5]
+    world = BaseWorld("place", make_context(6))
+    world.happen(3, mute(1, 4, rounds=2))
+    assert world.turns(3) == world.turns(4) == [[0, 2, 3, 5]]
+    assert world.turns(5) == [[0, 1, 2, 3, 4, 5]]
 
 
 def test_being_muted_again_never_ends_it_sooner() -> None:
-    muted = MutedAgents()
-    muted.add(1, mute(0, rounds=5))
-    muted.add(2, mute(0))
-    assert (5, 0) in muted
-    assert (6, 0) not in muted
+    world = BaseWorld("place", make_context(2))
+    world.happen(1, mute(0, rounds=5))
+    world.happen(2, mute(0))
+    assert world.turns(5) == [[1]]
+    assert world.turns(6) == [[0, 1]]
 
 
 # Bands

@@ -29,7 +29,7 @@ def everything_agrees(follows: FollowTable, truth: set[Pair], people: int) -> No
 
 
 def table_and_changes(follows: FollowTable, people: int) -> set[Pair]:
-    starts, targets = follows.table()
+    starts, targets = follows.starts, follows.targets
     table = {
         (agent, int(target))
         for agent in range(people)
@@ -77,7 +77,7 @@ def test_rows_stay_sorted_when_merged() -> None:
     for followed in (3, 1):
         follows.add(0, followed)
     follows.merge()
-    starts, targets = follows.table()
+    starts, targets = follows.starts, follows.targets
     assert (starts.tolist(), targets.tolist()) == ([0, 3, 4, 4, 4], [1, 2, 3, 0])
 
 

@@ -12,7 +12,7 @@ from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.minds import build_heuristic_mind
 from shoal.agents.settings import HeuristicSettings
 from shoal.types import Action, Observation, Versioned
-from shoal.worlds.kinds import KIND_NAMES, KINDS, PAST_VERBS, kind_named, kind_seen, play_adapter_for, renderer_for
+from shoal.worlds.kinds import KIND_NAMES, KINDS, PAST_VERBS, kind_named, kind_seen, renderer_for
 from shoal.worlds.world_kind import NOTHING, WorldKind
 from tests.worlds.context import make_context
 
@@ -21,7 +21,7 @@ PACKAGE = Path(shoal.__file__).parent
 ABOUT_ONE_KIND = (
     "worlds/",
     "agents/heuristic/",
-    "scenario/importers/mirofish/",
+    "scenario/importers/mirofish.py",
     "runs/mirofish.py",
     "runs/reports/summary.py",
     "cli/views/summary.py",
@@ -42,10 +42,9 @@ def test_a_kind_builds_a_world_whose_observations_lead_back_to_it(kind: WorldKin
     (seen, *_) = world.observe(1, [agent for group in world.turns(1) for agent in group])
     assert kind_seen(seen) is kind
     assert renderer_for(seen) is kind.renderer
-    assert play_adapter_for(seen) is kind.play
     assert kind.renderer.render_prompt(seen, 1000, lambda round, rounds: "").startswith("# Now\nIt is ")
     assert kind.renderer.render_prompt(seen, 1000, lambda round, rounds: "", is_past=True).startswith("It was ")
-    assert kind.play.read("/nothing", seen) == Action("DO_NOTHING")
+    assert kind.renderer.read("/nothing", seen) == Action("DO_NOTHING")
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.names[0])

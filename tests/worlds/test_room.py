@@ -269,6 +269,48 @@ def test_both_know_of_a_relation_and_the_other_one_hears_of_it() -> None:
     assert room.rows("SELECT * FROM relation") == [(0, MIRA, BO, "sisters"), (1, BO, MIRA, "rivals")]
 
 
+def test_a_relation_that_is_not_mutual_is_known_to_the_first_one_only() -> None:
+    manages = {"between": ["Mira Berg", "Bo Li"], "relation": "manager of", "mutual": False}
+    room = RoomDriver(hearing="relations", relations=[manages])
+    assert [r.relation for r in room.look(MIRA).relations] == ["manager of"]
+    assert room.look(BO).relations == ()
+    assert room.look(BO).present == ("Mira Berg",)
+
+
+def test_two_people_can_have_several_relations_and_change_the_one_that_both_know() -> None:
+    pair = ["Mira Berg", "Bo Li"]
+    room = RoomDriver(
+        relations=[
+            {"between": pair, "relation": "manager of", "mutual": False},
+            {"between": pair[::-1], "relation": "managed by", "mutual": False},
+            {"between": pair, "relation": "cousins"},
+        ]
+    )
+
+    def list_relations(agent: int) -> list[str]:
+        return [r.relation for r in room.look(agent).relations]
+
+    assert (list_relations(MIRA), list_relations(BO)) == (["manager of", "cousins"], ["managed by", "cousins"])
+    room.succeed(BO, "RELATE", target="Mira Berg", relation="rivals")
+    assert (list_relations(MIRA), list_relations(BO)) == (["manager of", "rivals"], ["managed by", "rivals"])
+
+
+def test_a_fork_replaces_a_relation_that_it_no_longer_has() -> None:
+    friends, kin, rivals = ({"between": [0, 1], "relation": what} for what in ("friends", "kin", "rivals"))
+    room = RoomDriver(relations=[friends], later=[(1, {"relations": [rivals]}), (2, {"relations": [rivals, kin]})])
+    assert [r.relation for r in room.look(MIRA).relations] == ["friends"]
+    room.room.turns(1)
+    assert [r.relation for r in room.look(MIRA).relations] == ["rivals"]
+    room.room.turns(2)
+    assert [r.relation for r in room.look(MIRA).relations] == ["rivals", "kin"]
+
+
+def test_rooms_of_earlier_versions_know_one_relation_of_a_pair() -> None:
+    two = [{"between": [MIRA, BO], "relation": "sisters"}, {"between": [BO, MIRA], "relation": "rivals"}]
+    room = RoomDriver(relations=two, one_relation=True)
+    assert [[r.relation for r in room.look(who).relations] for who in (MIRA, BO)] == [["rivals"], ["rivals"]]
+
+
 def test_one_can_reach_out_within_hearing_and_to_relations_anywhere() -> None:
     room = RoomDriver(relations=[{"between": ["Mira Berg", "Bo Li"], "relation": "sisters"}])
     room.succeed(BO, "MOVE_TO", location="the garden")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from shoal.types import Action, Decision
-from shoal.worlds.social.actions.rules import ACTIONS
+from shoal.worlds.social.actions.rules import NEEDS
 from tests.worlds.drivers import PlatformDriver, ids, make_feed
 
 EVERYTHING = make_feed(followed=10, recommended=10, recommendation="hot", comments=10)
@@ -20,7 +20,7 @@ def platform() -> PlatformDriver:
 
 
 def test_there_are_the_29_actions_of_oasis() -> None:
-    assert len(ACTIONS) == 29
+    assert len(NEEDS) == 29
 
 
 # Writing

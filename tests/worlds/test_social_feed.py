@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.seeds import Draws, derive
-from shoal.types import Action, Decision, Happening
+from shoal.types import Action, Decision, Habits, Happening
 from shoal.worlds.social.posts import Posts
 from shoal.worlds.social.ranking import HOT_POOL_SIZE, POOL_SIZE, HotPosts, Ranking
 from shoal.worlds.social.settings import FeedSettings, SocialSettings
@@ -123,8 +123,8 @@ def test_no_popularity_is_above_that_of_a_viral_post() -> None:
     for row in range(2):
         posts.add(row + 1, row, 1, "Hello.", None, None)
     posts.shares[0], posts.likes[1] = 10, 4000
-    weights = PlatformDriver(feed=hot(popularity=1, viral_threshold=10)).world._presets.first.weights
-    viral, liked = Ranking(posts, crowd(2), 60).general(weights, 0, 1).tolist()
+    rules = SocialSettings(kind="twitter", feed=hot(popularity=1, viral_threshold=10)).complete_feed()
+    viral, liked = Ranking(posts, crowd(2), 60).general(rules, 0, 1).tolist()
     assert viral >= liked
 
 
@@ -413,7 +413,7 @@ class Pond:
 
     def __init__(self, topics: int = 2, minutes: int = 60) -> None:
         self.posts = Posts()
-        self.pools = HotPosts(self.posts, topics, minutes, decade_minutes=360)
+        self.pools = HotPosts(self.posts, topics, minutes, decade_minutes=360, habits=Habits())
         self.topics = topics
 
     def post(self, round: int, topics: Sequence[int] = ()) -> int:

@@ -6,22 +6,22 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shoal.agents.memory.settings import MemorySettings
 
-
-class Latency(BaseModel):
-    """How long decisions take, drawn from a lognormal distribution."""
+class MindSettings(BaseModel):
+    """What all settings of minds have in common: they never change, and have no other fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Latency(MindSettings):
+    """How long decisions take, drawn from a lognormal distribution."""
 
     median_ms: float = Field(gt=0, description="Half of the decisions are faster than this.")
     sigma: float = Field(default=0.8, ge=0, le=3, description="Spread of the logarithm; 0: all take the same time.")
 
 
-class HeuristicSettings(BaseModel):
+class HeuristicSettings(MindSettings):
     """The offline mind: a seeded classical agent model, never a language model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["heuristic"] = "heuristic"
     confidence: float = Field(default=0.6, ge=0, le=2, description="Opinions further away than this do not persuade.")
@@ -47,10 +47,8 @@ class HeuristicSettings(BaseModel):
     )
 
 
-class ScriptedTurn(BaseModel):
+class ScriptedTurn(MindSettings):
     """What one agent does in one round."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     round: int = Field(ge=1, description="The round.")
     agent: str | int = Field(description="Name or number of the agent.")
@@ -59,29 +57,62 @@ class ScriptedTurn(BaseModel):
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments of the action.")
 
 
-class ScriptedSettings(BaseModel):
+class ScriptedSettings(MindSettings):
     """Agents that do what a script lists, and nothing else. Each turn is journaled like a reply from outside."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["scripted"]
     turns: tuple[ScriptedTurn, ...] = Field(default=(), description="Who does what, when.")
     latency: Latency | None = Field(default=None, description="Let decisions take time.")
 
 
-class PriceSettings(BaseModel):
+class PriceSettings(MindSettings):
     """What a model costs that is not in the table of prices, in US dollars per million tokens."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     input: float = Field(ge=0, description="Per million tokens sent, such as 0.4.")
     output: float = Field(ge=0, description="Per million tokens received, such as 1.6.")
 
 
-class LanguageSettings(BaseModel):
-    """Agents that ask a language model: one call for each turn."""
+class MemorySettings(MindSettings):
+    """How much of its past an agent is shown. The three budgets together are the most that a prompt ever holds."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    recent_tokens: int = Field(default=500, ge=50, le=100_000, description="For the latest turns, word for word.")
+    recalled_tokens: int = Field(
+        default=300,
+        ge=0,
+        le=100_000,
+        description="For older turns that bear on what the agent sees; they also take what the other two leave.",
+    )
+    insights_tokens: int = Field(default=200, ge=0, le=100_000, description="For what the agent made of its past.")
+    episodes_shown: int = Field(
+        default=6,
+        ge=1,
+        le=10_000,
+        description="A prompt holds no more than this many turns of usual length, so it soon stops growing.",
+    )
+    episodes_kept: int = Field(
+        default=400, ge=1, le=100_000, description="Turns that can be recalled; then the oldest goes."
+    )
+    consolidate_every: int | None = Field(
+        default=12, ge=0, le=100_000, description="Turns after which the agent draws conclusions; 0: never."
+    )
+    lag_rounds: int = Field(
+        default=3,
+        ge=1,
+        le=1000,
+        description="Rounds until conclusions count, so that nobody has to wait while they are drawn.",
+    )
+    model: str | None = Field(default=None, description="Model that draws conclusions; default: that of the mind.")
+    embeddings: str | None = Field(
+        default=None, description="Embedding model that judges what bears on what; default: the words in common."
+    )
+
+    @property
+    def total_tokens(self) -> int:
+        return self.recent_tokens + self.recalled_tokens + self.insights_tokens
+
+
+class LanguageSettings(MindSettings):
+    """Agents that ask a language model: one call for each turn."""
 
     kind: Literal["language"] = "language"
     model: str = Field(min_length=1, description="Provider and model, such as openai/gpt-4.1-mini or ollama/llama3.2.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
-from math import cos, exp, log, pi, sqrt
+from math import exp
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from shoal.agents.settings import Latency
@@ -102,6 +102,4 @@ class DelayedMind(WrapperMind):
     def seconds(self, observation: Observation) -> float:
         """Draw how long this decision takes."""
         draws = Draws(derive(self._seed, observation.world, observation.round, observation.agent, "latency"))
-        # Box-Muller; 1 - u lies in (0, 1], where the logarithm is finite.
-        normal = sqrt(-2.0 * log(1.0 - draws.random())) * cos(2.0 * pi * draws.random())
-        return self._latency.median_ms / 1000 * exp(self._latency.sigma * normal)
+        return self._latency.median_ms / 1000 * exp(self._latency.sigma * draws.normal())

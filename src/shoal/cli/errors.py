@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import click
 
-from shoal.errors import ArgumentInvalid, BudgetReached, QueryFailed, RunRefused, ScenarioInvalid, ShoalError
+from shoal.errors import (
+    ArgumentInvalid,
+    BudgetReached,
+    ProviderUnavailable,
+    QueryFailed,
+    RunRefused,
+    ScenarioInvalid,
+    ShoalError,
+    SlotsRefused,
+)
+from shoal.text import hide_controls
 
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -22,7 +35,7 @@ class Failed(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         first, _, rest = self.message.partition("\n")
-        complain(f"{click.style('error:', fg='red', bold=True)} {click.style(first, fg='red')}")
+        complain(first, "error:", "red", "red")
         if rest:
             complain(rest)
 
@@ -34,7 +47,7 @@ class Invalid(Failed):
 
 
 class Refused(Failed):
-    """The directory cannot be used."""
+    """The directory cannot be used, or the slots that runs share."""
 
     exit_code = 3
 
@@ -45,7 +58,25 @@ class BudgetSpent(click.ClickException):
     exit_code = 4
 
     def show(self, file: IO[Any] | None = None) -> None:
-        complain(f"{click.style('stopped:', fg='yellow', bold=True)} {self.message}")
+        complain(self.message, "stopped:", "yellow")
+
+
+class NotAnswered(BudgetSpent):
+    """The run stopped because the server of its model did not answer for too long."""
+
+    exit_code = 5
+
+
+class QualityMissed(click.ClickException):
+    """The run is complete, but its quality is not good."""
+
+    exit_code = 6
+
+    def __init__(self, verdict: str) -> None:
+        super().__init__(f"the run is {verdict}, and --require-quality was given")
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        complain(f"{click.style('quality:', fg='yellow', bold=True)} {self.message}")
 
 
 class InternalError(click.ClickException):
@@ -62,7 +93,7 @@ class InternalError(click.ClickException):
         self.error = error
 
     def show(self, file: IO[Any] | None = None) -> None:
-        complain(f"{click.style('internal error:', fg='red', bold=True)} {self.message}")
+        complain(self.message, "internal error:", "red")
 
 
 def map_error(error: ShoalError) -> click.ClickException:
@@ -70,28 +101,48 @@ def map_error(error: ShoalError) -> click.ClickException:
     match error:
         case BudgetReached():
             return BudgetSpent(str(error))
+        case ProviderUnavailable():
+            return NotAnswered(str(error))
         case ScenarioInvalid(problems=[problem]):
             return Invalid(problem)
         case ScenarioInvalid(problems=problems):
             return Invalid("\n".join([f"{len(problems)} problems:", *(f"  {problem}" for problem in problems)]))
         case ArgumentInvalid():
-            option = f"--{error.argument}"
             context = click.get_current_context(silent=True)
             if context is not None and isinstance(context.command, click.Group) and context.invoked_subcommand:
                 # The usage line is that of the command, whose own context has ended by now.
                 command = context.command.get_command(context, context.invoked_subcommand)
                 context = click.Context(command, context, context.invoked_subcommand) if command else context
-            return click.BadParameter(str(error), context, param_hint=option)
+            return click.BadParameter(str(error), context, param_hint=f"--{error.argument}")
         case QueryFailed():
             return Invalid(str(error))
-        case RunRefused():
+        case RunRefused() | SlotsRefused():
             return Refused(str(error))
     return Failed(str(error))
 
 
-def complain(text: str) -> None:
-    """Print to standard error, in colour on a terminal unless NO_COLOR is set."""
-    click.echo(text, err=True, color=False if os.environ.get("NO_COLOR") else None)
+def complain(text: str, label: str = "", label_color: str = "", color: str | None = None) -> None:
+    """Print to standard error without control characters, in colour on a terminal unless NO_COLOR is set."""
+    styled = click.style(hide_controls(text), fg=color) if color else hide_controls(text)
+    start = f"{click.style(label, fg=label_color, bold=True)} " if label else ""
+    click.echo(f"{start}{styled}", err=True, color=False if os.environ.get("NO_COLOR") else None)
+
+
+@contextmanager
+def hide_controls_in_errors() -> Iterator[None]:
+    """Keep control characters out of the messages of click, which repeat what was typed."""
+    try:
+        yield
+    except click.ClickException as error:
+        vars(error)["message"] = hide_controls(error.message)
+        raise
+
+
+class PlainFormatter(logging.Formatter):
+    """Formats messages of the log that no file takes, and that are printed therefore."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return hide_controls(super().format(record))
 
 
 def leave_broken_pipe() -> NoReturn:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib import import_module
+from traceback import format_exception
+from typing import Any
 
 import click
 
 import shoal
 from shoal.cli import errors
 from shoal.errors import ShoalError
-from shoal.text import nearest
+from shoal.text import nearest, replace_surrogates
 
 _ROOM = "shoal.cli.commands"
 #: Name -> module and description. The command is the module's attribute of that name, with an underscore at its end.
@@ -45,12 +48,14 @@ Try it:
 \b
 Exit codes:
   0    done
-  1    the run failed: the disk, or a history that did not repeat itself
+  1    the run failed: the disk, a history that differs, or every turn failed
   2    wrong usage, a wrong scenario or a wrong question
-  3    refused: no such run, directory taken, locked, or from a newer Shoal
+  3    refused: no such run, directory taken, locked, from a newer Shoal, or no slots
   4    stopped because a budget is reached; shoal resume goes on with a larger one
+  5    stopped because a model's server did not answer; shoal resume goes on
+  6    the quality of the run is not good, and --require-quality was given
   70   internal error; SHOAL_TRACEBACK=1 shows all of it
-  130  stopped by Ctrl-C (143: by a termination signal); shoal resume goes on
+  130  stopped by Ctrl-C (143: by a termination signal, 129: with its terminal); shoal resume goes on
 """
 
 
@@ -81,8 +86,21 @@ class Shoal(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        with errors.hide_controls_in_errors():
+            for arg in args:
+                if replace_surrogates(arg) != arg:
+                    raise click.UsageError(
+                        f"{arg!r} is no text in UTF-8, so that it could be neither stored nor shown."
+                    )
+            return super().make_context(info_name, args, *rest, **extra)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand. Every error ends as one readable message and an exit code."""
+        with errors.hide_controls_in_errors():
+            return self._invoke(ctx)
+
+    def _invoke(self, ctx: click.Context) -> object:
         try:
             result = super().invoke(ctx)
             if sys.stdout is not None:
@@ -99,7 +117,7 @@ class Shoal(click.Group):
             if internal is not error and isinstance(error, click.ClickException | click.exceptions.Exit):
                 raise
             if ctx.params["traceback"]:
-                sys.excepthook(type(internal.error), internal.error, internal.error.__traceback__)
+                errors.complain("".join(format_exception(internal.error)).rstrip())
             raise internal from internal.error
 
 
@@ -114,6 +132,8 @@ def cli(traceback: bool) -> None:
     A scenario says who the agents are and where they meet. A run of it keeps its whole history in one directory, which
     can be resumed, replayed, forked and queried.
     """
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(errors.PlainFormatter())
 
 
 def main() -> None:

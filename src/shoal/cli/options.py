@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -15,18 +16,24 @@ import msgspec
 from shoal.agents import LanguageSettings
 from shoal.cli.errors import complain
 from shoal.cli.runner import OutputMode
-from shoal.runs import RunResources, truncate_scenario
-from shoal.scenario import BudgetSettings, Scenario, count_people, load, override
+from shoal.runs import LimitSettings, RunResources, truncate_scenario
+from shoal.scenario import Scenario, count_people, load, override
 from shoal.text import format_count
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
+POSITIVE = click.FloatRange(min=0, min_open=True)
+_UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
+count_option = partial(click.option, type=click.IntRange(min=1), metavar="N")
 scenario_argument = click.argument("scenario", type=PATH)
 run_argument = click.argument("run", type=PATH)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
 json_option = click.option("--json", "as_json", is_flag=True, help="End with one JSON object on standard output.")
+quality_option = click.option(
+    "--require-quality", is_flag=True, help="Exit with code 6 unless the quality of the run is good."
+)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for a confirmation of the cost.")
 set_option = click.option(
     "--set",
@@ -46,51 +53,53 @@ def describe_scenario(scenario: Scenario) -> str:
 
 
 def output_options(command: F) -> F:
-    """Add `--json` and `--quiet`, and pass them as one `mode`."""
+    """Add `--json` and `--quiet`, and pass them as one `mode`, with `--require-quality` where a command has it."""
 
     @json_option
     @click.option("--quiet", is_flag=True, help="Print only the directory of the run.")
     @wraps(command)
     def with_mode(*args: Any, as_json: bool, quiet: bool, **rest: Any) -> Any:
-        return command(*args, mode=OutputMode(as_json, quiet), **rest)
+        mode = OutputMode(as_json, quiet, rest.pop("require_quality", False))
+        return command(*args, mode=mode, **rest)
 
     return cast(F, with_mode)
 
 
-def resource_options(command: F) -> F:
-    """Add options for budget, cache and parallel agents, and pass them as one `resources`."""
+def parse_patience(text: str) -> float:
+    """Parse `90s`, `15m`, `2h` or `0` into seconds."""
+    try:
+        seconds = float(text[:-1]) * _UNIT_SECONDS[text[-1]] if text != "0" else 0.0
+    except (ValueError, LookupError):
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise click.BadParameter(f"{text!r} is no time; it looks like 90s, 15m or 2h, or 0 not to wait")
+    return seconds
 
-    @click.option(
-        "--max-cost", type=click.FloatRange(min=0, min_open=True), metavar="DOLLARS", help="Stop before spending more."
-    )
-    @click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Tokens sent and received, at most.")
-    @click.option("--max-calls", type=click.IntRange(min=1), metavar="N", help="Calls to a language model, at most.")
+
+def resource_options(command: F) -> F:
+    """Add options for budget, cache, parallel agents and patience, and pass them as one `resources`."""
+
+    @click.option("--max-cost", type=POSITIVE, metavar="DOLLARS", help="Stop before spending more.")
+    @count_option("--max-tokens", help="Tokens sent and received, at most.")
+    @count_option("--max-calls", help="Calls to a language model, at most.")
     @click.option("--no-cache", is_flag=True, help="Do not use replies that other runs have paid for, nor keep any.")
-    @click.option(
+    @count_option(
         "--parallel",
-        type=click.IntRange(min=1),
-        metavar="N",
         help="At most N agents act at once, over all runs with this option; `shoal limits --parallel` changes it.",
     )
+    @click.option(
+        "--patience",
+        type=parse_patience,
+        metavar="TIME",
+        help="How long to wait for a server that does not answer, such as 90s, 15m or 2h; 0: not at all. Default: 15m.",
+    )
     @wraps(command)
-    def with_resources(*args: Any, no_cache: bool, parallel: int | None, **rest: Any) -> Any:
-        limits = {name: rest.pop(name) for name in ("max_cost", "max_tokens", "max_calls")}
-        budget = BudgetSettings(**limits) if any(limits.values()) else None
-        resources = replace(RunResources.of_user(os.environ), budget=budget, parallel=parallel)
+    def with_resources(*args: Any, no_cache: bool, **rest: Any) -> Any:
+        limits = {name: rest.pop(name) for name in LimitSettings.__struct_fields__}
+        resources = replace(RunResources.of_user(os.environ), limits=LimitSettings.of(limits))
         return command(*args, resources=replace(resources, cache=None) if no_cache else resources, **rest)
 
     return cast(F, with_resources)
-
-
-#: Options that are a shorter way to write `--set`.
-_SHORTCUTS = {
-    "seed": (click.IntRange(min=0), "The seed of everything that is drawn at random."),
-    "rounds": (click.IntRange(min=1), "How many rounds to run."),
-    "max_workers": (
-        click.IntRange(min=1),
-        "Decisions that this run makes at once, at most; by default it finds out how many are allowed.",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +111,24 @@ class Changes:
 
 
 def change_options(command: F) -> F:
-    """Add `--set` and its shortcuts, and pass them as one `changes`."""
+    """Add `--set` and options that are a shorter way to write it, and pass them as one `changes`."""
 
+    @click.option(
+        "--seed", type=click.IntRange(min=0), metavar="N", help="The seed of everything that is drawn at random."
+    )
+    @count_option("--rounds", help="How many rounds to run.")
+    @count_option(
+        "--max-workers",
+        help="Decisions that this run makes at once, at most; by default it finds out how many are allowed.",
+    )
+    @set_option
     @wraps(command)
     def with_changes(*args: Any, sets: tuple[str, ...], **rest: Any) -> Any:
-        given = {name: rest.pop(name) for name in _SHORTCUTS}
+        given = {name: rest.pop(name) for name in ("seed", "rounds", "max_workers")}
         short = [f"{name}={value}" for name, value in given.items() if value is not None]
         return command(*args, changes=Changes([*short, *sets], given["rounds"]), **rest)
 
-    decorated: Any = set_option(with_changes)
-    for name, (kind, words) in reversed(_SHORTCUTS.items()):
-        decorated = click.option(f"--{name.replace('_', '-')}", name, type=kind, metavar="N", help=words)(decorated)
-    return cast(F, decorated)
+    return cast(F, with_changes)
 
 
 def load_scenario(path: Path, model: str | None, changes: Changes, more: Sequence[str] = ()) -> Scenario:

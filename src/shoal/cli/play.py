@@ -9,9 +9,9 @@ from contextlib import suppress
 from threading import Thread
 
 from shoal.agents import AskPerson
-from shoal.text import printable
+from shoal.text import hide_controls, printable
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Observation
-from shoal.worlds import NO_ACTION, Mistake, play_adapter_for
+from shoal.worlds import NO_ACTION, Mistake, renderer_for
 
 PROMPT = "> "
 HINT = "One thing per line, an empty line ends the turn, ? helps.\n"
@@ -29,7 +29,7 @@ def render_turn(observation: Observation) -> str:
     """Render what an agent sees, for the person who plays it."""
     head = f"{observation.name} in {observation.world}, round {observation.round}, {observation.time[:16]}"
     news = [f"News: {text}" for text in getattr(observation, "announcements", ())]
-    lines = [f"── {head} ──", *news, *play_adapter_for(observation).show(observation)]
+    lines = [f"── {head} ──", *news, *renderer_for(observation).show(observation)]
     return "".join(f"{printable(line)}\n" for line in lines)
 
 
@@ -54,7 +54,7 @@ class Terminal:
             return Decision(tuple(await self._read_actions(observation)) or (NO_ACTION,))
 
     async def _read_actions(self, observation: Observation) -> list[Action]:
-        adapter, actions = play_adapter_for(observation), list[Action]()
+        renderer, actions = renderer_for(observation), list[Action]()
         while True:
             self._write(PROMPT)
             line = await self._next_line()
@@ -66,12 +66,12 @@ class Terminal:
             if not line:
                 return actions
             if line.removeprefix("/") in ("?", "help"):
-                self._write(f"{adapter.help}\n")
+                self._write(f"{renderer.help}\n")
             elif len(actions) == MAX_ACTIONS_PER_TURN:
                 self._write(f"  {MAX_ACTIONS_PER_TURN} things are enough for one turn; an empty line ends it\n")
             else:
                 try:
-                    actions.append(adapter.read(line, observation))
+                    actions.append(renderer.read(line, observation))
                 except Mistake as mistake:
                     self._write(f"  {mistake}\n")
 
@@ -112,5 +112,5 @@ def keyboard() -> Iterator[str]:
 
 
 def _write_stderr(text: str) -> None:
-    sys.stderr.write(text)
+    sys.stderr.write(hide_controls(text))
     sys.stderr.flush()

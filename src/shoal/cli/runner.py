@@ -14,15 +14,17 @@ from types import FrameType
 import click
 
 from shoal.cli import errors
-from shoal.cli.views.output import echo_json
+from shoal.cli.views.output import echo, echo_json
 from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
 from shoal.runs import RunDirectory, RunOutcome, Status, read_outcome
+from shoal.runs.reports import Verdict, assess_run
 
 #: Gets the event that asks it to stop; it raises `Stopped` when it has.
 Operation = Callable[[asyncio.Event], Awaitable[RunOutcome]]
 
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
 #: The live view hides the cursor.
 _SHOW_CURSOR = b"\x1b[?25h\n"
 
@@ -33,6 +35,8 @@ class OutputMode:
 
     json: bool
     quiet: bool
+    #: Whether the quality of the run decides how the command ends.
+    requires_quality: bool = False
 
     @property
     def plain(self) -> bool:
@@ -69,12 +73,12 @@ def run_operation(directory: RunDirectory, operation: Operation, display: Progre
 def _read_left(directory: RunDirectory, status: Status) -> RunOutcome:
     """Read how far a run came that did not end well. It may be `running`: another worker goes on with it."""
     outcome = read_outcome(directory)
-    return outcome if outcome.status is Status.RUNNING else replace(outcome, status=status)
+    return outcome if outcome.status.is_working else replace(outcome, status=status)
 
 
 @contextmanager
 def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[list[int]]:
-    """Set the event on Ctrl-C and termination; a second one ends the process at once.
+    """Set the event on Ctrl-C, termination and the end of the terminal; a second one ends the process at once.
 
     The handlers are those of the process and not of the loop, which would wait for a long computation to end.
     """
@@ -91,7 +95,9 @@ def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[
         loop.call_soon_threadsafe(display.show_stopping)
         loop.call_soon_threadsafe(stop.set)
 
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
+    # Whoever starts a command with nohup does not want it to end with the terminal.
+    numbers = [*_STOPPING, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else [])]
+    before = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield received
     finally:
@@ -99,15 +105,23 @@ def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[
             signal.signal(number, handler)
 
 
-def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = True) -> None:
-    """Print the last line of a command, and exit as its result says."""
+def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = True, again: str = "") -> None:
+    """Print the last line of a command, and exit as its result says. `again` is how to go on after an error."""
     if mode.json:
         echo_json(result.outcome)
     elif mode.quiet and result.error is None:
-        click.echo(result.outcome.run)
+        echo(result.outcome.run)
     if result.signal is not None:
         raise click.exceptions.Exit(128 + result.signal)
     if isinstance(result.error, ShoalError):
-        raise errors.map_error(result.error) from result.error
+        mapped = errors.map_error(result.error)
+        raise (type(mapped)(f"{mapped.message}\n{again}") if again else mapped) from result.error
     if result.error is not None:
         raise errors.InternalError(result.error, Path(result.outcome.run) if is_logged else None) from result.error
+    require_quality(RunDirectory(Path(result.outcome.run)), mode)
+
+
+def require_quality(run: RunDirectory, mode: OutputMode) -> None:
+    """End the command with its own exit code where `--require-quality` was given and the run is not good."""
+    if mode.requires_quality and (verdict := assess_run(run).verdict) is not Verdict.GOOD:
+        raise errors.QualityMissed(verdict)

@@ -5,21 +5,3 @@ from shoal.engine.engine import Engine
 from shoal.engine.interventions import Facts, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
 from shoal.engine.record import Ledger, RoundRecord
-
-__all__ = [
-    # decisions
-    "Decider",
-    "DecisionLimits",
-    # engine
-    "Engine",
-    # interventions
-    "Facts",
-    "Rule",
-    "Schedule",
-    # metrics
-    "Metrics",
-    "Step",
-    # record
-    "Ledger",
-    "RoundRecord",
-]

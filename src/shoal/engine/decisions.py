@@ -13,6 +13,7 @@ import msgspec
 from shoal.engine.metrics import Latencies
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
+from shoal.text import make_storable
 from shoal.types import Action, Decision, Mind, MindMode, Observation
 
 _encode = msgspec.json.Encoder().encode
@@ -192,8 +193,13 @@ def _check_decision(decision: object) -> Decision:
         return Decision.unusable(f"the mind returned {type(decision).__name__}, not a Decision")
     try:
         _encode(decision)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         return Decision.unusable(f"the decision cannot be written as JSON: {error}")
+    for action in decision.actions:
+        for name, value in action.args.items():
+            # Texts were just encoded. A number that is none is not even equal to itself.
+            if type(value) is not str and make_storable(value) != value:
+                return Decision.unusable(f"{action.kind}: {name} is, or holds, a number that cannot be stored")
     return decision
 
 

@@ -31,6 +31,8 @@ STOP_GRACE_SECONDS = 5.0
 
 #: Agents handled together, so that their observations and actions are still in the CPU's cache when they are used.
 _CHUNK_AGENTS = 1024
+#: After this many agents were asked, the loop sends their questions before more are asked.
+_ASKED_AT_ONCE = 128
 
 #: Kinds of happenings that the engine handles itself.
 POST, CHANGE, INTERVENTION = "post", "change", "intervention"
@@ -96,7 +98,7 @@ class Engine:
                     await self._finish(in_flight.popleft(), stopping)
                 if round > 0 and (self._over or self._ending is not None):
                     break
-                in_flight.append(self._open(round))
+                in_flight.append(await self._open(round))
                 self._next = round + 1
                 if round > 0:
                     yield round
@@ -113,7 +115,7 @@ class Engine:
     def _over(self) -> bool:
         return self._ended or self._world.over
 
-    def _open(self, round: int) -> _OpenRound:
+    async def _open(self, round: int) -> _OpenRound:
         """Carry out what is due before the agents observe, and let the first group decide."""
         happenings, happened = self._schedule.due(round), list[Event | Notice]()
         for happening in happenings:
@@ -131,7 +133,7 @@ class Engine:
             # The order in which turns are applied is drawn, so it does not depend on which decision came first.
             key, agents = derive(self._seed, self._world.name, round, "order"), np.asarray(group, np.int64)
             groups.append(agents[np.argsort(hashes(key, agents), kind="stable")].tolist())
-        return _OpenRound(round, groups, self._decide(round, groups[0]) if groups else (), happened, posts)
+        return _OpenRound(round, groups, await self._decide(round, groups[0]) if groups else (), happened, posts)
 
     async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
@@ -144,7 +146,7 @@ class Engine:
             buffer.add(self._world.happen(round, post))
         for n, group in enumerate(opened.groups):
             if n:
-                settled = await self._gather(self._decide(round, group), stopping)
+                settled = await self._gather(await self._decide(round, group), stopping)
             for first in range(0, len(group), _CHUNK_AGENTS):
                 turns = zip(group[first : first + _CHUNK_AGENTS], settled[first : first + _CHUNK_AGENTS], strict=True)
                 buffer.add([event for agent, decision in turns for event in apply(round, agent, decision)])
@@ -153,13 +155,20 @@ class Engine:
             raise Stopped("stopped before this round was committed")
         self._commit(opened, buffer)
 
-    def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
-        outside, asks = self._decider.outside, self._decider.asks
-        return [
-            self._ask(observation) if outside and asks(observation.agent) else self._decide_now(observation)
-            for first in range(0, len(agents), _CHUNK_AGENTS)
-            for observation in self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
-        ]
+    async def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
+        """Let agents decide in this order, those that ask outside while others are still to observe."""
+        asks, decisions = self._decider.asks, list[Decision | Pending]()
+        for first in range(0, len(agents), _CHUNK_AGENTS):
+            observations = self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
+            if not self._decider.outside:
+                decisions += map(self._decide_now, observations)
+                continue
+            for observation in observations:
+                is_asked = asks(observation.agent)
+                decisions.append(self._ask(observation) if is_asked else self._decide_now(observation))
+                if len(decisions) % _ASKED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+        return decisions
 
     def _decide_now(self, observation: Observation) -> Decision:
         if self._world.visibility == 1:

@@ -1,7 +1,6 @@
-"""Reads and writes file formats: GraphML, Parquet, tables."""
+"""Reads and writes file formats: GraphML and tables."""
 
 from shoal.formats.graphml import DirectedGraph, Edge, read_graphml, write_graphml
-from shoal.formats.parquet import read_parquet
 from shoal.formats.tables import (
     FORMATS,
     ExportTable,
@@ -11,25 +10,7 @@ from shoal.formats.tables import (
     decode_json,
     decode_text,
     guess_delimiter,
+    quote_formula,
     read_csv_rows,
+    read_parquet,
 )
-
-__all__ = [
-    # graphml
-    "DirectedGraph",
-    "Edge",
-    "read_graphml",
-    "write_graphml",
-    # parquet
-    "read_parquet",
-    # tables
-    "ExportTable",
-    "FORMATS",
-    "Format",
-    "Row",
-    "choose_writer",
-    "decode_json",
-    "decode_text",
-    "guess_delimiter",
-    "read_csv_rows",
-]

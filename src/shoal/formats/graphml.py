@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ class GraphmlContent:
     #: Source, target, whether the edge has a direction, and its line in the file.
     edges: list[tuple[str, str, bool, int]] = field(default_factory=list)
     #: How often something occurred that was not read, for example `edge.d1` or `hyperedge`.
-    ignored: dict[str, int] = field(default_factory=dict)
+    ignored: Counter[str] = field(default_factory=Counter)
 
 
 def read_graphml(content: bytes, name: str, attributes: Collection[str]) -> GraphmlContent:
@@ -89,9 +90,9 @@ class _GraphmlReader:
                 self._attribute = self._keys[key]
             else:
                 parent = self._open[-2] if len(self._open) > 1 else "file"
-                self._count_ignored(f"{parent}.{key}")
+                self.content.ignored[f"{parent}.{key}"] += 1
         elif element in ("hyperedge", "port"):
-            self._count_ignored(element)
+            self.content.ignored[element] += 1
 
     def add_text(self, text: str) -> None:
         if self._attribute is not None and self._node is not None:
@@ -106,9 +107,6 @@ class _GraphmlReader:
             self._node = None
         elif element == "graph":
             self._directed.pop()
-
-    def _count_ignored(self, what: str) -> None:
-        self.content.ignored[what] = self.content.ignored.get(what, 0) + 1
 
     def _require(self, attributes: dict[str, str], key: str, tag: str) -> str:
         if key not in attributes:

@@ -1,19 +1,23 @@
-"""Tables as files: text, CSV and JSON are decoded here; CSV, JSON Lines and Parquet are written."""
+"""Tables as files: CSV, JSON and Parquet are read; CSV, JSON Lines and Parquet are written.
+
+Parquet needs polars, an optional extra, so it is imported where it is used.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.formats.parquet import write_parquet
 
 Format = Literal["parquet", "csv", "jsonl"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -29,6 +33,8 @@ _BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
+#: Rows of a Parquet file that are converted to columns at once.
+_CHUNK_ROWS = 50_000
 
 
 def decode_text(content: bytes, name: str) -> str:
@@ -74,7 +80,34 @@ def read_csv_rows(text: str, name: str, delimiter: str) -> Iterator[tuple[list[s
         raise ScenarioInvalid([problem]) from error
 
 
+def read_parquet(content: bytes, name: str, limit: int | None) -> dict[str, list[Any]]:
+    """Read columns as lists of plain values. Values that JSON does not know, such as dates, become text."""
+    import polars  # noqa: PLC0415  # an optional extra
+
+    try:
+        frame = polars.read_parquet(io.BytesIO(content), n_rows=limit)
+    except (polars.exceptions.PolarsError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ScenarioInvalid([f"{name}: cannot be read as Parquet: {reason}"]) from error
+    return {series.name: [_to_plain(value) for value in series.to_list()] for series in frame.get_columns()}
+
+
+def _to_plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.strip() or None
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return None if value != value else value
+    if isinstance(value, dict):
+        return {key: _to_plain(below) for key, below in value.items()}
+    return [_to_plain(below) for below in value] if isinstance(value, list) else str(value)
+
+
 # writing
+
+#: What spreadsheets take for a formula begins with one of these.
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +119,26 @@ class ExportTable:
     rows: Iterable[Row]
 
 
-def write_csv(table: ExportTable, path: Path) -> int:
-    """Write a table and return the number of its rows. Booleans are written as in JSON, bytes in hexadecimal."""
+def write_csv(table: ExportTable, path: Path, raw: bool = False) -> int:
+    """Write a table and return the number of its rows. Booleans are written as in JSON, bytes in hexadecimal.
+
+    Texts that a spreadsheet would run as a formula are quoted, unless they are wanted `raw`.
+    """
     count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
-        lines.writerow(table.columns)
+        lines.writerow(table.columns if raw else map(quote_formula, table.columns))
         for row in table.rows:
             cells = [value.hex() if isinstance(value, bytes) else value for value in row]
-            lines.writerow([str(cell).lower() if isinstance(cell, bool) else cell for cell in cells])
+            cells = [str(cell).lower() if isinstance(cell, bool) else cell for cell in cells]
+            lines.writerow(cells if raw else map(quote_formula, cells))
             count += 1
     return count
+
+
+def quote_formula(cell: Any) -> Any:
+    """Put an apostrophe before a text that begins as a formula does, so that a spreadsheet takes it for a text."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
 
 
 def write_jsonl(table: ExportTable, path: Path) -> int:
@@ -110,15 +152,45 @@ def write_jsonl(table: ExportTable, path: Path) -> int:
     return count
 
 
-def choose_writer(format: Format) -> Callable[[ExportTable, Path], int]:
+def write_parquet(table: ExportTable, path: Path) -> int:
+    """Write a table and return the number of its rows. All columns are held in memory, packed.
+
+    A column of SQLite can hold values of several types; such a column becomes text.
+    """
+    import polars  # noqa: PLC0415  # an optional extra
+
+    known: dict[type, Any] = {bool: polars.Boolean, int: polars.Int64, float: polars.Float64, bytes: polars.Binary}
+
+    def widen(types: set[Any]) -> Any:
+        types = types - {polars.Null}
+        if len(types) <= 1:
+            return next(iter(types), polars.Null)
+        return polars.Float64 if types == {polars.Int64, polars.Float64} else polars.String
+
+    def make_series(name: str, values: Sequence[Any]) -> polars.Series:
+        kind = widen({known.get(type(value), polars.String) for value in values if value is not None})
+        if kind == polars.String:
+            values = [None if value is None else str(value) for value in values]
+        return polars.Series(name, values, dtype=kind)
+
+    def make_frame(chunk: Sequence[Sequence[Any]]) -> polars.DataFrame:
+        values = zip(*chunk, strict=True) if chunk else ((),) * len(table.columns)
+        return polars.DataFrame([make_series(*column) for column in zip(table.columns, values, strict=True)])
+
+    rest = iter(table.rows)
+    frames = [make_frame(chunk) for chunk in iter(lambda: list(islice(rest, _CHUNK_ROWS)), [])] or [make_frame([])]
+    schema = polars.Schema({name: widen({frame.schema[name] for frame in frames}) for name in table.columns})
+    whole = polars.concat([frame.cast(schema) for frame in frames])
+    whole.write_parquet(path)
+    return whole.height
+
+
+def choose_writer(format: Format, raw: bool = False) -> Callable[[ExportTable, Path], int]:
     """Return the function that writes a table to a path and returns the number of its rows."""
     if format == "parquet" and find_spec("polars") is None:
         raise RunRefused(
             "writing Parquet needs polars.\nInstall it with: pip install 'shoal[analysis]', or choose --format csv."
         )
-    writers: Mapping[Format, Callable[[ExportTable, Path], int]] = {
-        "csv": write_csv,
-        "jsonl": write_jsonl,
-        "parquet": lambda table, path: write_parquet(table.columns, table.rows, path),
-    }
-    return writers[format]
+    if format == "csv":
+        return partial(write_csv, raw=raw)
+    return write_jsonl if format == "jsonl" else write_parquet

@@ -16,7 +16,7 @@ from shoal.machine.pressure import THRESHOLDS, Pressure
 from shoal.rate_limits import RateLimits
 from shoal.text import format_count
 
-KB, MB, MIB, GIB = 1_000, 1_000_000, 1 << 20, 1 << 30
+KB, MB, GIB = 1_000, 1_000_000, 1 << 30
 
 # What a run takes, measured as docs/concurrency.md says; rounded up.
 #: Memory: of the process, for each person, and for each turn of a person.

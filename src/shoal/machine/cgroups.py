@@ -33,22 +33,33 @@ class MemoryGroup:
 
     level: CgroupLevel
     limit: int
-    #: Without file caches, which the system can drop; None: unknown.
-    used: int | None
 
-    @property
-    def left(self) -> int:
-        return max(self.limit - (self.used or 0), 0)
+    def read_used(self) -> int | None:
+        """Return the memory in use, without file caches, which the system can drop; None if it is unknown."""
+        in_use, droppable = (
+            ("memory.current", "inactive_file")
+            if self.level.version == 2
+            else ("memory.usage_in_bytes", "total_inactive_file")
+        )
+        used = read_number(self.level.path / in_use)
+        return None if used is None else max(used - (_read_stat(self.level, droppable) or 0), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class CpuGroup:
     """The group with the lowest quota, in cores."""
 
-    level: CgroupLevel
     cores: float
     #: The group that counts its CPU time; in version 1 it may be in another hierarchy.
     counted: CgroupLevel
+
+    def read_seconds(self) -> float | None:
+        """Return the CPU time that the group has used since it was made."""
+        if self.counted.version == 2:
+            used, per_second = _read_stat(self.counted, "usage_usec", "cpu.stat"), 1e6
+        else:
+            used, per_second = read_number(self.counted.path / "cpuacct.usage"), 1e9
+        return None if used is None else used / per_second
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +78,7 @@ def read_cgroups(root: Path, most_bytes: int = ENDLESS_BYTES) -> Groups:
     versions = {mount.version for mount in mounts}
     #: The group of this process by controller; that of version 2 has an empty name.
     homes: dict[str, str] = {}
-    for line in (read_text(root / "proc/self/cgroup") or "").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         controllers, colon, home = line.partition(":")[2].partition(":")
         if colon:
             homes.update(dict.fromkeys(controllers.split(","), home))
@@ -76,16 +87,16 @@ def read_cgroups(root: Path, most_bytes: int = ENDLESS_BYTES) -> Groups:
         if cores := _read_quota(level):
             apart = (mount for mount in mounts if mount.version == level.version == 1 and mount.holds("cpuacct"))
             counted = next((mount.level(level.inside) for mount in apart), level)
-            quotas.append(CpuGroup(level, cores, counted))
+            quotas.append(CpuGroup(cores, counted))
     limits = [
-        MemoryGroup(level, limit, read_used_bytes(level))
+        MemoryGroup(level, limit)
         for level in _find_levels(mounts, homes, "memory")
         if (limit := _read_memory_limit(level)) and limit < most_bytes
     ]
     return Groups(
         "hybrid" if len(versions) > 1 else next((f"v{version}" for version in versions), None),
         min(quotas, key=lambda group: group.cores, default=None),
-        min(limits, key=lambda group: (group.left, group.limit), default=None),
+        min(limits, key=lambda group: (max(group.limit - (group.read_used() or 0), 0), group.limit), default=None),
     )
 
 
@@ -111,7 +122,7 @@ class _Mount:
 
 def _read_mounts(root: Path) -> list[_Mount]:
     found = []
-    for line in (read_text(root / "proc/self/mountinfo") or "").splitlines():
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
         before, dash, after = line.partition(" - ")
         places, kinds = before.split(" "), after.split(" ")
         if dash and len(places) >= 5 and kinds[0] in ("cgroup", "cgroup2"):
@@ -145,13 +156,13 @@ def _find_levels(mounts: list[_Mount], homes: dict[str, str], controller: str) -
             yield from (mount.level(inside[:depth]) for depth in range(len(inside), -1, -1))
 
 
-# Their limits and counters
+# Their limits
 
 
 def _read_quota(level: CgroupLevel) -> float | None:
     if level.version == 2:
-        words = (read_text(level.path / "cpu.max") or "").split()
-        quota, period = (parse_number(words[0]), parse_number(words[1])) if len(words) == 2 else (None, None)
+        words = read_text(level.path / "cpu.max").split()
+        quota, period = map(parse_number, words) if len(words) == 2 else (None, None)
     else:
         quota, period = read_number(level.path / "cpu.cfs_quota_us"), read_number(level.path / "cpu.cfs_period_us")
     return quota / period if quota and period and quota > 0 and period > 0 else None
@@ -167,38 +178,20 @@ def _read_memory_limit(level: CgroupLevel) -> int | None:
     return min((limit for limit in limits if limit is not None and 0 < limit < ENDLESS_BYTES), default=None)
 
 
-def read_used_bytes(level: CgroupLevel) -> int | None:
-    """Return the memory in use of a group, without file caches that the system can drop."""
-    used = read_number(level.path / ("memory.current" if level.version == 2 else "memory.usage_in_bytes"))
-    if used is None:
-        return None
-    return max(used - (_read_stat(level, "inactive_file" if level.version == 2 else "total_inactive_file") or 0), 0)
-
-
-def read_cpu_seconds(level: CgroupLevel) -> float | None:
-    """Return the CPU time that a group has used since it was made."""
-    if level.version == 2:
-        used = _read_stat(level, "usage_usec", "cpu.stat")
-        return None if used is None else used / 1e6
-    used = read_number(level.path / "cpuacct.usage")
-    return None if used is None else used / 1e9
-
-
 # Files that hold numbers
 
 
-def read_text(path: Path) -> str | None:
-    """Return the content of a file; None if it cannot be read."""
+def read_text(path: Path) -> str:
+    """Return the content of a file; nothing if it cannot be read."""
     try:
         return path.read_text()
     except (OSError, ValueError):
-        return None
+        return ""
 
 
 def read_number(path: Path) -> int | None:
     """Return the number in a file; None if there is none."""
-    text = read_text(path)
-    return None if text is None else parse_number(text)
+    return parse_number(read_text(path))
 
 
 def parse_number(text: str) -> int | None:
@@ -211,7 +204,7 @@ def parse_number(text: str) -> int | None:
 
 def _read_stat(level: CgroupLevel, name: str, file: str = "memory.stat") -> int | None:
     """Return the number after a name in a file that has a name and a number on each line."""
-    for line in (read_text(level.path / file) or "").splitlines():
+    for line in read_text(level.path / file).splitlines():
         if line.startswith(f"{name} "):
             return parse_number(line[len(name) :])
     return None

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import resource
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.machine.cgroups import MemoryGroup, parse_number, read_cgroups, read_text
+from shoal.machine.cgroups import ENDLESS_BYTES, Groups, MemoryGroup, parse_number, read_cgroups, read_text
 
 ROOT = Path("/")
 #: Stands for any number of open files.
@@ -45,21 +46,18 @@ class Cores:
 
     @classmethod
     def read(cls, root: Path, quota: float | None) -> Cores:
-        logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online") or "") or ())
+        logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online")) or ())
         if not logical:
-            lines = (read_text(root / "proc/cpuinfo") or "").splitlines()
-            logical = sum(line.startswith("processor") for line in lines)
+            logical = sum(line.startswith("processor") for line in read_text(root / "proc/cpuinfo").splitlines())
         # Covers affinities and sets of cores of the control group alike.
-        status = (read_text(root / "proc/self/status") or "").splitlines()
+        status = read_text(root / "proc/self/status").splitlines()
         listed = (line.partition(":")[2] for line in status if line.startswith("Cpus_allowed_list:"))
         return cls(logical or (os.cpu_count() if root == ROOT else None), _parse_ranges(next(listed, "")), quota)
 
     @property
     def usable(self) -> float | None:
-        known: list[float] = [] if self.quota is None else [self.quota]
-        known += [] if self.logical is None else [self.logical]
-        known += [len(self.allowed)] if self.allowed else []
-        return min(known, default=None)
+        known = (self.quota, self.logical, len(self.allowed) if self.allowed else None)
+        return min((count for count in known if count is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,23 @@ class MemoryLimits:
     swap_total: int | None = None
     swap_free: int | None = None
 
+    @classmethod
+    def read(cls, root: Path, group: MemoryGroup | None, is_container: bool) -> MemoryLimits:
+        found = read_meminfo(root)
+        total, available = found.get("MemTotal"), found.get("MemAvailable", found.get("MemFree"))
+        used = None if total is None or available is None else max(total - available, 0)
+        if total is None and root == ROOT:
+            # Systems without /proc say how much memory there is, and not how much of it is used.
+            with suppress(ValueError, OSError):
+                total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        whose = "container" if is_container else "control group"
+        return cls(
+            MemorySpace("machine", total, used) if total else None,
+            None if group is None else MemorySpace(whose, group.limit, group.read_used()),
+            found.get("SwapTotal"),
+            found.get("SwapFree"),
+        )
+
     @property
     def spaces(self) -> list[MemorySpace]:
         return [space for space in (self.machine, self.group) if space is not None]
@@ -119,7 +134,7 @@ class Files:
 
     @classmethod
     def read(cls, root: Path) -> Files:
-        for line in (read_text(root / "proc/self/limits") or "").splitlines():
+        for line in read_text(root / "proc/self/limits").splitlines():
             words = line.split()
             if line.startswith("Max open files") and len(words) >= 5:
                 return cls(*(UNLIMITED if word == "unlimited" else parse_number(word) for word in words[3:5]))
@@ -156,28 +171,19 @@ class Machine:
 
 def inspect_machine(root: Path = ROOT) -> Machine:
     """Read the machine from /proc and /sys under `root`."""
-    container, meminfo = find_container(root), read_meminfo(root)
-    groups = read_cgroups(root, meminfo.get("MemTotal") or UNLIMITED)
-    machine_memory = to_machine_memory(meminfo)
-    if machine_memory is None and root == ROOT:
-        # Systems without /proc say how much memory there is, and not how much of it is used.
-        try:
-            total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            machine_memory = MemorySpace("machine", total, None)
-        except (ValueError, OSError):
-            machine_memory = None
+    container, groups = find_container(root), read_groups(root)
     return Machine(
         Cores.read(root, None if groups.cpu is None else groups.cpu.cores),
-        MemoryLimits(
-            machine_memory,
-            to_group_memory(groups.memory, container is not None),
-            meminfo.get("SwapTotal"),
-            meminfo.get("SwapFree"),
-        ),
+        MemoryLimits.read(root, groups.memory, container is not None),
         Files.read(root),
         container,
         groups.version,
     )
+
+
+def read_groups(root: Path) -> Groups:
+    """Return the control groups that limit this process to less than the machine has."""
+    return read_cgroups(root, read_meminfo(root).get("MemTotal") or ENDLESS_BYTES)
 
 
 def _parse_ranges(text: str) -> tuple[int, ...] | None:
@@ -195,34 +201,20 @@ def _parse_ranges(text: str) -> tuple[int, ...] | None:
 def read_meminfo(root: Path) -> dict[str, int]:
     """Return the figures of /proc/meminfo in bytes."""
     found = {}
-    for line in (read_text(root / "proc/meminfo") or "").splitlines():
+    for line in read_text(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if (kibibytes := parse_number(rest.removesuffix("kB"))) is not None:
             found[name] = kibibytes * 1024
     return found
 
 
-def to_machine_memory(meminfo: dict[str, int]) -> MemorySpace | None:
-    """Return the memory of the machine from the figures of /proc/meminfo."""
-    total, available = meminfo.get("MemTotal"), meminfo.get("MemAvailable", meminfo.get("MemFree"))
-    return MemorySpace("machine", total, None if available is None else max(total - available, 0)) if total else None
-
-
-def to_group_memory(group: MemoryGroup | None, is_container: bool) -> MemorySpace | None:
-    """Return the memory of a control group."""
-    whose = "container" if is_container else "control group"
-    return None if group is None else MemorySpace(whose, group.limit, group.used)
-
-
 def inspect_disk(path: Path) -> Disk | None:
     """Return the disk where `path` is or would be made; None if nothing is known of it."""
     whole = path.absolute()
-    folder = next((place for place in (whole, *whole.parents) if place.is_dir()), None)
-    if folder is None:
-        return None
     try:
+        folder = next(place for place in (whole, *whole.parents) if place.is_dir())
         found = os.statvfs(folder)
-    except OSError:
+    except (StopIteration, OSError):
         return None
     # Some file systems have no fixed number of files, and say 0.
     files = found.f_favail if found.f_files else None
@@ -235,12 +227,5 @@ def find_container(root: Path) -> str | None:
     for mark, container in _CONTAINERS_BY_FILE.items():
         if (root / mark).exists():
             return container
-    names = (read_text(root / "proc/self/cgroup") or "") + (read_text(root / "proc/1/cgroup") or "")
+    names = read_text(root / "proc/self/cgroup") + read_text(root / "proc/1/cgroup")
     return next((container for word, container in _CONTAINERS_BY_GROUP.items() if word in names), None)
-
-
-def read_own_bytes(root: Path = ROOT) -> int | None:
-    """Return the memory that this process has in use."""
-    words = (read_text(root / "proc/self/statm") or "").split()
-    pages = parse_number(words[1]) if len(words) > 1 else None
-    return None if pages is None else pages * os.sysconf("SC_PAGE_SIZE")

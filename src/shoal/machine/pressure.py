@@ -135,33 +135,27 @@ class LoadMonitor:
         self._at = sample.at
         for kind, gauge in self._gauges.items():
             if is_gap:
-                gauge.forget_times()
+                gauge.above_since = gauge.below_since = None
             gauge.update(sample.at, shares[kind])
         now = [kind for kind, gauge in self._gauges.items() if gauge.is_on]
         began = {kind: Alarm.on(kind, shares[kind] or 0.0) for kind in now if kind not in self._alarms}
         ended = tuple(Alarm.off(kind) for kind in self._alarms if kind not in now)
         self._alarms = {kind: self._alarms.get(kind) or began[kind] for kind in now}
-        self._adapt(sample.at)
+        # Lower the factor while a share is above its threshold, raise it when no alarm is on, hold it in between.
+        waited = sample.at - self._changed_at
+        above = [THRESHOLDS[kind].least for kind in now if self._gauges[kind].above_since is not None]
+        if above and waited >= LOWERED_EVERY_SECONDS:
+            self._factor, self._changed_at = min(self._factor, max(self._factor * LOWERED, min(above))), sample.at
+        elif not now and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
+            self._factor, self._changed_at = min(self._factor * RAISED, 1.0), sample.at
         memory = self._gauges[Pressure.MEMORY]
         return Throttle(
             alarms=tuple(self._alarms.values()),
             began=tuple(began.values()),
             ended=ended,
             factor=self._factor,
-            may_start=not (memory.is_on or memory.is_above),
+            may_start=not (memory.is_on or memory.above_since is not None),
         )
-
-    def _adapt(self, at: float) -> None:
-        """Lower the factor while a share is above its threshold, raise it when no alarm is on, hold it in between."""
-        waited, factor = at - self._changed_at, self._factor
-        above = [THRESHOLDS[kind].least for kind, gauge in self._gauges.items() if gauge.is_on and gauge.is_above]
-        if above and waited >= LOWERED_EVERY_SECONDS:
-            factor = min(self._factor, max(self._factor * LOWERED, min(above)))
-        elif not above and not self._alarms and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
-            factor = min(self._factor * RAISED, 1.0)
-        else:
-            return
-        self._factor, self._changed_at = factor, at
 
 
 class _Gauge:
@@ -169,34 +163,25 @@ class _Gauge:
 
     def __init__(self, threshold: Threshold) -> None:
         self._threshold = threshold
-        self._above_since: float | None = None
-        self._below_since: float | None = None
+        self.above_since: float | None = None
+        self.below_since: float | None = None
         self.is_on = False
-
-    @property
-    def is_above(self) -> bool:
-        return self._above_since is not None
 
     def update(self, at: float, share: float | None) -> None:
         above = share is not None and share > self._threshold.above
         below = share is None or share < self._threshold.below
-        self._above_since = (at if self._above_since is None else self._above_since) if above else None
-        self._below_since = (at if self._below_since is None else self._below_since) if below else None
-        if self._above_since is not None and at - self._above_since >= self._threshold.for_seconds:
+        self.above_since = (at if self.above_since is None else self.above_since) if above else None
+        self.below_since = (at if self.below_since is None else self.below_since) if below else None
+        if self.above_since is not None and at - self.above_since >= self._threshold.for_seconds:
             self.is_on = True
-        elif self._below_since is not None and at - self._below_since >= CALM_SECONDS:
+        elif self.below_since is not None and at - self.below_since >= CALM_SECONDS:
             self.is_on = False
-
-    def forget_times(self) -> None:
-        self._above_since = self._below_since = None
 
 
 class Failures:
     """The share of the last calls that failed. Counts by the second, so that any number of calls costs little."""
 
-    def __init__(self, window_seconds: float = WINDOW_SECONDS, fewest: int = FEWEST_CALLS) -> None:
-        self._window_seconds = window_seconds
-        self._fewest = fewest
+    def __init__(self) -> None:
         #: Second, calls, failed calls.
         self._seconds: deque[list[int]] = deque()
 
@@ -212,10 +197,10 @@ class Failures:
         """Return the share of failed calls; None if there are too few calls to say."""
         self._forget(at)
         calls = sum(second[1] for second in self._seconds)
-        return sum(second[2] for second in self._seconds) / calls if calls >= self._fewest else None
+        return sum(second[2] for second in self._seconds) / calls if calls >= FEWEST_CALLS else None
 
     def _forget(self, at: float) -> None:
-        while self._seconds and self._seconds[0][0] < at - self._window_seconds:
+        while self._seconds and self._seconds[0][0] < at - WINDOW_SECONDS:
             self._seconds.popleft()
 
 

@@ -51,6 +51,10 @@ class Spent(msgspec.Struct):
         self.cached += usage.cached
         self.cost = None if cost is None or self.cost is None else self.cost + cost
 
+    def merge(self, other: Spent) -> None:
+        self.add(Usage(other.input, other.output, other.cached), other.cost)
+        self.calls += other.calls - 1
+
 
 class Spending:
     """What a run has spent on models. Calls that its journal holds already are counted from the start."""
@@ -67,16 +71,22 @@ class Spending:
         self.failures: Counter[FailureKind] = Counter()
         #: Questions that stayed without an answer.
         self.unanswered: Counter[FailureKind] = Counter()
+        #: How often and how long nobody was answered.
+        self.pauses = 0
+        self.paused_seconds = 0.0
         #: Answers that were cut off at their maximum length, and answers in which the model refused.
         self.cut_off = 0
         self.refused = 0
+        #: Calls whose tokens were estimated, and calls whose reply could not be read, which the total counts too.
+        self.estimated = 0
+        self.unreadable = Spent()
         for line in lines:
             # The parent of a fork paid for inherited lines, and answers from the cache have no usage.
             if line.usage is None or line.inherited is not None:
                 continue
             reply = line.reply if isinstance(line.reply, dict) else {}
             model = reply.get("model", next(iter(prices), ""))
-            self.charge(str(model), msgspec.convert(line.usage, Usage))
+            self.charge(str(model), Usage.restore(line.usage))
             self.cut_off += reply.get("finish") == "length"
             self.refused += reply.get("finish") == "refused"
 
@@ -97,10 +107,24 @@ class Spending:
         self.total.add(usage, cost)
         self.by_model.setdefault(model, Spent()).add(usage, cost)
 
+    def charge_unreadable(self, model: str, usage: Usage) -> None:
+        """Charge a call whose reply cannot be read. No journal holds it."""
+        self.failures[FailureKind.UNREADABLE] += 1
+        price = self._prices.get(model)
+        self.unreadable.add(usage, None if price is None else price.of(usage))
+        self.charge(model, usage)
+
     def add_earlier(self, earlier: Mapping[str, Any]) -> None:
         """Add what no journal holds, from the `as_dict` of earlier sessions: failed attempts and free answers."""
         self.cache_hits += earlier["cache_hits"]
         self.retries += earlier["retries"]
+        # Earlier versions did not count these.
+        self.estimated += earlier.get("estimated", 0)
+        lost = msgspec.convert(earlier.get("unreadable", {}), Spent)
+        for spent in (self.unreadable, self.total):
+            spent.merge(lost)
+        self.pauses += earlier.get("pauses", 0)
+        self.paused_seconds += earlier.get("paused_seconds", 0.0)
         for name, counter in (("failures", self.failures), ("unanswered", self.unanswered)):
             counter.update({FailureKind(kind): count for kind, count in earlier[name].items()})
 
@@ -110,8 +134,12 @@ class Spending:
             **msgspec.to_builtins(self.total),
             "cache_hits": self.cache_hits,
             "retries": self.retries,
+            "pauses": self.pauses,
+            "paused_seconds": round(self.paused_seconds, 3),
             "cut_off": self.cut_off,
             "refused": self.refused,
+            "estimated": self.estimated,
+            "unreadable": msgspec.to_builtins(self.unreadable),
             "failures": {str(kind): count for kind, count in sorted(self.failures.items())},
             "unanswered": {str(kind): count for kind, count in sorted(self.unanswered.items())},
         }

@@ -1,11 +1,12 @@
 """The whole model stack, composed in one place. Read it from the outside in.
 
-An answer from the journal or the cache takes no slot and no money. A backoff holds no slot, but keeps its money
-reserved. The limit sees how each attempt ended.
+An answer from the journal or the cache takes no slot and no money, and makes no call. A backoff, or waiting for a
+server that does not answer, holds no slot, but keeps its money reserved. The limit sees how each attempt ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from shoal.models.base import Answer, Model, Question
 from shoal.models.costs import Price, Spending, find_price
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
+from shoal.models.middleware.availability import PATIENCE_SECONDS, Availability
+from shoal.models.middleware.available import Available, Watched
 from shoal.models.middleware.budget import Budget, Budgeted
 from shoal.models.middleware.cached import Cached, open_cache
 from shoal.models.middleware.journaled import Journaled
@@ -23,6 +26,9 @@ from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
+
+#: Attempts that take too long are cut by the gate of their model, which knows how long answers take.
+LONGEST_ATTEMPT_SECONDS = 24 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,8 @@ class StackSettings:
     max_calls: int | None = None
     #: How long a question may take, with all its attempts.
     deadline_seconds: float = 300.0
+    #: How long a server may not answer before the run stops.
+    patience_seconds: float = PATIENCE_SECONDS
     seed: int = 0
     proxies: Proxies = field(default_factory=Proxies)
 
@@ -53,11 +61,12 @@ class StackSettings:
 
 
 class Stack:
-    """A model, and what was spent on it so far."""
+    """A model, what was spent on it so far, and whether its servers answer."""
 
-    def __init__(self, model: Model, spending: Spending) -> None:
+    def __init__(self, model: Model, spending: Spending, availability: Availability) -> None:
         self._model = model
         self.spending = spending
+        self.availability = availability
 
     async def answer(self, question: Question) -> Answer:
         return await self._model.answer(question)
@@ -71,20 +80,29 @@ async def open_stack(
     prices = settings.prices()
     settings.budget.check(prices)
     spending = Spending(prices, journal)
+    attempt_seconds = settings.deadline_seconds * ATTEMPT_SHARE
+    availability = Availability(spending, settings.patience_seconds, attempt_seconds=attempt_seconds)
     async with AsyncExitStack() as opened:
         if transport is None:
             transport = await opened.enter_async_context(open_transport(settings.proxies))
-        model: Model = Client(transport, settings.endpoints, settings.deadline_seconds * ATTEMPT_SHARE)
+        model: Model = Client(transport, settings.endpoints, LONGEST_ATTEMPT_SECONDS)
+        model = Watched(model, availability, spending)
         if settings.limit is not None:
             model = Limited(model, settings.limit)
         model = Retrying(model, settings.deadline_seconds, settings.seed, spending, limit=settings.limit)
+        model = Available(model, availability, spending)
         model = Budgeted(model, settings.budget, spending)
         if settings.cache is not None:
             cache = await opened.enter_async_context(open_cache(settings.cache))
             model = Cached(model, cache, settings.endpoints, spending)
-        yield Stack(Journaled(model, journal), spending)
+        following = asyncio.create_task(availability.follow())
+        try:
+            yield Stack(Journaled(model, journal), spending, availability)
+        finally:
+            following.cancel()
 
 
 def build_replay_stack(journal: Journal) -> Stack:
     """Build the stack of a replay: the journal and nothing else."""
-    return Stack(Journaled(None, journal), Spending({}, journal))
+    spending = Spending({}, journal)
+    return Stack(Journaled(None, journal), spending, Availability(spending))

@@ -10,12 +10,11 @@ from typing import Any, TypeAlias
 
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.formats import decode_json, decode_text
-from shoal.python import display
-from shoal.python.session import Session, finish_session, slug
+from shoal.python.results import render_heading, render_table, render_text
+from shoal.python.session import Session, slug
 from shoal.scenario import (
     PERSONA,
     PeopleTable,
-    Source,
     build_people_table,
     build_spec_table,
     check,
@@ -41,12 +40,8 @@ class Person:
     """
 
     def __init__(self, name: str, persona: str = "", **fields: Any) -> None:
-        fields = {"persona": persona or None, **fields}
-        #: What the script says about the person; it overrides what a file says.
-        self._given: dict[str, Any] = {"name": name} | {key: fields[key] for key in fields if fields[key] is not None}
-        #: The persona of a TinyTroupe specification, with the fragments merged into it.
-        self._spec: dict[str, Any] = {}
-        self._fields = self._check_fields()
+        fields = {"name": name, "persona": persona or None, **fields}
+        self._describe({key: value for key, value in fields.items() if value is not None or key == "name"}, {})
         #: Stimuli for the next round, for example `{"hear": "Good morning!"}`.
         self.waiting: list[dict[str, str]] = []
         #: The name of the person's world, if it is in one.
@@ -64,7 +59,7 @@ class Person:
     @classmethod
     def load_all(cls, path: str | Path) -> list[Person]:
         """Load all people in a file, or in a folder of TinyTroupe specifications."""
-        table = read_people(Source(Path(path)), Entry)
+        table = read_people(Path(path), Entry)
         files = [file for file in list_files(Path(path)) if file.suffix.lower() == ".json"]
         contents = [_read_json(file) for file in files]
         specs = [spec for found in contents for spec in (found if isinstance(found, list) else [found])]
@@ -77,8 +72,7 @@ class Person:
                 raise ScenarioInvalid([f"{table.table.name}: a person without a name"])
             person = cls(**fields)
             if spec[PERSONA]:
-                person._given, person._spec = {"name": person.name}, dict(spec[PERSONA])
-                person._fields = person._check_fields()
+                person._describe({"name": person.name}, dict(spec[PERSONA]))
             people.append(person)
         return people
 
@@ -90,16 +84,9 @@ class Person:
 
     def define(self, key: str, value: Any) -> Person:
         """Set a field such as `age`; any other key becomes a trait."""
-        before = dict(self._given)
-        if key in Entry.model_fields:
-            self._given[key] = value
-        else:
-            self._given["traits"] = {**self._given.get("traits", {}), key: value}
-        try:
-            self._fields = self._check_fields()
-        except ScenarioInvalid:
-            self._given = before
-            raise
+        if key not in Entry.model_fields:
+            key, value = "traits", {**self._given.get("traits", {}), key: value}
+        self._describe({**self._given, key: value}, self._spec)
         return self
 
     def __getitem__(self, key: str) -> Any:
@@ -117,24 +104,22 @@ class Person:
         fragment = _read_json(Path(path))
         if not is_spec(fragment):
             raise ScenarioInvalid([f"{path}: expected an object with a `persona`"])
-        before, self._spec = self._spec, merge_fragments(self._spec, fragment[PERSONA])
-        try:
-            self._fields = self._check_fields()
-        except ScenarioInvalid:
-            self._spec = before
-            raise
+        self._describe(self._given, merge_fragments(self._spec, fragment[PERSONA]))
         return self
 
     def to_scenario(self) -> dict[str, Any]:
         """Return the person as an entry of a scenario's population."""
-        return deepcopy(self._fields)
+        return dict(self._fields)
 
-    def _check_fields(self) -> dict[str, Any]:
-        """Join specification and script, and return the fields; ScenarioInvalid names what is wrong with them."""
-        fields = dict(self._given)
-        if self._spec:
-            read, traits = _read_spec(self._spec), self._given.get("traits", {})
-            texts = (self._given.get("persona"), read.get("persona"))
+    def _describe(self, given: dict[str, Any], spec: dict[str, Any]) -> None:
+        """Take what the script says about the person, and what a TinyTroupe specification with its fragments says.
+
+        The script overrides the specification. ScenarioInvalid names what is wrong; then nothing changes.
+        """
+        fields = deepcopy(given)
+        if spec:
+            read, traits = _read_spec(spec), given.get("traits", {})
+            texts = (given.get("persona"), read.get("persona"))
             fields = {**read, **fields, "persona": "\n".join(text for text in texts if text)}
             fields["traits"] = {**read.get("traits", {}), **traits}
         problems = []
@@ -145,10 +130,10 @@ class Person:
                 continue
             is_field = problem.at_key and len(path) == 1
             advice = "anything else about a person goes into traits={...}" if is_field else problem.advice
-            problems.append(f"Person({self._given.get('name')!r}): {replace(problem, path=path, advice=advice)}")
+            problems.append(f"Person({given.get('name')!r}): {replace(problem, path=path, advice=advice)}")
         if problems:
             raise ScenarioInvalid(problems)
-        return fields
+        self._given, self._spec, self._fields = given, spec, fields
 
     # Stimuli
 
@@ -205,7 +190,7 @@ class Person:
         session.declare(scenario)
         self._alone = session
         self.waiting.clear()
-        finish_session(session, self.name, quiet, "another call")
+        session.work(self.name, quiet, "another call")
         since_round = session.directory.open_stream("room", round)
         return [event for event in since_round.read_actions() if event.round == round]
 
@@ -221,7 +206,7 @@ class Person:
     def _repr_html_(self) -> str:
         rest = [(field, value) for field, value in self._fields.items() if field not in ("name", "persona")]
         persona = self._fields.get("persona")
-        return display.heading(self.name) + (display.preformat(persona) if persona else "") + display.table(rest)
+        return render_heading(self.name) + (render_text(persona) if persona else "") + render_table(rest)
 
 
 #: A reference to a person: the person, a name or a number.
@@ -246,7 +231,7 @@ def _read_spec(persona: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that a TinyTroupe specification, or a part of one, sets."""
     name = str(persona.get("name", "fragment"))
     table = build_spec_table([(name, {PERSONA: persona})], [], name)
-    return _read_row(build_people_table(table, Entry, (), ""), 0)
+    return _read_row(build_people_table(table, Entry, {}, ""), 0)
 
 
 def _read_row(table: PeopleTable, row: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,15 +11,13 @@ import msgspec
 
 from shoal.agents import Item, Survey, parse_fields
 from shoal.errors import QueryFailed
-from shoal.python import display
-from shoal.python.figures import Figures
-from shoal.python.frames import build_action_columns, build_frame, build_row_columns
-from shoal.python.session import Session, finish_run, finish_session, wait_for
-from shoal.python.transcript import Transcript, render_lines
+from shoal.python import results
+from shoal.python.results import Figures, Transcript
+from shoal.python.session import Session, find_resources, finish_run, wait_for
 from shoal.runs import (
+    LimitSettings,
     RunDirectory,
     RunOutcome,
-    RunResources,
     RunState,
     Status,
     extend_run,
@@ -31,8 +28,8 @@ from shoal.runs import (
     replay,
 )
 from shoal.runs.interviews import AgentSelection, AnswerTable, Asking, ask_agents
-from shoal.runs.reports import Summary, query_database, summarize
-from shoal.runs.rerun import ExplainResult, explain_turn
+from shoal.runs.reports import Quality, Summary, assess_run, query_database, summarize
+from shoal.runs.rerun import ExplainResult, archive_failed, explain_turn, plan_retry
 from shoal.scenario import Scenario, load, validate
 from shoal.text import hint, one_of
 from shoal.types import Event, Notice
@@ -89,6 +86,11 @@ class Run:
         """Steps by mode, measured speedup, errors, timeouts and latencies of decisions."""
         return Figures.of(self.state)
 
+    @property
+    def quality(self) -> Quality:
+        """Whether the run can be relied upon: `verdict` is `good`, `doubtful` or `bad`, `findings` say why."""
+        return assess_run(self._directory)
+
     # What happened
 
     def actions(self, world: str | None = None) -> Iterator[Event]:
@@ -106,7 +108,7 @@ class Run:
         for place in self._check_world(world):
             names = {int(str(agent)): str(known) for agent, known in query_database(self._directory, place, _NAMES)[1]}
             lines = (line for line in self._directory.open_stream(place).read() if isinstance(line, Event | Notice))
-            texts.extend(render_lines(lines, names, name))
+            texts.extend(results.render_lines(lines, names, name))
         return Transcript("\n".join(texts))
 
     def tables(self, world: str | None = None) -> list[str]:
@@ -119,14 +121,16 @@ class Run:
     def frame(self, table: str = ACTIONS, *, world: str | None = None, kind: str = "pandas") -> Any:
         """Return a table as a pandas or polars frame: `actions` of all worlds, or a table of one world's database."""
         if table == ACTIONS:
-            return build_frame(build_action_columns(self._actions_by_world(world)), kind)
+            return results.build_frame(results.build_action_columns(self._actions_by_world(world)), kind)
         if table not in (known := self.tables(world)):
             raise QueryFailed(f"there is no table {table!r}{hint(table, known) or '; there is ' + one_of(known)}")
         return self.query(f'SELECT * FROM "{table}"', world=world, kind=kind)
 
     def query(self, sql: str, *, world: str | None = None, kind: str = "pandas") -> Any:
         """Ask a world's database in SQL, and return the answer as a frame."""
-        return build_frame(build_row_columns(*query_database(self._directory, self._one_world(world), sql)), kind)
+        return results.build_frame(
+            results.build_row_columns(*query_database(self._directory, self._one_world(world), sql)), kind
+        )
 
     def to_pandas(self) -> Any:
         """Return all actions as a pandas frame."""
@@ -138,13 +142,29 @@ class Run:
 
     # What can be done with it
 
-    def resume(self, rounds: int | None = None, *, quiet: bool = False) -> Run:
-        """Continue a run that was stopped, killed or failed; with `rounds`, go on to that round."""
+    def resume(
+        self,
+        rounds: int | None = None,
+        *,
+        retry_failed: bool = False,
+        limits: Mapping[str, float] | None = None,
+        quiet: bool = False,
+    ) -> Run:
+        """Continue a run that was stopped, killed or failed; with `rounds`, go on to that round.
+
+        `limits` such as `{"max_cost": 5}` replace those that the run was given before, from now on; `patience` is how
+        many seconds to wait for a server that does not answer. With `retry_failed`, turns that runs of older versions
+        lost to an outage are asked for again, which changes the history from the first of them on.
+        """
+        given = LimitSettings.of(limits or {})
+        if retry_failed and (lost := plan_retry(self._directory)) is not None:
+            archive_failed(lost)
+            self._directory = RunDirectory.open(self.path)
         plan = plan_resume(self._directory, rounds)
         if plan.extension is not None:
             extend_run(self._directory, plan.extension)
         if not plan.is_over:
-            finish_run(self._directory, f"resuming {self.path}", quiet, f"shoal.open({str(self.path)!r}).resume()")
+            finish_run(self._directory, f"resuming {self.path}", quiet, given)
         return self
 
     def replay(self) -> RunOutcome:
@@ -158,18 +178,21 @@ class Run:
         inject: str | Path | Sequence[Mapping[str, Any]] = (),
         set: Mapping[str, Any] | None = None,
         out: str | Path | None = None,
+        limits: Mapping[str, float] | None = None,
         quiet: bool = False,
     ) -> Run:
         """Branch the run at a round and run the branch to its end.
 
         `inject`: events that happen in the branch, or a file that holds them. `set`: changed values of the scenario,
         such as `{"mind.persuasion": 0.3}`. `out`: the new run directory, by default NAME-fork-N beside this one.
+        `limits`: those of the branch, such as `{"max_calls": 500}`.
         """
         changes = [f"{path}={msgspec.json.encode(value).decode()}" for path, value in (set or {}).items()]
         events = Path(inject) if isinstance(inject, str | Path) else inject
         plan = plan_fork(self._directory, at, changes=changes, events=events)
-        child = fork_run(plan, None if out is None else Path(out))
-        finish_run(child, f"forking {self.path} at round {at}", quiet, f"shoal.open({str(child.path)!r}).resume()")
+        given = LimitSettings.of(limits or {})
+        child = fork_run(plan, None if out is None else Path(out), given)
+        finish_run(child, f"forking {self.path} at round {at}", quiet, given)
         return Run(child)
 
     def explain(self, who: object, round: int, *, world: str | None = None) -> ExplainResult:
@@ -195,8 +218,7 @@ class Run:
         """
         survey = Survey.of([Item(question, parse_fields(fields))])
         asking = Asking(AgentSelection(who, where, sample), round, model, iterations)
-        resources = RunResources.of_user(os.environ)
-        return wait_for(lambda stop: ask_agents(self._directory, survey, asking, resources))
+        return wait_for(lambda stop: ask_agents(self._directory, survey, asking, find_resources()))
 
     def __repr__(self) -> str:
         state = self.state
@@ -205,12 +227,12 @@ class Run:
     def _repr_html_(self) -> str:
         state = self.state
         figures = f"{self.status}, {state.current_round} rounds, {state.actions_count:,} actions, digest {self.digest}"
-        parts = [display.heading(self.path), display.paragraph(figures)]
+        parts = [results.render_heading(self.path), results.render_paragraph(figures)]
         for world in self.worlds:
             parts += [
-                display.table(query_database(self._directory, world, _KINDS)[1], (world, "times")),
-                display.table(query_database(self._directory, world, _ACTIVE)[1], ("most active", "actions")),
-                display.preformat(self.transcript(world=world, last=_LAST_LINES)),
+                results.render_table(query_database(self._directory, world, _KINDS)[1], (world, "times")),
+                results.render_table(query_database(self._directory, world, _ACTIVE)[1], ("most active", "actions")),
+                results.render_text(self.transcript(world=world, last=_LAST_LINES)),
             ]
         return "".join(parts)
 
@@ -238,17 +260,22 @@ def open(path: str | Path) -> Run:
 
 
 def run(
-    scenario: Scenario | Mapping[str, Any] | str | Path, out: str | Path | None = None, *, quiet: bool = False
+    scenario: Scenario | Mapping[str, Any] | str | Path,
+    out: str | Path | None = None,
+    *,
+    limits: Mapping[str, float] | None = None,
+    quiet: bool = False,
 ) -> Run:
     """Run a scenario to its end: a `Scenario`, the content of a scenario file, or the path of one.
 
     The run is kept in `out`, or in runs/NAME-N. If `out` holds a run of the same scenario already, that is finished.
+    `limits` are the options of the command, such as `{"max_cost": 2, "parallel": 8}`; they hold until others are given.
     """
     if isinstance(scenario, Mapping):
         scenario = validate(dict(scenario))
-    session = Session(None if out is None else Path(out))
+    session = Session(None if out is None else Path(out), LimitSettings.of(limits or {}))
     session.declare(scenario if isinstance(scenario, Scenario) else load(Path(scenario)))
     path = str(session.directory.path)
-    finish_session(session, f"running {path}", quiet, f"shoal.run(..., out={path!r})")
+    session.work(f"running {path}", quiet, f"shoal.run(..., out={path!r})")
     session.close()
     return Run(session.directory)

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
@@ -21,25 +22,21 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from shoal.engine import RoundRecord
-from shoal.errors import RunRefused, ScenarioInvalid, Stopped
+from shoal.errors import RunRefused, ScenarioInvalid, ShoalError, Stopped
 from shoal.event_loop import new_event_loop, run_async
-from shoal.journal import JournalLine
 from shoal.runs import (
-    CONFIG,
-    Config,
+    LimitSettings,
     RunDirectory,
+    RunExtension,
     RunProgress,
     RunResources,
     RunSession,
-    Status,
-    create_run,
-    input_names,
+    check_extension,
+    open_or_create_run,
     plan_extension,
-    portable_scenario,
-    work_on_run,
 )
 from shoal.scenario import Scenario
-from shoal.types import Versioned
+from shoal.text import hide_controls
 
 T = TypeVar("T")
 
@@ -67,11 +64,21 @@ def wait_for(work: Work[T], runner: asyncio.Runner | None = None) -> T:
 
     with _interrupts_to(ask_to_stop):
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return run(main())
-        with ThreadPoolExecutor(1, "shoal") as pool:
-            return pool.submit(lambda: run(main())).result()
+            if not _is_in_loop():
+                return run(main())
+            with ThreadPoolExecutor(1, "shoal") as pool:
+                return pool.submit(lambda: run(main())).result()
+        except ShoalError as error:
+            # It says what to do. Where in Shoal it was found would hide that from a person at a notebook.
+            raise error.with_traceback(None) from None
+
+
+def _is_in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager
@@ -94,16 +101,9 @@ def _interrupts_to(ask_to_stop: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(title: str, rounds: int, progress: RunProgress, quiet: bool = False) -> Iterator[None]:
-    """Show a bar for each world on a terminal or in a notebook."""
-    console = Console(stderr=True)
-    # A notebook can only show a moving line with the help of ipywidgets.
-    is_watched = (
-        find_spec("ipywidgets") is not None
-        if console.is_jupyter
-        else console.is_terminal and not console.is_dumb_terminal
-    )
-    if quiet or not is_watched:
+def show_progress(title: str, run: RunDirectory, progress: RunProgress, console: Console | None) -> Iterator[None]:
+    """Show a bar for each world, if there is a console that is a terminal or a notebook."""
+    if console is None or not _can_show(console):
         yield
         return
     columns = (
@@ -115,7 +115,8 @@ def show_progress(title: str, rounds: int, progress: RunProgress, quiet: bool = 
         TextColumn("[yellow]{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True) as line:
-        worlds = progress.worlds.values()
+        rounds, worlds = run.scenario.rounds, progress.worlds.values()
+        title = hide_controls(title)
         titles = {world.name: title if len(worlds) == 1 else f"{title}: {world.name}" for world in worlds}
         bars = {world.name: line.add_task(escape(titles[world.name]), total=rounds, note="") for world in worlds}
 
@@ -131,68 +132,28 @@ def show_progress(title: str, rounds: int, progress: RunProgress, quiet: bool = 
             progress.unwatch(advance)
 
 
-class LiveWorker:
-    """The worker of a script's run with its event loop, kept from one call to the next so that engines can go on.
-
-    Between calls the run is free for others. A worker that is forgotten is closed when it is collected, or at exit.
-    """
-
-    def __init__(self, directory: RunDirectory) -> None:
-        self._runner = asyncio.Runner(loop_factory=new_event_loop)
-        self._worker = RunSession(directory, resources=RunResources.of_user(os.environ))
-        self._is_begun = False
-        self.close = weakref.finalize(self, _close_worker, self._runner, self._worker)
-
-    @property
-    def rounds(self) -> int:
-        return self._worker.progress.last_round
-
-    def work(self, title: str, quiet: bool, extension: JournalLine | None) -> None:
-        """Carry out an extension and advance to the last round."""
-        wait_for(lambda stop: self._work(stop, title, quiet, extension), self._runner)
-
-    async def _work(self, stop: asyncio.Event, title: str, quiet: bool, extension: JournalLine | None) -> None:
-        if self._is_begun:
-            await self._worker.reclaim()
-        else:
-            await self._worker.__aenter__()
-            self._is_begun = True
-        try:
-            await advance(self._worker, stop, title, quiet, extension)
-        finally:
-            self._worker.release()
-
-
-def _close_worker(runner: asyncio.Runner, worker: RunSession) -> None:
-    """Close a worker from a thread: the one that collects garbage may be running another loop."""
-
-    def close() -> None:
-        with runner:
-            runner.run(worker.close())
-
-    thread = threading.Thread(target=close)
-    thread.start()
-    thread.join()
-
-
-async def advance(
-    worker: RunSession, stop: asyncio.Event, title: str, quiet: bool, extension: JournalLine | None
-) -> None:
-    """Carry out an extension and advance to the last round, showing how far it is."""
-    if extension is not None:
-        await worker.extend(extension)
-    with show_progress(title, worker.run.scenario.rounds, worker.progress, quiet):
-        await worker.advance(stop)
+def _can_show(console: Console) -> bool:
+    # A notebook can only show a moving line with the help of ipywidgets.
+    if console.is_jupyter:
+        return find_spec("ipywidgets") is not None
+    return console.is_terminal and not console.is_dumb_terminal
 
 
 class Session:
-    """A run that the first declared scenario begins, and later ones continue."""
+    """A run that the first declared scenario begins, and later ones continue.
 
-    def __init__(self, out: Path | None = None) -> None:
+    Its worker and event loop are kept from one call to the next, so that engines can go on. Between calls the run is
+    free for others. A session that is forgotten closes them when it is collected, or at exit.
+    """
+
+    def __init__(self, out: Path | None = None, limits: LimitSettings | None = None) -> None:
         self._out = out
-        self._live: LiveWorker | None = None
+        self._limits = limits
+        self._console = Console(stderr=True)
+        self._worker: RunSession | None = None
+        self._runner: asyncio.Runner | None = None
         #: How the run goes on, where the last declared scenario extends it.
-        self._extension: JournalLine | None = None
+        self._extension: RunExtension | None = None
         self._directory: RunDirectory | None = None
         self._first: Scenario | None = None
         #: The number of scenarios declared so far.
@@ -212,71 +173,22 @@ class Session:
 
     @property
     def is_over(self) -> bool:
-        """Whether the history ended by itself, before the rounds that were planned."""
-        if self._directory is None:
-            return False
-        state = self._directory.read_state()
-        return state.runner_status is Status.COMPLETED and state.current_round < state.total_rounds
+        """Whether the history came to its own end: it has no more rounds."""
+        if self._worker is not None:
+            return self._worker.state.has_ended
+        return self._directory is not None and self._directory.read_state().has_ended
+
+    def take_over(self, directory: RunDirectory) -> None:
+        """Work on a run that was declared elsewhere."""
+        self._directory, self._declared = directory, len(directory.scenario_versions.versions())
 
     def declare(self, scenario: Scenario) -> None:
         """Begin the run, or extend it. Where an earlier script declared the same in this directory, nothing is done."""
         if self._directory is None:
-            self._directory = self._begin(scenario)
-            self._first = scenario
+            self._directory, self._first = open_or_create_run(scenario, self._out, self._limits), scenario
         else:
             self._extend(self._directory, scenario)
         self._declared += 1
-
-    def work(self, title: str, quiet: bool) -> None:
-        """Work on the run up to the last declared round. The next call goes on where this one ends."""
-        if self._is_known():
-            return
-        self._live = self._live or LiveWorker(self.directory)
-        extension, self._extension = self._extension, None
-        live = self._live
-        try:
-            live.work(title, quiet, extension)
-        except BaseException:
-            # The next call begins with fresh resources, such as a key that was missing in the environment. What could
-            # not be written down, because another worker had the run, was not declared.
-            self.close()
-            self._declared = min(self._declared, len(self.directory.scenario_versions.versions()))
-            raise
-        finally:
-            self.rounds = live.rounds
-
-    async def work_async(self, title: str, quiet: bool) -> None:
-        """Do the same in the caller's event loop, which no later call can share."""
-        if self._is_known():
-            return
-        self.close()
-        extension, self._extension = self._extension, None
-        async with RunSession(self.directory, resources=RunResources.of_user(os.environ)) as worker:
-            try:
-                await advance(worker, asyncio.Event(), title, quiet, extension)
-            finally:
-                self.rounds = worker.progress.last_round
-
-    def close(self) -> None:
-        """Give up the worker that is kept for the next call."""
-        if self._live is not None:
-            self._live.close()
-            self._live = None
-
-    def _is_known(self) -> bool:
-        """Whether an earlier script has carried out what was declared, and went on."""
-        later = self.directory.scenario_versions.changes[self._declared - 1 :]
-        if later:
-            self.rounds = later[0][0] - 1
-        return bool(later)
-
-    def _begin(self, scenario: Scenario) -> RunDirectory:
-        if self._out is not None and (self._out / CONFIG).exists():
-            found = RunDirectory(self._out)
-            asked = Config.of(self._out.name, Versioned(scenario), input_names(Versioned(scenario))).scenario
-            _check_same(found, found.config.scenario, asked)
-            return found
-        return create_run(scenario, self._out)
 
     def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
         assert self._first is not None
@@ -287,57 +199,102 @@ class Session:
                     "world.change(person, stance=0.5), or make a new World"
                 ]
             )
-        history = directory.scenario_versions
+        versions = directory.scenario_versions
         # The run keeps its own copies of files of people.
-        lasting = {"population": history.first.population, "follows": history.first.follows}
+        lasting = {"population": versions.first.population, "follows": versions.first.follows}
         scenario = scenario.model_copy(update=lasting)
-        later = history.changes[self._declared - 1 :]
-        if later:
-            known, asked = (portable_scenario(one, directory.path) for one in (later[0][1], scenario))
-            _check_same(directory, known, asked)
+        if later := versions.changes[self._declared - 1 :]:
+            check_extension(directory, later[0][1], scenario)
         else:
-            self._extension = plan_extension(directory, scenario)
+            self._extension = plan_extension(directory, scenario, self._worker)
+
+    def work(self, title: str, quiet: bool, again: str) -> None:
+        """Work on the run up to the last declared round. `again` is the call that goes on after an interrupt."""
+        if self._extension is None and self._is_known():
+            return
+        if self._worker is None:
+            self._worker = RunSession(self.directory, resources=find_resources(self._limits))
+            self._runner = asyncio.Runner(loop_factory=new_event_loop)
+            self._finalizer = weakref.finalize(self, _close_in_thread, self._runner, self._worker)
+        worker = self._worker
+        try:
+            wait_for(lambda stop: self._advance(worker, stop, title, quiet), self._runner)
+        except BaseException as error:
+            # The next call begins with fresh resources, such as a key that was missing in the environment. What could
+            # not be written down, because another worker had the run, was not declared.
+            self.close()
+            self._declared = min(self._declared, len(self.directory.scenario_versions.versions()))
+            # A clean stop is the interrupt that asked for it. What stops a run by itself, such as a budget, stays.
+            if type(error) is not Stopped:
+                raise
+            how = f"Go on with {again}, or with `{self.directory.resume_command}`."
+            raise KeyboardInterrupt(f"stopped after round {self.rounds}; nothing is lost. {how}") from None
+
+    async def work_async(self, title: str, quiet: bool) -> None:
+        """Do the same in the caller's event loop, which no later call can share."""
+        if not self._is_known():
+            self.close()
+            worker = RunSession(self.directory, resources=find_resources(self._limits))
+            try:
+                await self._advance(worker, asyncio.Event(), title, quiet)
+            finally:
+                await worker.close()
+
+    async def _advance(self, worker: RunSession, stop: asyncio.Event, title: str, quiet: bool) -> None:
+        """Carry out an extension and advance to the last round, showing how far it is."""
+        extension, self._extension = self._extension, None
+        await worker.claim()
+        try:
+            if extension is not None:
+                worker.extend(extension)
+            with show_progress(title, worker.run, worker.progress, None if quiet else self._console):
+                await worker.advance(stop)
+        finally:
+            worker.release()
+            self.rounds = worker.progress.last_round
+
+    def close(self) -> None:
+        """Give up the worker that is kept for the next call."""
+        if self._worker is not None:
+            self._finalizer()
+            self._worker = None
+
+    def _is_known(self) -> bool:
+        """Whether an earlier script has carried out what was declared, and went on."""
+        later = self.directory.scenario_versions.changes[self._declared - 1 :]
+        if later:
+            self.rounds = later[0][0] - 1
+        return bool(later)
 
 
-def _check_same(directory: RunDirectory, known: dict[str, Any], asked: dict[str, Any]) -> None:
-    different = [field for field, value in known.items() if asked.get(field) != value]
-    if different:
-        raise RunRefused(
-            f"{directory.path} already holds a run of another scenario ({', '.join(different)} differ).\n"
-            "Give `out` another directory, or leave it away to have a new one each time."
-        )
+def _close_in_thread(runner: asyncio.Runner, worker: RunSession) -> None:
+    """Close a worker and its loop. The thread that collects garbage may be running another loop."""
+
+    def close() -> None:
+        with runner:
+            runner.run(worker.close())
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    thread.join()
+
+
+def find_resources(limits: LimitSettings | None = None) -> RunResources:
+    """Return what runs of this user may use, within these limits."""
+    return replace(RunResources.of_user(os.environ), limits=limits or LimitSettings())
+
+
+def finish_run(directory: RunDirectory, title: str, quiet: bool, limits: LimitSettings) -> None:
+    """Work on a run to its end."""
+    session = Session(limits=limits)
+    session.take_over(directory)
+    try:
+        session.work(title, quiet, f"shoal.open({str(directory.path)!r}).resume()")
+    finally:
+        session.close()
 
 
 def slug(name: str, usual: str = "world") -> str:
     """Turn a name into one for files and folders: small letters, digits and hyphens."""
     found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40].strip("-")
     return found if found[:1].isalpha() else f"{usual}-{found}".strip("-")[:40]
-
-
-def finish_session(session: Session, title: str, quiet: bool, again: str) -> None:
-    """Work on what was declared. `again` is the call that goes on after an interrupt."""
-    with _report_interrupt(session.directory, again):
-        session.work(title, quiet)
-
-
-def finish_run(directory: RunDirectory, title: str, quiet: bool, again: str) -> None:
-    """Work on a run to its end. `again` is the call that goes on after an interrupt."""
-    progress = RunProgress.of(directory)
-    with (
-        _report_interrupt(directory, again),
-        show_progress(title, directory.scenario.rounds, progress, quiet),
-    ):
-        wait_for(lambda stop: work_on_run(directory, stop, progress, RunResources.of_user(os.environ)))
-
-
-@contextmanager
-def _report_interrupt(directory: RunDirectory, again: str) -> Iterator[None]:
-    """Turn a clean stop into the KeyboardInterrupt that asked for it, with how to go on."""
-    try:
-        yield
-    except Stopped:
-        rounds = max(directory.read_last_rounds().values())
-        raise KeyboardInterrupt(
-            f"stopped after round {rounds}; nothing is lost. Go on with {again}, "
-            f"or with `shoal resume {directory.path}`."
-        ) from None

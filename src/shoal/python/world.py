@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from shoal.errors import RunRefused, ScenarioInvalid
-from shoal.python import display
-from shoal.python.figures import Figures
 from shoal.python.person import Person, Who, name_of, names_of
+from shoal.python.results import Figures, render_heading
 from shoal.python.run import Run
-from shoal.python.session import Session, finish_session, slug
-from shoal.scenario import Scenario, describe_mismatch, name_class, parse_minutes, validate
-from shoal.text import hint, one_of
+from shoal.python.session import Session, slug
+from shoal.runs import LimitSettings
+from shoal.scenario import Scenario, describe_mismatch, lengthen, name_class, parse_minutes, validate
+from shoal.text import format_count, hint, one_of
 from shoal.types import Mind
 from shoal.worlds import KIND_NAMES, BaseWorld
 
@@ -47,9 +47,8 @@ class Cast:
         return [entry.to_scenario() if isinstance(entry, Person) else entry for entry in self.entries]
 
     def describe(self) -> str:
-        groups = len(self.entries) - len(self._people)
-        people = f"{len(self)} {'person' if len(self) == 1 else 'people'}"
-        return people if not groups else f"{people} and {groups} group{'s' if groups > 1 else ''} of people"
+        people, groups = format_count(len(self), "person", "people"), len(self.entries) - len(self._people)
+        return f"{people} and {format_count(groups, 'group')} of people" if groups else people
 
     def __getitem__(self, who: str | int) -> Person:
         if isinstance(who, int):
@@ -93,7 +92,7 @@ class World:
         start: datetime | str | None = None,
         minutes_per_round: int = 60,
         hearing: str = "everyone",
-        relations: Iterable[tuple[Who, Who, str]] = (),
+        relations: Iterable[tuple[Who, Who, str] | tuple[Who, Who, str, str]] = (),
         follows: Mapping[str, Any] | str | None = None,
         mind: str | Mapping[str, Any] | type[Mind] = "heuristic",
         events: Iterable[Mapping[str, Any]] = (),
@@ -102,11 +101,12 @@ class World:
         deadline_seconds: float = 300,
         metrics: bool = True,
         out: str | Path | None = None,
+        limits: Mapping[str, float] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.people = Cast(name)
-        self._session = Session(None if out is None else Path(out))
+        self._session = Session(None if out is None else Path(out), LimitSettings.of(limits or {}))
         self._kind = kind
         self._sequential = False
         self._settings = dict(settings or {})
@@ -123,13 +123,15 @@ class World:
             "deadline_seconds": deadline_seconds,
             "metrics": metrics,
         } | ({} if follows is None else {"follows": follows})
+        #: What was validated last, except for the number of rounds, and the scenario that it is.
+        self._valid: tuple[dict[str, Any], Scenario] | None = None
         #: The name of the world in the run directory.
         self._place = _name_place(kind)
         if hearing != "everyone":
             self._must_be_room("hearing")
             self._settings["hearing"] = hearing
-        for first, second, relation in relations:
-            self.relate(first, second, relation)
+        for relation in relations:
+            self.relate(*relation)
         if isinstance(people, int):
             people = {"count": people}
         self.add(*([people] if isinstance(people, Mapping | Person) else people))
@@ -144,13 +146,19 @@ class World:
             self.people.add(who)
         return self
 
-    def relate(self, first: Who, second: Who, relation: str) -> World:
-        """Declare the relationship of two people in a room, before the first run."""
+    def relate(self, first: Who, second: Who, relation: str, back: str | None = None) -> World:
+        """Declare a relation of two people in a room, before the first run. A pair may have several.
+
+        Without `back` both know it, as sisters do. With it, the first one is `relation` to the second, and the second
+        one is `back` to the first, or knows nothing of it if that is empty.
+        """
         self._must_be_room("relations")
         if self._session.has_begun:
             raise RunRefused(f"{self.name!r} is under way: relations are declared before the first run")
-        pair = {"between": [name_of(first), name_of(second)], "relation": relation}
-        self._settings["relations"] = [*self._settings.get("relations", ()), pair]
+        pair, mutual = [name_of(first), name_of(second)], back is None
+        declared = [{"between": pair, "relation": relation, "mutual": mutual}]
+        declared += [{"between": pair[::-1], "relation": back, "mutual": False}] if back else []
+        self._settings["relations"] = [*self._settings.get("relations", ()), *declared]
         return self
 
     # Events
@@ -200,9 +208,8 @@ class World:
         again with the same `out` continues its run: rounds that are done are not done again.
         """
         if self._declare(rounds, parallel, every):
-            finish_session(
-                self._session, self.name, quiet, "world.run(), or where `out` was given by running the script again"
-            )
+            again = "world.run(), or where `out` was given by running the script again"
+            self._session.work(self.name, quiet, again)
         return self.results
 
     async def run_async(
@@ -246,17 +253,18 @@ class World:
             settings = {"kind": self._kind, **turns, **self._settings}
         else:
             settings = {"kind": _name_class(self._kind), "settings": self._settings}
-        return validate(
-            {
-                **self._declared,
-                "rounds": rounds,
-                "population": self.people.to_scenario(),
-                "worlds": {self._place: settings},
-                "events": due,
-                "interventions": self._interventions,
-            },
-            f"World({self.name!r})",
-        )
+        values = {
+            **self._declared,
+            "population": self.people.to_scenario(),
+            "worlds": {self._place: settings},
+            "events": due,
+            "interventions": list(self._interventions),
+        }
+        known = self._valid[1] if self._valid is not None and self._valid[0] == values else None
+        scenario = lengthen(known, rounds) if known is not None and known.rounds <= rounds else None
+        scenario = scenario or validate({**values, "rounds": rounds}, f"World({self.name!r})")
+        self._valid = values, scenario
+        return scenario
 
     def _list_stimuli(self, round: int) -> list[dict[str, Any]]:
         """List what people perceive in a round. Outside of rooms, what they hear is a message to them."""
@@ -310,7 +318,7 @@ class World:
         return f"<World {self.name!r}: {self.people.describe()}, {self.rounds} rounds>"
 
     def _repr_html_(self) -> str:
-        head = display.heading(f"{self.name}: {self.people.describe()}, {self.rounds} rounds")
+        head = render_heading(f"{self.name}: {self.people.describe()}, {self.rounds} rounds")
         return head + (self.results._repr_html_() if self._session.has_begun else "")
 
 

@@ -4,19 +4,3 @@ from shoal.rehearsal.embeddings import PrefixCache, embed_text
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange
 from shoal.rehearsal.stats import Stats
-
-__all__ = [
-    # embeddings
-    "PrefixCache",
-    "embed_text",
-    # server
-    "start",
-    # settings
-    "Headers",
-    "PlannedOutage",
-    "REFUSABLE",
-    "RehearsalSettings",
-    "SettingChange",
-    # stats
-    "Stats",
-]

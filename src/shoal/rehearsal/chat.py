@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from shoal.rehearsal.conversation import ConversationContext
 from shoal.rehearsal.faults import Flaw, corrupt_reply
-from shoal.rehearsal.schema.context import ConversationContext
-from shoal.rehearsal.schema.generation import CHARACTERS_PER_TOKEN, Inventor
-from shoal.rehearsal.schema.model import Schema
+from shoal.rehearsal.generation import CHARACTERS_PER_TOKEN, Inventor
+from shoal.rehearsal.schema import Schema
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.seeds import Draws, derive
 
@@ -22,6 +21,8 @@ _REFUSAL = "I'm sorry, but I can't help with that."
 #: The share of a truncated answer that is left.
 _CUT_FROM, _CUT_TO = 0.3, 0.95
 _DELTA_CHARACTERS = 16
+#: Where a client wants any JSON object.
+_ANSWER_SCHEMA = Schema({"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]})
 
 
 def estimate_tokens(text: str) -> int:
@@ -77,10 +78,12 @@ class ChatRequest(msgspec.Struct, gc=False):
         """The features that the request uses; words of `REFUSABLE`."""
         names = ("seed", "temperature", "max_tokens", "max_completion_tokens")
         used = {name for name in names if getattr(self, name) is not None}
-        used.add(parse_format(bytes(self.response_format)).kind)
+        used.add(parse_format(bytes(self.response_format))[0])
         if parse_tools(bytes(self.tools)):
             used.add("tools")
-        return used | ({"stream"} if self.stream else set())
+        if self.stream:
+            used.add("stream")
+        return used
 
     def join_prompt(self) -> str:
         return "\n".join(f"{message.role}: {message.text}" for message in self.messages)
@@ -105,19 +108,13 @@ class ChatRequest(msgspec.Struct, gc=False):
 
     def find_schema(self) -> Schema | None:
         """Find the schema in the response format, or in a message, where clients put it for servers without formats."""
-        wanted = parse_format(bytes(self.response_format))
-        if isinstance(wanted.schema, Schema):
-            return wanted.schema
+        kind, schema = parse_format(bytes(self.response_format))
+        if schema is not None:
+            return schema
         for message in self.messages:
-            if '"properties"' in message.text or '"anyOf"' in message.text:
-                for found in find_schemas_in(message.text):
-                    return found
-        return _parse_schema(_ANSWER_SCHEMA) if wanted.kind == "json_object" else None
-
-
-class ResponseFormat(msgspec.Struct, frozen=True):
-    kind: str = "text"
-    schema: Any = None
+            if found := find_schema_in(message.text):
+                return found
+        return _ANSWER_SCHEMA if kind == "json_object" else None
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -126,13 +123,11 @@ class Tool(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=256)
-def parse_format(raw: bytes) -> ResponseFormat:
-    """Parse the `response_format` of a request."""
+def parse_format(raw: bytes) -> tuple[str, Schema | None]:
+    """Parse the `response_format` of a request: its kind, and its schema if it has one."""
     wanted = msgspec.json.decode(raw) or {}
     kind = str(wanted.get("type", "text"))
-    if kind != "json_schema":
-        return ResponseFormat(kind)
-    return ResponseFormat(kind, Schema(wanted["json_schema"].get("schema", True)))
+    return kind, Schema(wanted["json_schema"].get("schema", True)) if kind == "json_schema" else None
 
 
 @lru_cache(maxsize=256)
@@ -198,11 +193,10 @@ def invent_reply(request: ChatRequest, content: int, flaw: Flaw, settings: Rehea
     return reply
 
 
-_ANSWER_SCHEMA = '{"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}'
-
-
-def find_schemas_in(text: str) -> Iterator[Schema]:
-    """Find JSON schemas in a text."""
+def find_schema_in(text: str) -> Schema | None:
+    """Find the first JSON schema in a text."""
+    if '"properties"' not in text and '"anyOf"' not in text:
+        return None
     decoder, at = json.JSONDecoder(), 0
     while (at := text.find("{", at)) >= 0:
         try:
@@ -211,8 +205,9 @@ def find_schemas_in(text: str) -> Iterator[Schema]:
             at += 1
             continue
         if isinstance(found, dict) and ({"properties", "anyOf", "oneOf", "$ref"} & found.keys()):
-            yield _parse_schema(text[at:end])
+            return _parse_schema(text[at:end])
         at = end
+    return None
 
 
 @lru_cache(maxsize=256)
@@ -240,9 +235,8 @@ def build_stream(request: ChatRequest, reply: InventedReply, content: int, usage
         deltas.append({"tool_calls": [{"index": 0, **_build_tool_call(reply, content)}]})
     if reply.refusal is not None:
         deltas.append({"refusal": reply.refusal})
-    else:
-        text, size = reply.text or "", _DELTA_CHARACTERS
-        deltas += [{"content": text[at : at + size]} for at in range(0, len(text), size)]
+    text, size = reply.text or "", _DELTA_CHARACTERS
+    deltas += [{"content": text[at : at + size]} for at in range(0, len(text), size)]
     events = [{**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
     events.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": reply.finish}]})
     if request.stream_options is not None and request.stream_options.include_usage:

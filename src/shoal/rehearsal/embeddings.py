@@ -30,10 +30,6 @@ class EmbeddingsRequest(msgspec.Struct, gc=False):
     def texts(self) -> list[str]:
         return [self.input] if isinstance(self.input, str) else self.input
 
-    @property
-    def size(self) -> int:
-        return self.dimensions or _DIMENSIONS
-
 
 def embed_text(text: str, size: int) -> list[float]:
     """Return a vector of length 1, also for an empty text."""
@@ -54,7 +50,7 @@ def _hash_word(word: str, size: int) -> tuple[tuple[int, float], ...]:
 
 def build_embeddings(request: EmbeddingsRequest, tokens: int) -> dict[str, Any]:
     """Build the body of a response."""
-    vectors = [embed_text(text, request.size) for text in request.texts]
+    vectors = [embed_text(text, request.dimensions or _DIMENSIONS) for text in request.texts]
     found: list[list[float] | str] = [*vectors]
     if request.encoding_format == "base64":
         found = [base64.b64encode(np.array(one, np.float32).tobytes()).decode() for one in vectors]

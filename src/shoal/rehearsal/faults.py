@@ -71,8 +71,7 @@ def draw_latency(settings: RehearsalSettings, content: int, attempt: int) -> flo
     if not settings.latency_sigma or not settings.latency_seconds:
         return settings.latency_seconds
     draws = Draws(derive(settings.seed, content, attempt, "latency"))
-    normal = math.sqrt(-2 * math.log(1 - draws.random())) * math.cos(2 * math.pi * draws.random())
-    return settings.latency_seconds * math.exp(settings.latency_sigma * normal)
+    return settings.latency_seconds * math.exp(settings.latency_sigma * draws.normal())
 
 
 def corrupt_reply(text: str, draws: Draws) -> str:

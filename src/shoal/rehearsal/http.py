@@ -149,17 +149,16 @@ class ClientConnection(asyncio.Protocol):
         self._transport = None
         self._lost(self)
 
-    def answer(self, response: ServerResponse) -> bool:
-        """Send a response. Return False if the client is gone."""
+    def answer(self, response: ServerResponse) -> None:
+        """Send a response, unless the client is gone."""
         if self._transport is None:
-            return False
+            return
         self._transport.write(response.encode())
         self._busy = False
         if response.broken or self._close_after:
             self._transport.close()
         else:
             self._serve_next()
-        return True
 
     def close(self) -> None:
         if self._transport is not None:

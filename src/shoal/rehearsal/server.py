@@ -22,6 +22,7 @@ from shoal.rehearsal.embeddings import EmbeddingsRequest, PrefixCache, build_emb
 from shoal.rehearsal.faults import Fate, Flaw, draw_fate, draw_flaw, draw_latency
 from shoal.rehearsal.http import ClientConnection, ServerRequest, ServerResponse
 from shoal.rehearsal.limits import ProviderLimits, format_retry_after
+from shoal.rehearsal.schema import SchemaUnanswerable
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.rehearsal.stats import Stats
 
@@ -285,7 +286,8 @@ class Rehearsal:
             made = job.make()
         except _REQUEST_ERRORS as error:
             self._end(job)
-            self._answer(job.connection, Refusal(400, f"this schema cannot be answered: {error!r}").response)
+            why = error if isinstance(error, SchemaUnanswerable) else repr(error)
+            self._answer(job.connection, Refusal(400, f"this schema cannot be answered: {why}").response)
             return
         # With a queue, finishing one request starts the next, which must not finish within the same call.
         if self.settings.latency_seconds > 0 or self.settings.queue:

@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 
 @dataclass(slots=True)
 class Stats:
@@ -58,22 +60,6 @@ class Stats:
         return self.answers - len(self.answered)
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "requests": self.requests,
-            "by_status": {str(status): count for status, count in sorted(self.by_status.items())},
-            "faults": {str(name): count for name, count in sorted(self.faults.items())},
-            "refusals": {str(name): count for name, count in sorted(self.refusals.items())},
-            "clients": {name: dict(counts) for name, counts in sorted(self.clients.items())},
-            "answers": self.answers,
-            "first_request_at": self.first_request_at,
-            "last_answer_at": self.last_answer_at,
-            "abandoned": self.abandoned,
-            "in_flight": self.in_flight,
-            "in_flight_peak": self.in_flight_peak,
-            "waiting": self.waiting,
-            "tokens": {"input": self.input_tokens, "output": self.output_tokens, "cached": self.cached_tokens},
-            "received_bytes": self.received_bytes,
-            "distinct": len(self.answered),
-            "repeated": self.repeated,
-            "answered": dict(self.answered),
-        }
+        found: dict[str, Any] = msgspec.to_builtins(self, str_keys=True, order="sorted")
+        tokens = {name: found.pop(f"{name}_tokens") for name in ("input", "output", "cached")}
+        return {**found, "tokens": tokens, "distinct": len(self.answered), "repeated": self.repeated}

@@ -13,20 +13,23 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 import shoal
-from shoal.errors import RunFromNewer, RunMissing, StorageFailed
+from shoal.errors import ArgumentInvalid, RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.files import storage_errors
 from shoal.runs.state import wall_clock
-from shoal.scenario import FileEntry, Scenario, list_files, read_content
+from shoal.scenario import BudgetSettings, FileEntry, Scenario, list_files, read_content, validate
+from shoal.text import one_of
 from shoal.types import Versioned
 
 #: Raised when a directory written by this version could not be read by an older one.
-FORMAT = 2
+FORMAT = 3
+_FORMAT_OF_DIRECTED_RELATIONS = 3
 INPUTS = "inputs"
 _DIGEST_DIGITS = 12
 _COPY_NAME = re.compile(rf"\.?[0-9a-f]{{{_DIGEST_DIGITS}}}-")
@@ -66,14 +69,69 @@ class Config(msgspec.Struct, frozen=True):
 
     def scenario_versions(self, folder: Path) -> Versioned[Scenario]:
         """Restore the scenario and its changes by forks. Copies of files are looked up in the folder."""
-        changes = tuple((change.at, restore_scenario(change.scenario, folder)) for change in self.changes)
-        return Versioned(restore_scenario(self.scenario, folder), changes)
+        changes = tuple((change.at, self.restore_scenario(change.scenario, folder)) for change in self.changes)
+        return Versioned(self.restore_scenario(self.scenario, folder), changes)
+
+    def restore_scenario(self, scenario: dict[str, Any], folder: Path) -> Scenario:
+        """Validate a scenario that was written down in this run. One without files is validated once and cached."""
+        scenario = _restate(scenario, self.format)
+        parts = (*scenario["population"], scenario.get("follows") or {})
+        if any(part.get("file") is not None for part in parts):
+            return validate(scenario, folder=folder)
+        return _validate_cached(msgspec.json.encode(scenario))
 
     @property
     def planned_rounds(self) -> int:
         """The number of rounds that was planned when the run was made."""
         rounds: int = (self.changes[-1].scenario if self.changes else self.scenario)["rounds"]
         return rounds
+
+
+_FRACTIONAL = ("max_cost", "patience")
+
+
+class LimitSettings(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Limits that users gave a run beside its scenario. They hold for all its sessions, until others are given."""
+
+    #: US dollars.
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    max_calls: int | None = None
+    #: How many agents act at once, over all runs that set this.
+    parallel: int | None = None
+    #: Seconds to wait for a server that does not answer; 0: not at all.
+    patience: float | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> LimitSettings:
+        """Check limits that a user gave; ArgumentInvalid names the one that is wrong. None: this one is not given."""
+        for name, value in values.items():
+            if name not in cls.__struct_fields__:
+                raise ArgumentInvalid("limits", f"there is no limit {name!r}, only {one_of(cls.__struct_fields__)}.")
+            is_number = isinstance(value, int | float if name in _FRACTIONAL else int) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 <= value < inf and (value or name == "patience")):
+                least = "not below 0" if name == "patience" else "above 0"
+                raise ArgumentInvalid(name.replace("_", "-"), f"expected a number {least}, found {value!r}.")
+        return cls(**values)
+
+    def replace_with(self, given: LimitSettings) -> LimitSettings:
+        """Return these limits, except for those that are given anew."""
+        return msgspec.structs.replace(self, **given.list_given())
+
+    def list_given(self) -> dict[str, Any]:
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+
+    def apply_to(self, budget: BudgetSettings) -> BudgetSettings:
+        """Return a scenario's budget with these limits instead of its own; those that are not given stay."""
+        return budget.model_copy(
+            update={name: at for name, at in self.list_given().items() if name in BudgetSettings.model_fields}
+        )
+
+    def format_options(self) -> str:
+        """Write the limits as options of a command, each with a space before it."""
+        units = {"patience": "s"}
+        given = self.list_given().items()
+        return "".join(f" --{name.replace('_', '-')} {value:g}{units.get(name, '')}" for name, value in given)
 
 
 class _Header(msgspec.Struct):
@@ -104,17 +162,23 @@ def read_config(path: Path) -> Config:
         raise RunMissing(f"{path} was not written by Shoal ({error})") from error
 
 
-def restore_scenario(scenario: dict[str, Any], folder: Path) -> Scenario:
-    """Validate a scenario that was written down. One that names no files is validated once and cached."""
-    parts = (*scenario["population"], scenario.get("follows") or {})
-    if any(part.get("file") is not None for part in parts):
-        return Scenario.model_validate(scenario, context={"folder": folder})
-    return _validate_cached(msgspec.json.encode(scenario))
+def _restate(scenario: dict[str, Any], format: int) -> dict[str, Any]:
+    """State what went without saying when a run of an earlier format was written, so that its history stays the same.
+
+    What this version wrote into such a run, for example when it went on, states it already.
+    """
+    if format >= _FORMAT_OF_DIRECTED_RELATIONS:
+        return scenario
+    worlds = {
+        name: {"one_relation": True, **world} if world["kind"] == "room" else world
+        for name, world in scenario["worlds"].items()
+    }
+    return {**scenario, "worlds": worlds}
 
 
 @lru_cache(maxsize=_MAX_CACHED_SCENARIOS)
 def _validate_cached(text: bytes) -> Scenario:
-    return Scenario.model_validate(msgspec.json.decode(text))
+    return validate(msgspec.json.decode(text))
 
 
 # Copies of files
@@ -144,9 +208,12 @@ def is_leftover_inputs(path: Path) -> bool:
 
 def portable_scenario(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Dump a scenario to plain values. Paths of files in the run directory become relative to it."""
+    dumped = scenario.model_dump(mode="json")
+    if not (files := list(_files_in(scenario))):
+        return dumped
     whole = os.path.abspath(folder)  # noqa: PTH100  # as the paths in the scenario are made
-    inside = {path: os.path.relpath(path, whole) for path in _files_in(scenario) if Path(path).is_relative_to(whole)}
-    return rename_inputs(scenario.model_dump(mode="json"), lambda path: inside.get(path, path))
+    inside = {path: os.path.relpath(path, whole) for path in files if Path(path).is_relative_to(whole)}
+    return rename_inputs(dumped, lambda path: inside.get(path, path))
 
 
 def rename_inputs(scenario: Mapping[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:

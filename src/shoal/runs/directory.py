@@ -6,28 +6,31 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
 
 import msgspec
 
-from shoal.errors import RunLocked, RunRefused
-from shoal.journal import EventReader, JournalLine, write_lines
+from shoal.errors import RunLocked, RunRefused, StorageFailed
+from shoal.journal import EventReader, JournalLine, read_journal, write_lines
 from shoal.runs import mirofish
 from shoal.runs.config import (
+    INPUTS,
     Config,
+    LimitSettings,
     copy_inputs,
     input_names,
     is_leftover_inputs,
     read_config,
-    restore_scenario,
 )
 from shoal.runs.files import is_half_written, replace_json, storage_errors
-from shoal.runs.state import RunState, Status, WorldState
-from shoal.runs.store import open_stream, read_last_round
+from shoal.runs.state import RunOutcome, RunState, Status, WorldState
+from shoal.runs.store import open_stream, read_last_round, read_rounds
 from shoal.runs.stream import ActionStream
 from shoal.scenario import DeclaredEvent, Scenario, build_clock, parse_event, sample
+from shoal.text import quote_path
 from shoal.types import Versioned
 from shoal.worlds import Clock
 
@@ -38,6 +41,7 @@ JOURNAL = "journal.jsonl"
 METRICS = "metrics.jsonl"
 LOG = "simulation.log"
 LOCK = "worker.lock"
+LIMITS = "limits.json"
 ENV_STATUS = "env_status.json"
 
 
@@ -54,10 +58,18 @@ class RunDirectory:
         #: The versions of the scenario that follow from the first `_versions_read` events.
         self._versions: Versioned[Scenario] | None = None
         self._versions_read = 0
+        #: Key of a line -> the scenario that it extends the run with, where this process wrote the line itself.
+        self._extended: dict[str, Scenario | None] = {}
+        self._has_live_status = True
 
     @classmethod
     def create(
-        cls, path: Path, versions: Versioned[Scenario], lines: list[JournalLine], parent: str | None = None
+        cls,
+        path: Path,
+        versions: Versioned[Scenario],
+        lines: list[JournalLine],
+        parent: str | None = None,
+        limits: LimitSettings | None = None,
     ) -> RunDirectory:
         """Make a new run. Its config is written last: a directory without one is not a run yet and can be used."""
         copies = input_names(versions)
@@ -69,17 +81,18 @@ class RunDirectory:
                     f"Continue it with `shoal resume {path}`, or choose another directory with --out."
                 )
             found = [file for file in path.iterdir() if not is_leftover_inputs(file)]
-            leftovers = [file for file in found if file.name == JOURNAL or is_half_written(file, CONFIG)]
+            leftovers = [file for file in found if file.name in (JOURNAL, LIMITS) or is_half_written(file, CONFIG)]
             if len(leftovers) < len(found):
                 raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
             for file in leftovers:
                 file.unlink()
         write_lines(path / JOURNAL, lines)
         copy_inputs(copies, path)
+        directory = cls(path)
+        directory.keep_limits(limits or LimitSettings())
         config = Config.of(path.name, versions, copies, parent)
         fields = mirofish.config_fields(sample(versions.first), versions.first)
         replace_json(path / CONFIG, {**msgspec.to_builtins(config), **fields})
-        directory = cls(path)
         directory.config = config
         return directory
 
@@ -119,17 +132,19 @@ class RunDirectory:
         versions = self._versions or self.config.scenario_versions(self.path)
         added, self._versions_read = self.events[self._versions_read :], len(self._events)
         extensions = [
-            (line.round, restore_scenario(line.event["scenario"], self.path))
+            (
+                line.round,
+                self._extended.get(line.key) or self.config.restore_scenario(line.event["scenario"], self.path),
+            )
             for line in added
             if line.event is not None and line.is_continuation
         ]
         self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
         return self._versions
 
-    @property
-    def extensions(self) -> int:
-        """The number of times that the run was extended."""
-        return len(self.scenario_versions.changes) - len(self.config.changes)
+    def know_extension(self, line: JournalLine, scenario: Scenario) -> None:
+        """Take over the scenario of an extension that is being written, so that it is not validated once more."""
+        self._extended[line.key] = scenario
 
     @property
     def scenario(self) -> Scenario:
@@ -147,11 +162,48 @@ class RunDirectory:
         skips = [line for line in self.events if line.event is not None and "skip" in line.event]
         return build_clock(self.scenario_versions, parse_injected_events(skips))
 
+    def read_camps(self) -> dict[str, list[int]] | None:
+        """Read which agents held which opinion at the start, where the directory lists them all."""
+        config = msgspec.json.decode(self.file(CONFIG).read_bytes())
+        if config["agents_count"] != len(config["agent_configs"]):
+            return None
+        camps: dict[str, list[int]] = {"supportive": [], "neutral": [], "opposing": []}
+        for agent in config["agent_configs"]:
+            camps[agent["stance"]].append(agent["agent_id"])
+        return camps
+
+    def read_limits(self) -> LimitSettings:
+        """Read the limits that the run was given beside its scenario."""
+        path = self.path / LIMITS
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=LimitSettings)
+        except FileNotFoundError:
+            return LimitSettings()
+        except (OSError, msgspec.MsgspecError) as error:
+            raise StorageFailed(f"cannot read {path}: {error}; mend it, or remove it to lift its limits") from error
+
+    def keep_limits(self, given: LimitSettings) -> LimitSettings:
+        """Keep these limits for all later sessions, and return all that are in force. They are no part of history."""
+        before = self.read_limits()
+        limits = before.replace_with(given)
+        if limits != before:
+            replace_json(self.path / LIMITS, limits)
+        return limits
+
+    @property
+    def resume_command(self) -> str:
+        """The command that goes on with the run, with its limits."""
+        return f"shoal resume {quote_path(self.path)}{self.read_limits().format_options()}"
+
     # What has happened
 
     def read_last_rounds(self) -> dict[str, int]:
         """Return the last committed round of each world."""
         return {world: read_last_round(self.path, world) for world in self.worlds}
+
+    def list_begun_worlds(self) -> list[str]:
+        """Return the worlds of which a round was committed, be it only round 0."""
+        return [world for world in self.worlds if read_rounds(self.path, world)[0]]
 
     def read_state(self) -> RunState:
         """Read the state that the last worker wrote, or make a new one."""
@@ -159,8 +211,30 @@ class RunDirectory:
             text = (self.path / STATE).read_bytes()
         except FileNotFoundError:
             text = b""
-        # A power cut may leave it empty. What it said is in the journal and the databases.
-        return msgspec.json.decode(text, type=RunState) if text.strip(b"\0") else self.make_state()
+        try:
+            return msgspec.json.decode(text, type=RunState)
+        except msgspec.DecodeError:
+            # A power cut may leave it empty. What counts of it is in the journal and the databases.
+            return self.rebuild_state()
+
+    def rebuild_state(self) -> RunState:
+        """Make the state of what was committed. Failures and what was measured are not known any more."""
+        state, clock, last = self.make_state(), self.clock, max(self.read_last_rounds().values())
+        is_extended = any(at > last for at, _ in self.scenario_versions.changes)
+        for name, world in state.worlds.items():
+            rounds, is_finished = read_rounds(self.path, name)
+            is_finished = is_finished and not is_extended
+            if rounds:
+                world.current_round, world.digest, _ = rounds[-1]
+                world.actions_count = sum(actions for _, _, actions in rounds)
+                world.simulated_hours = clock.hours_gone(world.current_round)
+                world.completed, world.measured_round = is_finished, world.current_round
+                world.ended = is_finished and world.current_round < state.total_rounds
+        if state.current_round:
+            is_whole = all(world.completed for world in state.worlds.values())
+            state.runner_status = Status.COMPLETED if is_whole else Status.STOPPED
+            state.calls = sum(line.event is None and line.inherited is None for line in read_journal(self.journal)[0])
+        return state
 
     def make_state(self) -> RunState:
         state = RunState(self.config.simulation_id, {name: WorldState() for name in self.worlds})
@@ -168,25 +242,34 @@ class RunDirectory:
         return state
 
     def read_status(self) -> Status:
-        """Return where the run stands. One that is `running` without a worker was interrupted, so it has failed."""
+        """Return where the run stands. One that is being worked on without a worker was interrupted: it has failed."""
         status = self.read_state().runner_status
-        return Status.FAILED if status is Status.RUNNING and not self.has_worker() else status
+        return Status.FAILED if status.is_working and not self.has_worker() else status
 
-    def is_over(self, state: RunState | None = None) -> bool:
-        """Return whether nothing is left to do. A run that was extended after its end has something left."""
-        state = state or self.read_state()
-        return state.runner_status is Status.COMPLETED and state.total_rounds == self.scenario.rounds
+    def is_over(self) -> bool:
+        """Return whether nothing is left to do."""
+        return self.read_state().is_over(self.scenario.rounds)
 
     def write_state(self, state: RunState) -> None:
         replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)}, sync=False)
-        replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
+        # That nobody works on the run needs to be written only once.
+        if state.process_pid is not None or self._has_live_status:
+            replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
+        self._has_live_status = state.process_pid is not None
 
     # Who works on it
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Be the one worker on this directory. The lock ends with the process, however that ends."""
+        """Be the one worker on this directory. The lock ends with the process, however that ends.
+
+        RunRefused if the directory holds a symbolic link: what a worker writes must not end up elsewhere.
+        """
         lock = self.path / LOCK
+        folders = [self.path, self.path / INPUTS, *(self.path / world for world in self.worlds)]
+        files = [file for folder in folders if folder.is_dir() for file in [*os.scandir(folder)]]
+        if links := [file.path for file in files if file.is_symlink()]:
+            raise RunRefused(f"{links[0]} is a symbolic link.\nPut the file itself there, or remove the link.")
         with storage_errors(lock):
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -218,6 +301,11 @@ class RunDirectory:
         finally:
             os.close(handle)
         return False
+
+
+def read_outcome(run: RunDirectory) -> RunOutcome:
+    """Read how far a run has come from its directory."""
+    return replace(RunOutcome.of(run.path, run.read_state()), status=run.read_status())
 
 
 def parse_injected_events(lines: Iterable[JournalLine]) -> list[DeclaredEvent]:

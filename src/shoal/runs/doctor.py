@@ -42,26 +42,12 @@ SAMPLE_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class ModelRef:
-    """A model, as a scenario names it."""
-
-    model: str
-    base_url: str | None = None
-    key_variable: str | None = None
-    #: Whether it answers questions; models that embed texts do not.
-    chats: bool = True
-
-    def find_endpoint(self) -> Endpoint:
-        return resolve_endpoint(self.model, base_url=self.base_url, key_variable=self.key_variable, environ=os.environ)
-
-
-@dataclass(frozen=True, slots=True)
 class DoctorTarget:
-    """The runs to recommend for, and their models; the one that is asked most comes first."""
+    """The runs to recommend for, and the settings of their language models."""
 
     name: str
     needs: tuple[Need, ...]
-    models: tuple[ModelRef, ...] = ()
+    mind: LanguageSettings | None = None
 
     @classmethod
     def of_scenario(cls, scenario: Scenario) -> DoctorTarget:
@@ -74,21 +60,20 @@ class DoctorTarget:
             asks=mind is not None,
             max_workers=scenario.max_workers,
         )
-        if mind is None:
-            return cls(scenario.name, (need,))
-        # Models that embed texts for memories are not asked questions.
-        models = (
-            ModelRef(name, mind.base_url, mind.key_variable, chats=name != mind.memory.embeddings)
-            for name in mind.models()
-        )
-        return cls(scenario.name, (need,), tuple(models))
+        return cls(scenario.name, (need,), mind)
 
     @classmethod
     def of_usual_runs(cls, model: str | None) -> DoctorTarget:
         """Return runs of a usual size: with this model, or (None) without a model and with any."""
-        if model is not None:
-            return cls("", (Need(),), (ModelRef(model),))
-        return cls("", (Need(asks=False), Need()))
+        if model is None:
+            return cls("", (Need(asks=False), Need()))
+        # Not checked: what is wrong with the name is part of the report.
+        return cls("", (Need(),), LanguageSettings.model_construct(model=model))
+
+    def find_endpoint(self, model: str) -> Endpoint:
+        assert self.mind is not None
+        url, variable = self.mind.base_url, self.mind.key_variable
+        return resolve_endpoint(model, base_url=url, key_variable=variable, environ=os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +120,10 @@ def examine(target: DoctorTarget, out: Path, seconds_per_call: float, *, call: b
     """Examine machine and servers; with `call`, ask each model for one token. Takes as long as the servers do."""
     sampler, began = Sampler(), time.monotonic()
     machine, disk = inspect_machine(), inspect_disk(out)
-    endpoints = run_async(_probe_all(target.models, call))
+    endpoints = run_async(_probe_all(target, call))
     time.sleep(max(SAMPLE_SECONDS - (time.monotonic() - began), 0.0))
     sample = sampler.take()
-    server = _describe_server(target.models, endpoints, seconds_per_call)
+    server = _describe_server(target, endpoints, seconds_per_call)
     advice = tuple(advise(machine, disk, need, server) for need in target.needs)
     most_busy = THRESHOLDS[Pressure.CPU].above
     busy = f"the CPU is {sample.cpu or 0:.0%} busy already; when it stays above {most_busy:.0%}, runs hold back"
@@ -162,24 +147,27 @@ def examine(target: DoctorTarget, out: Path, seconds_per_call: float, *, call: b
     )
 
 
-async def _probe_all(models: Iterable[ModelRef], call: bool) -> tuple[ProbeResult, ...]:
-    async def probe_one(ref: ModelRef) -> ProbeResult:
+async def _probe_all(target: DoctorTarget, call: bool) -> tuple[ProbeResult, ...]:
+    if (mind := target.mind) is None:
+        return ()
+
+    async def probe_one(model: str) -> ProbeResult:
+        # Models that embed texts for memories are not asked questions.
+        chats = model != mind.memory.embeddings
         try:
-            return await probe(ref.model, ref.find_endpoint(), Proxies.of(os.environ), call=call and ref.chats)
+            return await probe(model, target.find_endpoint(model), Proxies.of(os.environ), call=call and chats)
         except RunRefused as refused:
-            return ProbeResult(model=ref.model, base_url=ref.base_url or "", problem=str(refused))
+            return ProbeResult(model=model, base_url=mind.base_url or "", problem=str(refused))
 
-    return tuple(await asyncio.gather(*map(probe_one, models)))
+    return tuple(await asyncio.gather(*map(probe_one, mind.models())))
 
 
-def _describe_server(
-    models: Sequence[ModelRef], endpoints: Sequence[ProbeResult], seconds_per_call: float
-) -> ServerProfile:
+def _describe_server(target: DoctorTarget, endpoints: Sequence[ProbeResult], seconds_per_call: float) -> ServerProfile:
     """Return what is known about the server of the model that is asked most, also from earlier runs."""
     if not endpoints:
         return ServerProfile(seconds_per_call)
     try:
-        pool = name_pool(models[0].find_endpoint())
+        pool = name_pool(target.find_endpoint(endpoints[0].model))
         learned = LimitStore(BrokerLocation.of_user(os.environ).memory, time.time()).of(pool, Learned)
     except RunRefused:
         learned = None

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +27,7 @@ from shoal.slots import (
     Slots,
     Snapshot,
     open_slots,
+    remember_limits,
 )
 
 _log = logging.getLogger(__name__)
@@ -44,10 +46,12 @@ _ENDS = {
     FailureKind.LIMITED: CallEnd.LIMITED,
     FailureKind.OVERLOAD: CallEnd.OVERLOAD,
     FailureKind.TRANSIENT: CallEnd.FAILED,
+    FailureKind.UNREACHABLE: CallEnd.FAILED,
     FailureKind.REFUSED: CallEnd.OK,
+    FailureKind.UNREADABLE: CallEnd.OK,
 }
 #: Failures of the server that have nothing to do with limits.
-_SERVER_FAILURES = (FailureKind.TRANSIENT, FailureKind.OVERLOAD)
+_SERVER_FAILURES = (FailureKind.TRANSIENT, FailureKind.UNREACHABLE, FailureKind.OVERLOAD)
 
 
 def name_pool(endpoint: Endpoint) -> str:
@@ -68,6 +72,11 @@ class SharedLimit:
         self._failed: set[JournalKey] = set()
         self.failures = Failures()
 
+    @property
+    def pools(self) -> set[str]:
+        """The names of all pools that its calls take slots of."""
+        return set(chain.from_iterable(self._pools.values()))
+
     async def enter(self, question: Question) -> Lease:
         is_retry = question.key in self._failed
         if is_retry:
@@ -86,9 +95,14 @@ class SharedLimit:
             if kind is not None:
                 self._failed.add(question.key)
 
-    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
+    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> float:
+        """Return 0 for a refused call: a limit that learns knows better than `Retry-After` when it has room."""
         pool = self._pools[question.model][0]
+        end = _ENDS.get(failure.kind)
+        if end is not None and end.is_refusal and pool not in self._slots.sizes:
+            return 0.0
         self._slots.back_off(str(question.key), Backoff(pool, failure.kind, attempt, time.monotonic() + seconds))
+        return seconds
 
 
 def _to_call_outcome(outcome: Answer | ModelFailure | None, seconds: float) -> CallOutcome:
@@ -142,11 +156,13 @@ class RunLimits:
                 self._snapshot = await self.slots.request_snapshot()
                 await asyncio.sleep(SNAPSHOT_EVERY_SECONDS)
 
-    async def fetch_last_snapshot(self) -> None:
-        """Fetch the final state, unless that takes long."""
+    async def finish(self, place: BrokerLocation | None) -> None:
+        """Fetch the final state, unless that takes long, and keep what was learned for this user's next runs."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_SNAPSHOT_SECONDS):
                 self._snapshot = await self.slots.request_snapshot()
+        if place is not None and self._snapshot is not None:
+            remember_limits(place, self._snapshot, self.limit.pools)
 
     def apply_throttle(self, throttle: Throttle) -> None:
         """Lower or restore the ceiling of calls at once, and log alarms that begin or end."""
@@ -187,4 +203,4 @@ async def open_limits(
         finally:
             following.cancel()
             await asyncio.wait([following])
-            await limits.fetch_last_snapshot()
+            await limits.finish(place)

@@ -17,11 +17,11 @@ import msgspec
 from shoal.agents import ScriptedSettings
 from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
-from shoal.runs.config import portable_scenario
-from shoal.runs.directory import RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.config import Config, LimitSettings, input_names, portable_scenario
+from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, full_name
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status
-from shoal.runs.worker import work_on_run
+from shoal.runs.worker import RunExtension, RunSession, work_on_run
 from shoal.scenario import Scenario, check_classes, load_events, override, validate_events
 from shoal.text import format_count
 from shoal.types import Versioned
@@ -29,12 +29,14 @@ from shoal.types import Versioned
 __all__ = [  # noqa: RUF022  # grouped by what they are for
     # create
     "create_run",
+    "open_or_create_run",
     "truncate_scenario",
     # work
     "work_on_run",
     "replay",
     # extend
     "ResumePlan",
+    "check_extension",
     "extend_run",
     "plan_extension",
     "plan_resume",
@@ -45,14 +47,28 @@ __all__ = [  # noqa: RUF022  # grouped by what they are for
 ]
 
 
+_PARTS_WITH_FIXED_FIELDS = ("seed", "topic", "population", "follows", "time", "mind", "play", "worlds")
+
+
 # Create
 
 
-def create_run(scenario: Scenario, out: Path | None = None) -> RunDirectory:
-    """Make a new run, ready to be worked on: in `out`, or else in runs/NAME-N."""
+def create_run(scenario: Scenario, out: Path | None = None, limits: LimitSettings | None = None) -> RunDirectory:
+    """Make a new run, ready to be worked on: in `out`, or else in runs/NAME-N. `limits` hold for all its sessions."""
     check_classes(scenario)
     with claim_directory(out, RUNS, scenario.name) as path:
-        return RunDirectory.create(path, Versioned(scenario), [])
+        return RunDirectory.create(path, Versioned(scenario), [], limits=limits)
+
+
+def open_or_create_run(
+    scenario: Scenario, out: Path | None = None, limits: LimitSettings | None = None
+) -> RunDirectory:
+    """Make a new run, or open the one in `out`; RunRefused if that began with another scenario."""
+    if out is None or not (out / CONFIG).exists():
+        return create_run(scenario, out, limits)
+    run, first = RunDirectory(out), Versioned(scenario)
+    _check_same(run, run.config.scenario, Config.of(out.name, first, input_names(first)).scenario)
+    return run
 
 
 def truncate_scenario(scenario: Scenario, rounds: int) -> Scenario:
@@ -103,24 +119,42 @@ def extend_run(run: RunDirectory, scenario: Scenario) -> None:
     What a user decides while a run is under way comes from outside the function, so it goes into the journal.
     """
     with run.lock():
-        add_line(run.journal, plan_extension(run, scenario))
+        add_line(run.journal, plan_extension(run, scenario).line)
 
 
-def plan_extension(run: RunDirectory, scenario: Scenario) -> JournalLine:
-    """Return the line of the journal with which a run is extended; RunRefused or ScenarioInvalid where it cannot be."""
-    at = max(run.read_last_rounds().values()) + 1
+def plan_extension(run: RunDirectory, scenario: Scenario, session: RunSession | None = None) -> RunExtension:
+    """Plan to extend a run; RunRefused or ScenarioInvalid where it cannot be.
+
+    A session that worked on the run knows how far it is; otherwise that is read from disk.
+    """
+    last = max(run.read_last_rounds().values()) if session is None else session.progress.last_round
+    state, at = run.read_state() if session is None else session.state, last + 1
     if scenario.rounds < at:
         rounds = format_count(scenario.rounds, "round")
-        raise RunRefused(f"{run.path} has {at - 1} rounds already; {rounds} would not be going on")
-    state = run.read_state()
-    if state.worlds and all(world.ended for world in state.worlds.values()):
+        raise RunRefused(f"{run.path} has {last} rounds already; {rounds} would not be going on")
+    if state.has_ended:
         raise RunRefused(
-            f"{run.path} came to its own end in round {at - 1}: nothing can happen after that.\n"
+            f"{run.path} came to its own end in round {last}: nothing can happen after that.\n"
             f"Fork it before that round to let it end otherwise."
         )
-    _check_changes(run.scenario_versions.at(at), scenario, at)
-    event = {"scenario": portable_scenario(scenario, run.path)}
-    return JournalLine(JournalKey(EVERY_WORLD, at, None, CONTINUE, run.extensions), event=event)
+    versions = run.scenario_versions
+    _check_changes(versions.at(at), scenario, at)
+    key = JournalKey(EVERY_WORLD, at, None, CONTINUE, len(versions.changes) - len(run.config.changes))
+    return RunExtension(JournalLine(key, event={"scenario": portable_scenario(scenario, run.path)}), scenario)
+
+
+def check_extension(run: RunDirectory, known: Scenario, scenario: Scenario) -> None:
+    """Check that a run was extended with the same scenario before; RunRefused if it was another one."""
+    _check_same(run, portable_scenario(known, run.path), portable_scenario(scenario, run.path))
+
+
+def _check_same(run: RunDirectory, known: Mapping[str, Any], scenario: Mapping[str, Any]) -> None:
+    different = [field for field, value in known.items() if scenario.get(field) != value]
+    if different:
+        raise RunRefused(
+            f"{run.path} already holds a run of another scenario ({', '.join(different)} differ).\n"
+            "Give `out` another directory, or leave it away to have a new one each time."
+        )
 
 
 # Fork
@@ -176,10 +210,11 @@ def _fork_versions(versions: Versioned[Scenario], at: int, scenario: Scenario) -
     return Versioned(versions.first, (*before.changes, (at, scenario)))
 
 
-def fork_run(plan: ForkPlan, out: Path | None = None) -> RunDirectory:
+def fork_run(plan: ForkPlan, out: Path | None = None, limits: LimitSettings | None = None) -> RunDirectory:
     """Make the planned fork, ready to be worked on: in `out`, or else beside its parent as NAME-fork-N.
 
-    It inherits the parent's replies. So only agents whose request really changes are asked again.
+    It inherits the parent's replies. So only agents whose request really changes are asked again. It does not inherit
+    the parent's `limits`: it has its own.
     """
     parent, name = plan.parent, plan.parent.config.simulation_id
     lines, _ = read_journal(parent.journal)
@@ -193,11 +228,13 @@ def fork_run(plan: ForkPlan, out: Path | None = None) -> RunDirectory:
         for n, event in enumerate(plan.events)
     ]
     with claim_directory(out, full_name(parent.path).parent, f"{parent.path.resolve().name}-fork") as path:
-        return RunDirectory.create(path, plan.versions, [*earlier, *inherited, *injected], parent=name)
+        return RunDirectory.create(path, plan.versions, [*earlier, *inherited, *injected], name, limits)
 
 
 def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
     """Raise ScenarioInvalid if a field differs that cannot change in the middle of a run."""
+    if all(getattr(before, part) is getattr(after, part) for part in _PARTS_WITH_FIXED_FIELDS):
+        return
     problems = [
         f"from round {at} on: {path}: this cannot change in the middle of a run; fork with --at 0 to change it from "
         "the start"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from shoal.engine import Metrics, RoundRecord
-from shoal.models import Spending
+from shoal.models import Availability, Pause, Spending, Stack
 from shoal.runs.directory import RunDirectory
 from shoal.runs.model_limits import RunLimits
-from shoal.runs.state import RunState, Status, WorldState
+from shoal.runs.state import RunState, WorldState
 from shoal.worlds import Clock
 
 #: Rates are those of the last seconds. They are sampled at intervals, and unknown until some time has passed.
@@ -21,6 +21,8 @@ _FIRST_RATE_SECONDS = 0.4
 
 #: Called with every round, in the order in which rounds are committed.
 Watch = Callable[[RoundRecord], None]
+#: Called with what the run waits for now.
+PauseWatch = Callable[[Pause | None], object]
 
 
 @dataclass(slots=True)
@@ -123,7 +125,9 @@ class RunProgress:
         #: What language models cost and what limits them, once they are open.
         self.spending: Spending | None = None
         self.limits: RunLimits | None = None
+        self.availability: Availability | None = None
         self._watches: list[Watch] = []
+        self._pause_watches: list[PauseWatch] = []
 
     @classmethod
     def of(
@@ -142,6 +146,21 @@ class RunProgress:
     def last_round(self) -> int:
         """The last round that any world has committed."""
         return max(max(world.round, world.known) for world in self.worlds.values())
+
+    @property
+    def pause(self) -> Pause | None:
+        """What the run waits for; None while it goes on."""
+        return None if self.availability is None else self.availability.pause
+
+    def watch_pauses(self, watch: PauseWatch) -> None:
+        """Call this whenever a pause begins, changes or ends."""
+        self._pause_watches.append(watch)
+
+    def open_models(self, stack: Stack, limits: RunLimits) -> None:
+        """Follow the language models of the run, which are open now."""
+        self.spending, self.limits, self.availability = stack.spending, limits, stack.availability
+        for watch in self._pause_watches:
+            stack.availability.watch(watch)
 
     def watch(self, watch: Watch) -> None:
         """Call this with every round, once it is counted. It must cost next to nothing."""
@@ -175,7 +194,7 @@ class RunProgress:
     def copy_to(self, state: RunState, calls_before: int = 0) -> None:
         """Copy the counts into the state of the run. `calls_before` are the calls of earlier workers."""
         worlds = self.worlds.values()
-        is_running = state.runner_status is Status.RUNNING
+        is_running = state.runner_status.is_working
         state.worlds = {
             world.name: WorldState(
                 current_round=world.round,

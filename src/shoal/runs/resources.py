@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from shoal.agents import AskPerson, LanguageSettings
 from shoal.journal import Journal
-from shoal.models import Price, Stack, StackSettings, build_replay_stack, open_stack
+from shoal.models import PATIENCE_SECONDS, Price, Stack, StackSettings, build_replay_stack, open_stack
 from shoal.models.http import Proxies, raise_file_limit
 from shoal.models.openai import Endpoint, resolve_endpoint
+from shoal.runs.config import LimitSettings
 from shoal.runs.model_limits import RunLimits, open_limits
-from shoal.scenario import BudgetSettings, Scenario
+from shoal.scenario import Scenario
 from shoal.slots import BrokerLocation
 
 #: Files that a run has open beside its connections.
@@ -32,12 +33,10 @@ class RunResources:
     environ: Mapping[str, str] = field(default_factory=dict)
     #: The file in which runs share replies; None: this run shares none.
     cache: Path | None = None
-    #: Replaces the scenario's budget.
-    budget: BudgetSettings | None = None
+    #: Limits beside the scenario's.
+    limits: LimitSettings = field(default_factory=LimitSettings)
     #: Where all runs of this user share their limits; None: this run has its own.
     slots: BrokerLocation | None = None
-    #: How many agents act at once, over all runs that set this.
-    parallel: int | None = None
     #: The name under which other runs see this one in the shared limits; the scenario's name where it is empty.
     name: str = ""
 
@@ -62,9 +61,10 @@ async def open_models(scenario: Scenario, journal: Journal, resources: RunResour
     assert isinstance(scenario.mind, LanguageSettings)
     served = find_endpoints(scenario.mind, resources.environ)
     ceiling = min(scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
-    budget = resources.budget or scenario.budget
+    budget, parallel = resources.limits.apply_to(scenario.budget), resources.limits.parallel
+    patience = resources.limits.patience
     async with open_limits(
-        resources.name or scenario.name, served, place=resources.slots, parallel=resources.parallel, ceiling=ceiling
+        resources.name or scenario.name, served, place=resources.slots, parallel=parallel, ceiling=ceiling
     ) as limits:
         settings = StackSettings(
             endpoints=served,
@@ -74,6 +74,7 @@ async def open_models(scenario: Scenario, journal: Journal, resources: RunResour
             max_tokens=budget.max_tokens,
             max_calls=budget.max_calls,
             deadline_seconds=scenario.deadline_seconds,
+            patience_seconds=PATIENCE_SECONDS if patience is None else patience,
             seed=scenario.seed,
             proxies=Proxies.of(resources.environ),
         )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from shoal.engine import Metrics
+from shoal.journal import digest
+from shoal.models import Pause
 from shoal.scenario import Scenario, build_clock
 from shoal.types import Versioned
 
@@ -18,6 +23,8 @@ class Status(StrEnum):
 
     IDLE = "idle"
     RUNNING = "running"
+    #: A worker waits for a model's server that does not answer.
+    PAUSED = "paused"
     STOPPED = "stopped"
     COMPLETED = "completed"
     FAILED = "failed"
@@ -27,6 +34,11 @@ class Status(StrEnum):
             raise AssertionError(f"a run that is {self} cannot become {status}")
 
     @property
+    def is_working(self) -> bool:
+        """Whether a worker is on the run, unless it was killed."""
+        return self in (Status.RUNNING, Status.PAUSED)
+
+    @property
     def resumable(self) -> bool:
         """Whether starting it would continue it."""
         return self is not Status.COMPLETED
@@ -34,8 +46,9 @@ class Status(StrEnum):
 
 _SUCCESSORS = {
     Status.IDLE: {Status.RUNNING},
-    # A worker that was killed leaves `running` behind; the next one starts from there.
-    Status.RUNNING: {Status.RUNNING, Status.STOPPED, Status.COMPLETED, Status.FAILED},
+    # A worker that was killed leaves `running` or `paused` behind; the next one starts from there.
+    Status.RUNNING: {Status.RUNNING, Status.PAUSED, Status.STOPPED, Status.COMPLETED, Status.FAILED},
+    Status.PAUSED: {Status.RUNNING, Status.STOPPED, Status.FAILED},
     Status.STOPPED: {Status.RUNNING},
     # A complete run may be extended.
     Status.COMPLETED: {Status.RUNNING},
@@ -59,6 +72,21 @@ class WorldState(msgspec.Struct):
     measured_round: int = -1
 
 
+class WaitState(msgspec.Struct, frozen=True):
+    """What a paused run waits for."""
+
+    model: str
+    reason: str
+    since: str
+    #: When it stops, if nothing changes.
+    until: str
+
+    @classmethod
+    def of(cls, pause: Pause) -> WaitState:
+        until = pause.since + pause.patience_seconds
+        return cls(pause.model, pause.reason, format_moment(pause.since), format_moment(until))
+
+
 class RunState(msgspec.Struct):
     """How far a run is. The counts are copied from the worker's `RunProgress` whenever the file is written."""
 
@@ -76,6 +104,8 @@ class RunState(msgspec.Struct):
     updated_at: str | None = None
     completed_at: str | None = None
     error: str | None = None
+    #: What it waits for, while it is paused.
+    waiting: WaitState | None = None
     process_pid: int | None = None
     metrics: Metrics = msgspec.field(default_factory=Metrics)
     #: What language models cost: calls, tokens, retries, failures by kind.
@@ -84,6 +114,8 @@ class RunState(msgspec.Struct):
     prefixes: dict[str, Any] | None = None
     #: How many calls at once: this run's, and what was learned about each model's server.
     limits: dict[str, Any] | None = None
+    #: The verdict about the run and its reasons, once it is complete.
+    quality: dict[str, Any] | None = None
 
     def plan(self, versions: Versioned[Scenario]) -> None:
         """Set how far the run is to go."""
@@ -100,7 +132,16 @@ class RunState(msgspec.Struct):
         if status is Status.COMPLETED:
             self.completed_at = now
         for world in self.worlds.values():
-            world.running = status is Status.RUNNING and not world.completed
+            world.running = status.is_working and not world.completed
+
+    def is_over(self, rounds: int) -> bool:
+        """Return whether nothing is left to do up to a round. A run that was extended has something left."""
+        return self.runner_status is Status.COMPLETED and self.total_rounds == rounds
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the history came to its own end in every world: it has no more rounds."""
+        return bool(self.worlds) and all(world.ended for world in self.worlds.values())
 
     @property
     def current_round(self) -> int:
@@ -129,6 +170,44 @@ class RunState(msgspec.Struct):
         }
 
 
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How far a run has come."""
+
+    run: str
+    status: Status
+    digest: str
+    rounds: int
+    actions: int
+    calls: int
+    #: Dollars; None where a model's price is not known.
+    cost: float | None
+    errors: int
+    timeouts: int
+    #: The verdict about the run and its reasons, once it is complete.
+    quality: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, run: Path, state: RunState) -> RunOutcome:
+        return cls(
+            run=str(run),
+            status=state.runner_status,
+            digest=digest(sorted((name, world.digest) for name, world in state.worlds.items())),
+            rounds=state.current_round,
+            actions=state.actions_count,
+            calls=state.calls,
+            cost=state.cost,
+            errors=state.errors,
+            timeouts=state.timeouts,
+            quality=state.quality,
+        )
+
+
 def wall_clock() -> str:
     """Return the time now, for files that say when something was written; never for what happens in a run."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    return format_moment(time.time())
+
+
+def format_moment(seconds: float) -> str:
+    """Return a moment, given in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from shoal.engine import RoundRecord
 from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
-from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker
+from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker, is_end
 from shoal.types import WorldProtocol
 
-_ROUNDS = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
+ROUNDS_TABLE = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
     stream_bytes INTEGER NOT NULL)"""
 _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
 
@@ -51,7 +52,7 @@ class Store:
         """Make the round durable. A round that is committed already must be the same again; its lines are completed."""
         known = self._digests.get(record.round)
         check_digest(record, known, self._written_by)
-        lines = self._frame(record)
+        lines = frame_round(self._world, record, self._total_rounds, self._agents)
         if self._is_finished:
             with storage_errors(self._stream_path):
                 self._trim_stream(self._written)
@@ -65,12 +66,10 @@ class Store:
             self._written += len(lines)
 
     def finish(self, total_actions: int) -> None:
-        """Complete the history: add indexes to the database, and the last marker to the stream.
+        """Complete the history with the last marker of the stream; the database gets its indexes when it is closed.
 
         Further rounds may be committed all the same. The marker is then taken away.
         """
-        with database_errors(self.path):
-            self._database.executescript(self._world.indexes)
         rounds = max(self._digests)
         end = SimulationEnd(self._world.name, rounds, total_actions, self._world.timestamp(rounds))
         self._append(encode_marker(end))
@@ -81,8 +80,11 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         os.close(self._stream)
-        # Back to one file that can be read from anywhere. This fails while a reader is connected, which does no harm.
+        # Add indexes, and go back to one file that can be read from anywhere. This fails while a reader or another
+        # worker is connected, which does no harm.
         with suppress(sqlite3.Error):
+            if self._is_finished:
+                self._database.executescript(self._world.indexes)
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
 
@@ -94,7 +96,7 @@ class Store:
         database.execute("PRAGMA synchronous=NORMAL")
         database.execute("PRAGMA cache_size=-65536")
         if not _has_rounds(database):
-            database.executescript(f"BEGIN; {self._world.schema}; {_ROUNDS}; COMMIT;")
+            database.executescript(f"BEGIN; {self._world.schema}; {ROUNDS_TABLE}; COMMIT;")
         return database
 
     def _mend_stream(self) -> int:
@@ -113,32 +115,38 @@ class Store:
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
-            for statement, rows in record.writes.items():
-                database.executemany(statement, rows)
-            database.execute(_ADD_ROUND, (record.round, record.digest, record.tally.actions, stream_end))
+            add_rows(database, record, stream_end)
             database.execute("COMMIT")
         except sqlite3.Error:
             if database.in_transaction:
                 database.execute("ROLLBACK")
             raise
 
-    def _frame(self, record: RoundRecord) -> bytes:
-        """Put the markers that readers follow around the lines of a round."""
-        round, now = record.round, self._world.timestamp(record.round)
-        parts = [
-            encode_marker(RoundStart(round, self._world.hours(max(round - 1, 0)), now)),
-            record.lines,
-            encode_marker(RoundEnd(round, record.tally.actions, record.hours, record.digest, now)),
-        ]
-        if round == 0:
-            parts.insert(0, encode_marker(SimulationStart(self._world.name, self._total_rounds, self._agents, now)))
-        return b"".join(parts)
-
     def _append(self, lines: bytes) -> None:
         with storage_errors(self._stream_path):
             view = memoryview(lines)
             while view:
                 view = view[os.write(self._stream, view) :]
+
+
+def frame_round(world: WorldProtocol, record: RoundRecord, planned_rounds: int, agents: int) -> bytes:
+    """Return what the stream holds of a round: its lines between the markers that readers follow."""
+    round, now = record.round, world.timestamp(record.round)
+    parts = [
+        encode_marker(RoundStart(round, world.hours(max(round - 1, 0)), now)),
+        record.lines,
+        encode_marker(RoundEnd(round, record.tally.actions, record.hours, record.digest, now)),
+    ]
+    if round == 0:
+        parts.insert(0, encode_marker(SimulationStart(world.name, planned_rounds, agents, now)))
+    return b"".join(parts)
+
+
+def add_rows(database: sqlite3.Connection, record: RoundRecord, stream_end: int) -> None:
+    """Add the rows of a round, and the round itself."""
+    for statement, rows in record.writes.items():
+        database.executemany(statement, rows)
+    database.execute(_ADD_ROUND, (record.round, record.digest, record.tally.actions, stream_end))
 
 
 class DigestCheck:
@@ -165,6 +173,17 @@ def read_last_round(directory: Path, world: str) -> int:
     return max((round for (round,) in rows if round is not None), default=0)
 
 
+def read_rounds(directory: Path, world: str) -> tuple[list[tuple[int, str, int]], bool]:
+    """Return round, digest and actions of every committed round, and whether the history was then completed."""
+    rows = _query(directory, world, "SELECT round, digest, actions, stream_bytes FROM shoal_round ORDER BY round")
+    path, end = stream_path(directory, world), rows[-1][3] if rows else 0
+    if not rows or not path.is_file():
+        return [row[:3] for row in rows], False
+    with path.open("rb") as stream:
+        stream.seek(end)
+        return [row[:3] for row in rows], is_end(stream.readline())
+
+
 def open_stream(directory: Path, world: str, since: int = 0) -> ActionStream:
     """Open the stream of a world at the start of a round, or at its end where that round is not committed yet.
 
@@ -187,9 +206,16 @@ def _query(directory: Path, world: str, sql: str) -> list[tuple[Any, ...]]:
     path = database_path(directory, world)
     if not path.exists():
         return []
+    with open_to_read(path) as database:
+        return database.execute(sql).fetchall() if _has_rounds(database) else []
+
+
+@contextmanager
+def open_to_read(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database for reading only."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return database.execute(sql).fetchall() if _has_rounds(database) else []
+            yield database
     except sqlite3.Error as error:
         raise StorageFailed(f"cannot read {path}: {error}") from error
 

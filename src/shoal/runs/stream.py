@@ -87,6 +87,11 @@ def parse_line(text: bytes) -> StreamLine:
     return _decode_marker(text) if text.startswith(_MARKERS) else _decode_notice(text)
 
 
+def is_end(text: bytes) -> bool:
+    """Return whether this is the line that ends the stream of a complete run."""
+    return text.startswith(_SIMULATION_END)
+
+
 def is_own(event: Event) -> bool:
     """Return whether the agent decided on this action; False for a post that an event makes in the agent's name."""
     return event.id.rpartition("-")[2].isdigit()

@@ -7,8 +7,9 @@ import gc
 import logging
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from collections import deque
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import FileIO
 from types import TracebackType
@@ -19,57 +20,24 @@ import msgspec
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
 from shoal.engine import Decider, Engine, Ledger, RoundRecord, Step
-from shoal.errors import RunRefused, ShoalError, Stopped, StorageFailed
-from shoal.journal import Journal, JournalLine, add_line, digest
+from shoal.errors import EveryTurnFailed, RunRefused, ShoalError, Stopped, StorageFailed
+from shoal.journal import Journal, JournalLine, add_line
+from shoal.models import Availability, Pause
 from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
 from shoal.runs.files import storage_errors
 from shoal.runs.progress import RunProgress, Watch
+from shoal.runs.reports.quality import QualityReader
 from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
-from shoal.runs.state import RunState, Status, wall_clock
-from shoal.runs.store import Store
-from shoal.scenario import DeclaredEvent, Simulation, Sources, build, extend_simulation
-from shoal.types import Mind
+from shoal.runs.state import RunOutcome, RunState, Status, WaitState, wall_clock
+from shoal.runs.store import Store, stream_path
+from shoal.scenario import DeclaredEvent, Scenario, Simulation, Sources, build, extend_simulation
+from shoal.types import Mind, Versioned
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.
 _STATE_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
 
 _encode = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
-    """How far a run has come."""
-
-    run: str
-    status: Status
-    digest: str
-    rounds: int
-    actions: int
-    calls: int
-    #: Dollars; None where a model's price is not known.
-    cost: float | None
-    errors: int
-    timeouts: int
-
-    @classmethod
-    def of(cls, run: RunDirectory, state: RunState) -> RunOutcome:
-        return cls(
-            run=str(run.path),
-            status=state.runner_status,
-            digest=digest(sorted((name, world.digest) for name, world in state.worlds.items())),
-            rounds=state.current_round,
-            actions=state.actions_count,
-            calls=state.calls,
-            cost=state.cost,
-            errors=state.errors,
-            timeouts=state.timeouts,
-        )
-
-
-def read_outcome(run: RunDirectory) -> RunOutcome:
-    """Read how far a run has come from its directory."""
-    return replace(RunOutcome.of(run, run.read_state()), status=run.read_status())
 
 
 async def work_on_run(
@@ -84,12 +52,20 @@ async def work_on_run(
         return await session.advance(stop)
 
 
+@dataclass(frozen=True, slots=True)
+class RunExtension:
+    """How a run goes on after its last round: the scenario from then on, and the line of the journal that holds it."""
+
+    line: JournalLine
+    scenario: Scenario
+
+
 class RunSession:
     """The one worker on a run, from its lock to its release.
 
     `advance` may be called again after `extend`. Where the extension allows it, the engines go on from where they are;
     otherwise everything is done again from round 0. Both give the same history. Between two calls the lock can be given
-    up with `release`, and taken back with `reclaim`.
+    up with `release`, and taken back with `claim`.
     """
 
     def __init__(
@@ -108,13 +84,19 @@ class RunSession:
         self._injected: Sequence[DeclaredEvent] = ()
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
+        self._quality = QualityReader(run)
         #: How many changes of the scenario the engines know.
         self._changes = 0
-        #: The files that only a worker changes, as they were when the lock was released.
-        self._left: list[tuple[int, int]] = []
+        #: The files that only a worker changes, and how they were when the lock was released.
+        self._files = [run.journal, *(stream_path(run.path, world) for world in run.worlds)]
+        self._left: list[tuple[int, int]] | None = None
+
+    @property
+    def state(self) -> RunState:
+        return self.run.read_state() if self._writer is None else self._writer.state
 
     async def __aenter__(self) -> RunSession:
-        self._locked.enter_context(self.run.lock())
+        await self.claim()
         return self
 
     async def __aexit__(
@@ -132,47 +114,55 @@ class RunSession:
         self._left = self._measure_files()
         self._locked.close()
 
-    async def reclaim(self) -> None:
-        """Take the lock back. Engines are given up where another worker has changed the run."""
+    async def claim(self) -> None:
+        """Take the lock, or take it back. Engines are given up where another worker has changed the run."""
         self._locked.enter_context(self.run.lock())
-        if self._measure_files() != self._left:
+        if self._left is not None and self._measure_files() != self._left:
             await self._close_engines()
             self._held.close()
             self._writer, self.progress = None, RunProgress.of(self.run)
 
     def _measure_files(self) -> list[tuple[int, int]]:
-        files = [self.run.journal, *(self.run.file(f"{world}/actions.jsonl") for world in self.run.worlds)]
-        found = [file.stat() for file in files if file.exists()]
-        return [(stat.st_size, stat.st_mtime_ns) for stat in found]
+        found = []
+        for path in self._files:
+            with suppress(FileNotFoundError):
+                stat = path.stat()
+                found.append((stat.st_size, stat.st_mtime_ns))
+        return found
 
-    async def extend(self, line: JournalLine) -> None:
+    def extend(self, extension: RunExtension) -> None:
         """Write an extension of the run into its journal; the next `advance` carries it out."""
-        if line.round != self.progress.last_round + 1:
+        if extension.line.round != self.progress.last_round + 1:
             raise RunRefused(f"{self.run.path} was continued by another worker in the meantime; try again")
         if self._journal is not None:
-            await self._journal.record(line)
+            self._journal.add(extension.line)
         else:
-            add_line(self.run.journal, line)
+            add_line(self.run.journal, extension.line)
+        self.run.know_extension(extension.line, extension.scenario)
 
     async def advance(self, stop: asyncio.Event) -> RunOutcome:
         """Advance all worlds to the last planned round, each in its own pace."""
-        state = self.run.read_state() if self._writer is None else self._writer.state
-        if self.run.is_over(state):
-            return RunOutcome.of(self.run, state)
+        versions, state = self.run.scenario_versions, self.state
+        if state.is_over(versions.latest.rounds):
+            # A state that was rebuilt, or written by an older version, has no verdict.
+            state.quality = state.quality or self._assess()
+            return RunOutcome.of(self.run.path, state)
         if self._writer is None:
             self._writer = _StateWriter(self.run, state, self.progress, self._held.enter_context(_open_log(self.run)))
-        state.plan(self.run.scenario_versions)
+        state.plan(versions)
+        state.quality = None
         with self._writer as writer:
             try:
-                if not self._engines_can_go_on():
+                if not self._engines_can_go_on(versions):
                     await self._close_engines()
                     await self._open_engines(writer)
                 writer.progress.plan(state.total_rounds)
-                with manual_gc():
-                    async with writer.beating():
-                        await advance_worlds(self._engines, dict.fromkeys(self._engines, state.total_rounds), stop)
+                with manual_gc(), writer.beating():
+                    work = advance_worlds(self._engines, dict.fromkeys(self._engines, state.total_rounds), stop)
+                    await work_while_available(work, writer.progress.availability, stop)
                 for name, store in self._stores.items():
                     store.finish(writer.progress.worlds[name].actions)
+                state.quality = self._assess()
                 if writer.progress.limits is not None:
                     # What was learned about limits is complete only once they are closed.
                     await self._close_engines()
@@ -180,11 +170,18 @@ class RunSession:
                 # Engines that were interrupted cannot go on. What they committed is on disk.
                 await self._close_engines()
                 raise
-        return RunOutcome.of(self.run, state)
+        return RunOutcome.of(self.run.path, state)
 
-    def _engines_can_go_on(self) -> bool:
+    def _assess(self) -> dict[str, Any]:
+        """Judge the whole run; EveryTurnFailed where nothing but failures happened in it."""
+        quality = self._quality.assess()
+        if loss := quality.find_total_loss():
+            raise EveryTurnFailed(loss.of, loss.example)
+        judged: dict[str, Any] = msgspec.json.decode(_encode(quality))
+        return judged
+
+    def _engines_can_go_on(self, versions: Versioned[Scenario]) -> bool:
         """Let the engines take over an extension; return whether they can."""
-        versions = self.run.scenario_versions
         if self._simulation is None or len(versions.changes) != self._changes + 1:
             return False
         self._changes += 1
@@ -194,7 +191,9 @@ class RunSession:
         run, progress, stack = self.run, writer.progress, self._opened
         gc.collect()
         self._journal = await stack.enter_async_context(Journal.open(run.journal, run.config.shoal_version))
-        models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, self._resources))
+        # Limits hold for all sessions, until others are given.
+        resources = replace(self._resources, limits=run.keep_limits(self._resources.limits))
+        models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, resources))
         writer.count_from(self._journal.calls, models)
         sources = Sources(self._resources.answer, models and models.model)
         self._injected = parse_injected_events(self._journal.events)
@@ -246,6 +245,31 @@ async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int
         raise error from None
 
 
+async def work_while_available(
+    work: Coroutine[Any, Any, None], availability: Availability | None, stop: asyncio.Event
+) -> None:
+    """Do the work until a model's server is given up, or until the run is asked to stop while it waits for one.
+
+    Questions may be waiting for a slot then, or for their next attempt, and would hear of it late.
+    """
+    if availability is None:
+        return await work
+    working = asyncio.create_task(work)
+    stopping, ending = asyncio.create_task(stop.wait()), asyncio.create_task(availability.wait_for_end())
+    try:
+        await asyncio.wait({working, stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.done():
+            availability.end_pauses()
+            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            ending.result()
+        return working.result()
+    finally:
+        for task in (working, stopping, ending):
+            task.cancel()
+        await asyncio.gather(working, stopping, ending, return_exceptions=True)
+
+
 @dataclass(frozen=True, slots=True)
 class ObservedLedger:
     """Commits rounds to a ledger and reports each of them."""
@@ -270,9 +294,12 @@ class _StateWriter:
         self._run = run
         self._log = log
         self._written_at = 0.0
+        #: How the last `advance` ended, according to the log. Calls that just go on do not fill it.
+        self._logged: Status | None = None
         self._metrics: FileIO | None = None
         #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
         self._calls_before: int | None = None
+        progress.watch_pauses(self._show_pause)
 
     def __enter__(self) -> _StateWriter:
         if self._run.scenario.metrics:
@@ -285,7 +312,7 @@ class _StateWriter:
             # Engines that go on say so with their next round; a script that calls for one round after the other
             # would wait for the file system more than for its agents.
             self._write()
-        self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+            self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
         return self
 
     def __exit__(
@@ -297,13 +324,15 @@ class _StateWriter:
         status = Status.COMPLETED
         if error is not None:
             status = Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
-        self.state.process_pid = None
+        self.state.process_pid = self.state.waiting = None
         self.state.become(status, None if error is None else str(error))
         with suppress(StorageFailed):
             self._write()
-        # The traceback of an error that is not one of ours is worth keeping.
-        surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
-        self._log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
+        if status is not self._logged:
+            # The traceback of an error that is not one of ours is worth keeping.
+            surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
+            self._log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
+        self._logged = status
 
     def count_from(self, calls_before: int, models: ModelSession | None) -> None:
         """Begin to count rounds, from round 0 on."""
@@ -313,24 +342,35 @@ class _StateWriter:
             # Spending goes on from where earlier workers left it. What a killed one had not written down is lost.
             if self.state.spending is not None:
                 models.model.spending.add_earlier(self.state.spending)
-            self.progress.spending, self.progress.limits = models.model.spending, models.limits
+            self.progress.open_models(models.model, models.limits)
 
-    @asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
+    def _show_pause(self, pause: Pause | None) -> None:
+        status = Status.RUNNING if pause is None else Status.PAUSED
+        self.state.waiting = None if pause is None else WaitState.of(pause)
+        if self.state.runner_status is not status:
+            self.state.become(status)
+            self._log.warning(
+                "going on" if pause is None else "waiting: %s", *(() if pause is None else (pause.reason,))
+            )
+            with suppress(StorageFailed):
+                self._write()
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
         """Show that the worker is alive, also in rounds that take long."""
+        loop = asyncio.get_running_loop()
 
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(_HEARTBEAT_SECONDS)
-                # A state that cannot be written is no reason to stop; a round that cannot be committed is.
-                with suppress(StorageFailed):
-                    self._write()
+        def beat() -> None:
+            # A state that cannot be written is no reason to stop; a round that cannot be committed is.
+            with suppress(StorageFailed):
+                self._write()
+            timers.append(loop.call_later(_HEARTBEAT_SECONDS, beat))
 
-        task = asyncio.create_task(beat())
+        timers = deque([loop.call_later(_HEARTBEAT_SECONDS, beat)], maxlen=1)
         try:
             yield
         finally:
-            task.cancel()
+            timers[0].cancel()
 
     def add_round(self, record: RoundRecord) -> None:
         if record.step is not None and self._metrics is not None:

@@ -2,99 +2,34 @@
 
 from shoal.scenario.build import Simulation, Sources, build, check_classes, extend_simulation
 from shoal.scenario.declared.events import DeclaredEvent, parse_minutes
+from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, PersonEntry, count_people
-from shoal.scenario.declared.worlds import OwnWorldSettings
 from shoal.scenario.document import read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.happenings import build_clock, parse_event
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import ImportResult
-from shoal.scenario.importers.mirofish.scenario import import_mirofish, is_mirofish
+from shoal.scenario.importers.mirofish import import_mirofish, is_mirofish
 from shoal.scenario.importers.people_file import (
     PeopleTable,
-    Source,
     build_people_table,
     list_files,
     read_content,
     read_people,
 )
 from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments
-from shoal.scenario.loading import load, load_events, read_starter, read_text, validate, validate_events
-from shoal.scenario.overrides import override
-from shoal.scenario.plugins import name_class
+from shoal.scenario.loading import (
+    lengthen,
+    load,
+    load_events,
+    override,
+    read_starter,
+    read_text,
+    validate,
+    validate_events,
+)
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.scenario.validation.problems import describe_mismatch
 from shoal.scenario.validation.report import check
-
-__all__ = [
-    # build
-    "Simulation",
-    "Sources",
-    "build",
-    "check_classes",
-    "extend_simulation",
-    # events
-    "DeclaredEvent",
-    "parse_minutes",
-    # population
-    "FileEntry",
-    "PersonEntry",
-    "count_people",
-    # worlds
-    "OwnWorldSettings",
-    # document
-    "read_document",
-    "set_number_in_file",
-    # expressions
-    "COMPARISONS",
-    "ExpressionCompiler",
-    "UnreadableExpression",
-    "parse_expression",
-    # happenings
-    "build_clock",
-    "parse_event",
-    # detect
-    "ImportOptions",
-    "import_path",
-    # fields
-    "ImportResult",
-    # scenario
-    "import_mirofish",
-    "is_mirofish",
-    # people file
-    "PeopleTable",
-    "Source",
-    "build_people_table",
-    "list_files",
-    "read_content",
-    "read_people",
-    # tinytroupe
-    "PERSONA",
-    "build_spec_table",
-    "is_spec",
-    "merge_fragments",
-    # loading
-    "load",
-    "load_events",
-    "read_starter",
-    "read_text",
-    "validate",
-    "validate_events",
-    # overrides
-    "override",
-    # plugins
-    "name_class",
-    # people
-    "People",
-    # sampler
-    "sample",
-    # scenario
-    "BudgetSettings",
-    "Scenario",
-    # problems
-    "describe_mismatch",
-    # report
-    "check",
-]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from shoal.agents import (
@@ -12,27 +13,26 @@ from shoal.agents import (
     HeuristicSettings,
     HumanMind,
     LanguageSettings,
+    MemorySettings,
     PlayedMind,
     ScriptedMind,
     ScriptedSettings,
 )
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import LanguageMind, PrefixMeter, build_card
-from shoal.agents.memory import Memory, MemorySettings
+from shoal.agents.memory import Memory
 from shoal.engine import DecisionLimits, Schedule
-from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
-from shoal.scenario.declared.minds import OwnMindSettings
-from shoal.scenario.declared.worlds import OwnWorldSettings
+from shoal.scenario.declared.kinds import OwnMindSettings, OwnWorldSettings, name_class
 from shoal.scenario.happenings import build_clock, build_schedule, list_events, resolve_events
-from shoal.scenario.plugins import find_mind_class, find_world_class, instantiate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
 from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
-from shoal.worlds import NameIndex, TextReader, WorldContext, kind_named
+from shoal.worlds import BaseWorld, NameIndex, TextReader, WorldContext, kind_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +118,11 @@ def check_classes(scenario: Scenario) -> None:
     """Check that every class of the user's own can be found; ScenarioInvalid says which one cannot."""
     for name, world in scenario.worlds.items():
         if isinstance(world, OwnWorldSettings):
-            find_world_class(world.kind, f"worlds.{name}.kind")
+            find_class(world.kind, f"worlds.{name}.kind", BaseWorld)
             if world.mind is not None:
-                find_mind_class(world.mind, f"worlds.{name}.mind")
+                find_class(world.mind, f"worlds.{name}.mind", Mind)
     if isinstance(scenario.mind, OwnMindSettings):
-        find_mind_class(scenario.mind.kind, "mind.kind")
+        find_class(scenario.mind.kind, "mind.kind", Mind)
 
 
 def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContext) -> WorldProtocol:
@@ -130,7 +130,7 @@ def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContex
     own = settings.first
     if isinstance(own, OwnWorldSettings):
         field = f"worlds.{name}.kind"
-        world: WorldProtocol = instantiate(find_world_class(own.kind, field), field, name, context, own.settings)
+        world: WorldProtocol = instantiate(find_class(own.kind, field, BaseWorld), field, name, context, own.settings)
         return world
     kind = kind_named(own.kind)
     assert kind is not None
@@ -147,7 +147,7 @@ def _build_mind(
         case ScriptedSettings():
             mind: Mind = ScriptedMind.from_turns(settings, context.population.names, name)
         case OwnMindSettings():
-            own = find_mind_class(settings.kind, "mind.kind")
+            own = find_class(settings.kind, "mind.kind", Mind)
             mind = instantiate(own, "mind.kind", context, settings.settings)
         case HeuristicSettings():
             mind = _build_heuristic_mind(name, scenarios, context, world)
@@ -190,7 +190,7 @@ def _build_heuristic_mind(
     settings = scenarios.first.worlds[name]
     if isinstance(settings, OwnWorldSettings):
         field = f"worlds.{name}.kind" if settings.mind is None else f"worlds.{name}.mind"
-        found = getattr(world, "mind", None) if settings.mind is None else find_mind_class(settings.mind, field)
+        found = getattr(world, "mind", None) if settings.mind is None else find_class(settings.mind, field, Mind)
         if not isinstance(found, type) or not issubclass(found, Mind):
             message = "the heuristic mind knows only Shoal's own worlds; name a class with `mind: module:Class`"
             raise ScenarioInvalid([f"worlds.{name}: {message}"])
@@ -204,3 +204,45 @@ def _build_heuristic_mind(
     kind = kind_named(settings.kind)
     assert kind is not None
     return build_heuristic_mind(kind, context, scenarios.map(select_behaviour), name)
+
+
+# Classes of the user's own
+
+
+def find_class(kind: str, field: str, base: type) -> Any:
+    """Import a subclass of the base; ScenarioInvalid says what to do where that fails."""
+    module, _, name = kind.partition(":")
+    advice = (
+        "it was defined in a script or notebook: run that again, or put the class into a module"
+        if module == "__main__"
+        else "run from the folder that the module is in, or install it"
+    )
+    try:
+        found: Any = import_module(module)
+    except ModuleNotFoundError as error:
+        raise ScenarioInvalid([f"{field}: cannot import {module!r}: {error}; {advice}"]) from error
+    except Exception as error:
+        # The module is the user's own code, and may fail in any way when it is imported.
+        raise ScenarioInvalid([f"{field}: cannot import {module!r}: {type(error).__name__}: {error}"]) from error
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        raise ScenarioInvalid([f"{field}: there is no {name!r} in {module!r}; {advice}"])
+    if not isinstance(found, type):
+        raise ScenarioInvalid([f"{field}: {kind} is not a class"])
+    if not issubclass(found, base):
+        noun = "mind" if base is Mind else "world"
+        raise ScenarioInvalid([f"{field}: {kind} is not a {noun}; it must be a subclass of shoal.{base.__name__}"])
+    return found
+
+
+def instantiate(found: Any, field: str, *arguments: Any) -> Any:
+    """Make an object of a class of the user's; ScenarioInvalid where that fails."""
+    try:
+        return found(*arguments)
+    except ShoalError:
+        raise
+    except Exception as error:
+        raise ScenarioInvalid(
+            [f"{field}: {name_class(found)} cannot be built: {type(error).__name__}: {error}"]
+        ) from error

@@ -1,4 +1,4 @@
-"""Loads scenarios from files, texts and plain values, and lists of events from files."""
+"""Loads scenarios from files, texts and plain values, changes single values of them, and loads lists of events."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Any
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.document import read_document
-from shoal.scenario.importers.mirofish import scenario as mirofish
-from shoal.scenario.scenario import Scenario
+from shoal.scenario.importers.mirofish import import_mirofish, is_mirofish, is_run_directory, refuse_simulations
+from shoal.scenario.scenario import MAX_ROUNDS, Scenario
 from shoal.scenario.validation import report
-from shoal.scenario.validation.problems import Problem, describe_mismatch
+from shoal.scenario.validation.consistency import check_rounds
+from shoal.scenario.validation.problems import Problem, describe_mismatch, show_value
 from shoal.text import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -24,8 +25,8 @@ def load(path: Path) -> Scenario:
 
     ScenarioInvalid holds everything that is wrong with it.
     """
-    if mirofish.is_mirofish(path):
-        return validate(mirofish.import_mirofish(path).scenario, str(path), path)
+    if is_mirofish(path):
+        return validate(import_mirofish(path).scenario, str(path), path)
     return parse(read_text(path), str(path), path.parent)
 
 
@@ -56,6 +57,12 @@ def validate(value: Any, name: str = "scenario", folder: Path | None = None) -> 
     if scenario is None:
         raise ScenarioInvalid([f"{name}: {problem}" for problem in problems])
     return scenario
+
+
+def lengthen(scenario: Scenario, rounds: int) -> Scenario | None:
+    """Return a valid scenario with more rounds; None where it would not be valid with them."""
+    longer = scenario.model_copy(update={"rounds": rounds})
+    return longer if rounds <= MAX_ROUNDS and not any(check_rounds(longer)) else None
 
 
 def load_events(path: Path, scenario: Scenario, at: int) -> list[dict[str, Any]]:
@@ -99,13 +106,70 @@ def _check_events(events: Sequence[Any], scenario: Scenario, at: int) -> tuple[S
     return checked, problems
 
 
+def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
+    """Return the scenario with some values changed, each given as in `time.minutes_per_round=30`."""
+    value = scenario.model_dump(mode="json")
+    sources: dict[tuple[str, ...], str] = {}
+    problems: list[str] = []
+    for assignment in assignments:
+        place, equals, text = assignment.partition("=")
+        parts = place.strip().split(".")
+        try:
+            if not equals or not all(parts):
+                raise ScenarioInvalid(
+                    [f"--set {assignment}: expected path=value, for example time.minutes_per_round=30"]
+                )
+            new = read_document(text, f"--set {assignment}").value
+            sources[_assign(value, parts, new, f"--set {assignment}")] = assignment
+        except ScenarioInvalid as error:
+            problems += error.problems
+    changed, found = report.check(value)
+    for problem in found:
+        # The assignment that it comes from, or all of them where that is unclear.
+        path = tuple(map(str, problem.path))
+        known = [text for parts, text in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
+        problems.append(f"--set {known[-1] if known else ', '.join(sources.values())}: {problem}")
+    if changed is None or problems:
+        raise ScenarioInvalid(problems)
+    return changed
+
+
+def _assign(value: Any, parts: list[str], new: Any, name: str) -> tuple[str, ...]:
+    """Set the value at a path, and return the path in full. `name` is what problems are reported under."""
+    taken: list[str] = []
+    for part in parts:
+        if taken:
+            key: Any = int(taken[-1]) if isinstance(value, list) else taken[-1]
+            below = value[key] if isinstance(value, list) else value.get(key)
+            if below is None:
+                if isinstance(value, dict) and key not in value:
+                    raise ScenarioInvalid([f"{name}: unknown field {key!r}{hint(key, value)}"])
+                # An optional mapping that is not set.
+                below = value[key] = {}
+            elif not isinstance(below, (dict, list)):
+                raise ScenarioInvalid([f"{name}: {taken[-1]} is {show_value(below)}, there is nothing below it"])
+            value = below
+        if taken == ["population"] and isinstance(value, list) and len(value) == 1 and not part.isdecimal():
+            # The fields of the only entry may be named without its number.
+            value = value[0]
+            taken.append("0")
+        if isinstance(value, list) and (not part.isdecimal() or int(part) >= len(value)):
+            numbers = f"0 to {len(value) - 1}" if value else "none, it is empty"
+            text = f"{name}: {'.'.join(taken)} is a list; expected a number ({numbers}), found {part!r}"
+            raise ScenarioInvalid([text])
+        taken.append(part)
+    value[int(taken[-1]) if isinstance(value, list) else taken[-1]] = new
+    return tuple(taken)
+
+
 def read_text(path: Path) -> str:
     """Read the text of a YAML or JSON file; ScenarioInvalid says why it cannot be read."""
-    if mirofish.is_run_directory(path):
+    if is_run_directory(path):
         raise ScenarioInvalid(
             [f"{path}: a run, not a scenario; go on with it by `shoal resume {path}`, or branch it by `shoal fork`"]
         )
     if path.is_dir():
+        refuse_simulations(path, "run")
         raise ScenarioInvalid([f"{path}: a directory; a scenario is a YAML or JSON file"])
     if path.suffix.lower() not in SUFFIXES:
         raise ScenarioInvalid([f"{path}: expected a file that ends in .yaml, .yml or .json"])

@@ -11,11 +11,9 @@ from shoal.agents import HeuristicSettings
 from shoal.scenario.declared.events import EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
-from shoal.scenario.declared.minds import MindField
+from shoal.scenario.declared.kinds import MindField, Worlds, count_rounds_needed
 from shoal.scenario.declared.population import Entries
-from shoal.scenario.declared.worlds import Worlds, count_rounds_needed
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole, refuse_coercion
-from shoal.scenario.validation.consistency import find_problems
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.worlds import DEFAULT_WORLDS, TimeSettings
 
@@ -83,10 +81,3 @@ class Scenario(DeclaredModel):
         if not value.replace("-", "a").replace("_", "a").isalnum() or not value.isascii():
             raise InvalidValue(Problem((), expected="letters, digits, - and _ only", found=repr(value)))
         return value
-
-    @model_validator(mode="after")
-    def _check_consistency(self) -> Scenario:
-        problems = list(find_problems(self))
-        if problems:
-            raise InvalidValue(*problems)
-        return self

@@ -18,6 +18,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 
+import msgspec
+
 from shoal.slots.leases import (
     CANCELLED,
     Backoff,
@@ -27,6 +29,7 @@ from shoal.slots.leases import (
     Fixed,
     Holder,
     HolderView,
+    Learnable,
     PoolView,
     SlotClaim,
     Snapshot,
@@ -379,7 +382,9 @@ class Broker:
                 if share.held or share.waiting
             ]
             views.sort(key=lambda view: (-view.held, -view.waiting, view.name))
-            yield PoolView(pool.name, pool.control.describe(now), pool.held, pool.waiting, tuple(views))
+            control = pool.control
+            learned = msgspec.to_builtins(control.get_learned()) if isinstance(control, Learnable) else None
+            yield PoolView(pool.name, control.describe(now), pool.held, pool.waiting, tuple(views), learned)
 
 
 def _view_backoffs(holders: Iterable[Holder], now: float) -> Iterable[BackoffView]:

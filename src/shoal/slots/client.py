@@ -7,12 +7,13 @@ import logging
 import os
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 
 from shoal.errors import SlotsRefused
-from shoal.slots.adaptive.limiter import Adaptive
+from shoal.slots.adaptive.limiter import Adaptive, Learned
+from shoal.slots.adaptive.store import LimitStore
 from shoal.slots.broker import Broker
 from shoal.slots.connection import Link, connect
 from shoal.slots.dispatcher import BrokerSession, Dispatcher
@@ -22,6 +23,7 @@ from shoal.slots.protocol import (
     Ask,
     BackOff,
     BrokerMessage,
+    BrokerSilent,
     ClientMessage,
     Grants,
     Hello,
@@ -41,6 +43,17 @@ _log = logging.getLogger(__name__)
 _SLICE_SECONDS = 0.001
 #: Makes the control of a pool that was given no size.
 Learn = Callable[[str], Control]
+
+
+def remember_limits(place: BrokerLocation, snapshot: Snapshot, pools: Iterable[str]) -> None:
+    """Keep in this user's memory what was learned about pools, unless the broker keeps it there itself."""
+    if snapshot.memory == str(place.memory):
+        return
+    now, wanted = time.time(), set(pools)
+    store = LimitStore(place.memory, now)
+    for pool in snapshot.pools:
+        if pool.name in wanted and pool.learned is not None:
+            store.put(pool.name, pool.learned, now)
 
 
 class Slots:
@@ -270,16 +283,15 @@ class Slots:
 class _SharedConnection:
     """Keeps the slots of a run connected to the broker of a place, also when that one is replaced by another."""
 
-    def __init__(self, slots: Slots, place: BrokerLocation, learn: Learn) -> None:
+    def __init__(self, slots: Slots, place: BrokerLocation) -> None:
         self._slots = slots
         self._place = place
-        self._learn = learn
         self._reconnecting: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
+    async def open(self, *, was_silent: bool = False) -> None:
         """Connect. A refusal is an error of the user's; that there is no broker must not stop the run."""
         try:
-            self._slots.attach(await connect(self._place, self, time.monotonic))
+            self._slots.attach(await connect(self._place, self, time.monotonic, was_silent=was_silent))
         except NoBroker as error:
             self._use_local_broker(error)
 
@@ -291,11 +303,12 @@ class _SharedConnection:
         if isinstance(why, InvalidFrame):
             self._use_local_broker(why)  # another try would end the same way
         else:
-            self._reconnecting = asyncio.get_running_loop().create_task(self._reconnect())
+            reconnecting = self._reconnect(was_silent=isinstance(why, BrokerSilent))
+            self._reconnecting = asyncio.get_running_loop().create_task(reconnecting)
 
-    async def _reconnect(self) -> None:
+    async def _reconnect(self, *, was_silent: bool) -> None:
         try:
-            await self.open()
+            await self.open(was_silent=was_silent)
         except SlotsRefused as error:
             self._use_local_broker(error)
 
@@ -303,7 +316,8 @@ class _SharedConnection:
         _log.warning(
             "%s: no broker at %s (%s): limits hold only within this run", self._slots.name, self._place.socket, why
         )
-        self._slots.attach_locally(Dispatcher(Broker(self._learn)))
+        limits = LimitStore(self._place.memory, time.time())
+        self._slots.attach_locally(Dispatcher(Broker(lambda pool: Adaptive(limits.of(pool, Learned)))))
 
     async def close(self) -> None:
         if self._reconnecting is not None:
@@ -326,7 +340,7 @@ async def open_slots(
     `sizes` are pools of a fixed size, unless the broker has other sizes for them; pools without a size learn theirs.
     """
     slots = Slots(name, weight=weight, ceiling=ceiling, sizes=sizes or {})
-    connection = _SharedConnection(slots, where, learn) if isinstance(where, BrokerLocation) else None
+    connection = _SharedConnection(slots, where) if isinstance(where, BrokerLocation) else None
     try:
         if connection is not None:
             await connection.open()

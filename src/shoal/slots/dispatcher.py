@@ -8,12 +8,16 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
 
 from shoal.slots.broker import Broker
-from shoal.slots.leases import Holder
+from shoal.slots.leases import Holder, Snapshot
 from shoal.slots.protocol import (
     Ask,
     BackOff,
+    Beat,
     BrokerMessage,
     ClientMessage,
     Grants,
@@ -57,8 +61,10 @@ class BrokerSession:
                 dispatcher.register(self, holder, message.sizes)
             elif isinstance(message, Resize):
                 dispatcher.resize(message.pool, message.size)
+            elif isinstance(message, Beat):
+                self.answer([message])
             elif isinstance(message, SnapshotRequest):
-                self.answer([SnapshotReply(broker.take_snapshot(now, os.getpid(), dispatcher.started_at))])
+                self.answer([SnapshotReply(dispatcher.take_snapshot(now))])
             else:
                 raise ValueError(f"{type(message).__name__} makes no sense here")
         dispatcher.schedule()
@@ -70,9 +76,20 @@ class BrokerSession:
 class Dispatcher:
     """Grants slots at the end of each turn of the event loop in which something changed."""
 
-    def __init__(self, broker: Broker, *, patience: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """Grant nothing for the first `patience` seconds, so that reconnecting runs can re-register their leases."""
+    def __init__(
+        self,
+        broker: Broker,
+        *,
+        patience: float = 0.0,
+        memory: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Grant nothing for the first `patience` seconds, so that reconnecting runs can re-register their leases.
+
+        `memory` is the file in which this process keeps what is learned; None: the runs must do it.
+        """
         self.broker = broker
+        self._memory = "" if memory is None else str(memory)
         self.clock = clock
         self.started_at = clock()
         self._opens_at = self.started_at + patience
@@ -101,6 +118,10 @@ class Dispatcher:
         _log.info("%s has %d slots now", pool, size)
         self.broker.resize(pool, size)
         self._announce_sizes()
+
+    def take_snapshot(self, now: float) -> Snapshot:
+        snapshot = self.broker.take_snapshot(now, os.getpid(), self.started_at)
+        return msgspec.structs.replace(snapshot, memory=self._memory)
 
     def _announce_sizes(self) -> None:
         sizes = PoolSizes(self.broker.sizes())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -138,6 +138,15 @@ class Control(Protocol):
         ...
 
 
+@runtime_checkable
+class Learnable(Protocol):
+    """A control whose knowledge is worth storing."""
+
+    def get_learned(self) -> Any:
+        """Return what was learned as a msgspec struct; None if nothing was yet."""
+        ...
+
+
 class Fixed:
     """A limit of `size` calls at once. If it is lowered, leases that are held run to their end."""
 
@@ -183,6 +192,8 @@ class PoolView(msgspec.Struct, frozen=True):
     held: int
     waiting: int
     holders: tuple[HolderView, ...]
+    #: What its control learned, in plain values; None if nothing was.
+    learned: Any = None
 
 
 class BackoffView(msgspec.Struct, frozen=True):
@@ -207,3 +218,5 @@ class Snapshot(msgspec.Struct, frozen=True):
     #: Those that are due first; `backoffs_total` counts all.
     backoffs: tuple[BackoffView, ...]
     backoffs_total: int
+    #: The file in which the broker keeps what is learned; empty: it keeps nothing.
+    memory: str = ""

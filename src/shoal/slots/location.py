@@ -15,6 +15,9 @@ from shoal.errors import SlotsRefused
 #: The kernel's limit for the path of a socket, less the ending that it has for a moment.
 _MAX_PATH_BYTES = 107 - len(".new")
 
+#: A broker greets whoever connects, at once.
+_ANSWER_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerLocation:
@@ -70,13 +73,22 @@ class BrokerLocation:
             )
 
     def is_served(self) -> bool:
-        """Return whether a broker listens at the socket."""
-        with socket.socket(socket.AF_UNIX) as connection:
-            try:
-                connection.connect(str(self.socket))
-            except OSError:
-                return False
-            return True
+        """Return whether a process listens at the socket; it may be stopped."""
+        return _try_connection(self.socket, hear=False)
+
+    def answers(self) -> bool:
+        """Return whether a broker at the socket says something."""
+        return _try_connection(self.socket, hear=True)
+
+
+def _try_connection(path: Path, *, hear: bool) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_ANSWER_SECONDS)
+        try:
+            connection.connect(str(path))
+            return not hear or bool(connection.recv(1))
+        except OSError:
+            return False
 
 
 def _fits(path: Path) -> bool:

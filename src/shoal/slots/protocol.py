@@ -16,13 +16,20 @@ import msgspec
 
 from shoal.slots.leases import Backoff, CallOutcome, Snapshot
 
-VERSION = 1
+VERSION = 2
 GREETING = b"shoal slots %d\n" % VERSION
 _GREETING_WORDS = b"shoal slots "
 _MAX_GREETING_BYTES = 64
 #: A hundred thousand claims in one frame take a tenth of it.
 _MAX_FRAME_BYTES = 1 << 26
 _LENGTH = struct.Struct("!I")
+#: How often a run shows that it is alive, and the broker with its answer.
+BEAT_SECONDS = 0.3
+#: A broker that has not answered for this long is given up.
+BROKER_SILENCE_SECONDS = 1.0
+#: A run that was not heard of for this long loses its slots. One that did not run itself for half of this cannot know
+#: whether it did, and asks again.
+RUN_SILENCE_SECONDS = 7.0
 
 Size = Annotated[int, msgspec.Meta(ge=0)]
 Pools = tuple[str, ...]
@@ -78,7 +85,11 @@ class SnapshotRequest(msgspec.Struct, frozen=True, array_like=True, tag=6):
     """Answered with a `SnapshotReply`."""
 
 
-ClientMessage = Hello | Ask | Return | Resume | BackOff | Resize | SnapshotRequest
+class Beat(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Shows that the sender is alive. A run sends it every `BEAT_SECONDS`, and the broker answers with the same."""
+
+
+ClientMessage = Hello | Ask | Return | Resume | BackOff | Resize | SnapshotRequest | Beat
 
 
 # from the broker
@@ -104,7 +115,7 @@ class ProtocolRefusal(msgspec.Struct, frozen=True, array_like=True, tag=3):
     why: str
 
 
-BrokerMessage = Grants | PoolSizes | SnapshotReply | ProtocolRefusal
+BrokerMessage = Grants | PoolSizes | SnapshotReply | ProtocolRefusal | Beat
 
 
 # frames
@@ -132,6 +143,10 @@ class OtherVersion(Exception):
             f"The broker at {socket} speaks {self}, which this Shoal does not: another version started it.\n"
             "Wait until its runs have ended, or choose another path with SHOAL_SLOTS."
         )
+
+
+class BrokerSilent(Exception):
+    """The broker is connected and says nothing."""
 
 
 class InvalidFrame(Exception):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +28,7 @@ from shoal.slots.dispatcher import BrokerSession, Dispatcher
 from shoal.slots.location import BrokerLocation
 from shoal.slots.protocol import (
     GREETING,
+    RUN_SILENCE_SECONDS,
     BrokerMessage,
     ClientMessage,
     FrameDecoder,
@@ -39,7 +41,7 @@ from shoal.slots.protocol import (
 _log = logging.getLogger(__name__)
 #: After a broker died, how long its runs have to re-register their leases before anything new is granted.
 _REUNION_SECONDS = 0.5
-_UPKEEP_SECONDS = 2.0
+_UPKEEP_SECONDS = 1.0
 #: How long a broker may take until it listens; on a busy machine, starting Python takes a while.
 _START_SECONDS = 20.0
 _LOCK_SECONDS = 5.0
@@ -69,12 +71,44 @@ def start_broker(place: BrokerLocation) -> None:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"another process has been starting a broker at {place.starting} for too long")
                 time.sleep(_LOCK_POLL_SECONDS)
-            if not place.is_served():
+            if _is_lost(place):
                 _spawn(place)
         finally:
             os.close(starting)
     except (OSError, subprocess.SubprocessError) as error:
         raise NoBroker(str(error)) from error
+
+
+def _is_lost(place: BrokerLocation) -> bool:
+    """Return whether there is no broker, and end one that listens but says nothing.
+
+    It is lost to its runs anyway, and the next one hears from them what they hold.
+    """
+    deadline, ended = time.monotonic() + _START_SECONDS, ""
+    while place.is_served():
+        if place.answers():
+            return False
+        if time.monotonic() > deadline:
+            raise NoBroker(f"the process at {place.socket} never began to answer")
+        # A process that has not written its number yet has just begun.
+        pid = place.lock.read_text().strip()
+        if pid not in ("", ended):
+            if not _is_broker(place, pid):
+                raise NoBroker(f"what listens at {place.socket} is silent, and no process that may be ended from here")
+            ended = pid
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+            _log.warning("the process that hands out slots (%s) is silent: it was ended, and another begins", pid)
+    return True
+
+
+def _is_broker(place: BrokerLocation, pid: str) -> bool:
+    """Return whether this is the broker's process: the number may be old, or that of a process in another container."""
+    try:
+        command = Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return False
+    return os.fsencode(place.socket) in command.split(b"\0")
 
 
 def _spawn(place: BrokerLocation) -> None:
@@ -113,6 +147,13 @@ class RunConnection(asyncio.Protocol):
         self._connections = connections
         self._decoder: FrameDecoder[ClientMessage] = FrameDecoder.of_broker()
         self._session = BrokerSession(connections.dispatcher, self._answer)
+        self.heard_at = connections.dispatcher.clock()
+
+    def give_up(self) -> None:
+        """Take back everything from a run that is silent. It asks anew when it goes on."""
+        holder = self._session.holder
+        _log.warning("%s is silent: its slots go to others", "a connection" if holder is None else holder.name)
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -120,6 +161,7 @@ class RunConnection(asyncio.Protocol):
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
+        self.heard_at = self._connections.dispatcher.clock()
         try:
             self._session.send(self._decoder.feed(data))
         except OtherVersion as error:
@@ -147,6 +189,7 @@ class Connections:
         self.connections: set[RunConnection] = set()
         self.over = asyncio.Event()
         self._idle_seconds = idle_seconds
+        self._looked_at = dispatcher.clock()
         self._leaving: asyncio.TimerHandle | None = None
         self._leave_when_idle()
 
@@ -160,6 +203,16 @@ class Connections:
         self.connections.discard(connection)
         self._leave_when_idle()
 
+    def drop_silent(self) -> None:
+        """Give up runs that have been silent for too long. Time in which this process was stopped does not count."""
+        now = self.dispatcher.clock()
+        was_stopped, self._looked_at = now - self._looked_at > 2 * _UPKEEP_SECONDS, now
+        for connection in list(self.connections):
+            if was_stopped:
+                connection.heard_at = now
+            elif now - connection.heard_at > RUN_SILENCE_SECONDS:
+                connection.give_up()
+
     def _leave_when_idle(self) -> None:
         if not self.connections and self._leaving is None:
             self._leaving = asyncio.get_running_loop().call_later(self._idle_seconds, self.over.set)
@@ -169,19 +222,22 @@ async def serve(place: BrokerLocation, listening: socket.socket, lock: int, *, p
     """Serve until no run has been connected for a while, or until a signal comes."""
     limits = LimitStore(place.memory, time.time())
     broker = Broker(lambda pool: Adaptive(limits.of(pool, Learned)))
-    dispatcher = Dispatcher(broker, patience=patience)
+    dispatcher = Dispatcher(broker, patience=patience, memory=place.memory)
     connections = Connections(dispatcher, place.idle_seconds)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, connections.over.set)
     server = await loop.create_unix_server(lambda: RunConnection(connections), sock=listening, backlog=_BACKLOG)
     _log.info("process %d listens at %s", os.getpid(), place.socket)
+    # Whoever finds this number knows that this process has begun to answer.
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     files = _inodes(place, lock)
     while not connections.over.is_set():
         try:
             async with asyncio.timeout(_UPKEEP_SECONDS):
                 await connections.over.wait()
         except TimeoutError:
+            connections.drop_silent()
             limits.keep(broker.pools.values(), time.time())
             if _inodes(place, lock) != files:
                 _log.warning("%s was removed: no new run can connect", place.socket)
@@ -228,8 +284,6 @@ def main(arguments: Sequence[str]) -> int:
     except (OSError, ShoalError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     run_async(serve(place, listening, lock, patience=_REUNION_SECONDS if has_predecessor else 0.0))
     return 0
@@ -240,12 +294,13 @@ def _take_lock(place: BrokerLocation) -> int | None:
     lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _LOCK_SECONDS
     while not _try_lock(lock):
-        if place.is_served():
+        if place.answers():
             os.close(lock)
             return None
         if time.monotonic() > deadline:
             raise TimeoutError(f"another broker holds {place.lock}, but does not answer")
         time.sleep(_LOCK_POLL_SECONDS)
+    os.ftruncate(lock, 0)
     return lock
 
 

@@ -6,13 +6,26 @@ Rooms and dialogues are built on it, and so can be worlds of your own; see docs/
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
 
-from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Observation, Writes
-from shoal.worlds.clock import MutedAgents
-from shoal.worlds.context import WorldContext
+from shoal.types import (
+    MAX_ACTIONS_PER_TURN,
+    Action,
+    Decision,
+    Event,
+    FollowGraph,
+    Happening,
+    Notice,
+    Observation,
+    Population,
+    Versioned,
+    Writes,
+)
+from shoal.worlds.clock import Clock, TimeSettings
+from shoal.worlds.lexicon import TextReader
 
 DO_NOTHING = "DO_NOTHING"
 
@@ -21,9 +34,9 @@ CREATE TABLE user (user_id INTEGER PRIMARY KEY, agent_id INTEGER, user_name TEXT
 CREATE TABLE trace (user_id INTEGER, created_at, action TEXT, info TEXT);
 """
 _USER = "INSERT INTO user VALUES (?,?,?,?,?,?)"
-_SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
+SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
     json_object('name', name, 'user_name', user_name, 'bio', bio) FROM user"""
-_TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
+TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,6 +46,18 @@ Needs = Mapping[str, type]
 
 class Rejected(Exception):
     """An action cannot be carried out; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorldContext:
+    """What every world is built from: the people, the follow graph, time and randomness of a run."""
+
+    population: Population
+    graph: FollowGraph
+    time: Versioned[TimeSettings]
+    clock: Clock
+    seed: int
+    reader: TextReader
 
 
 class ViewObservation(Observation, frozen=True, kw_only=True):
@@ -60,7 +85,8 @@ class BaseWorld:
         self.settings = settings
         self.names = given.population.names
         self.people = range(len(given.population))
-        self.muted = MutedAgents()
+        #: Agent -> the round in which it may act again.
+        self.muted_until: dict[int, int] = {}
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._news: dict[int, list[str]] = {}
 
@@ -88,13 +114,15 @@ class BaseWorld:
 
     def explain_absence(self, round: int, agent: int) -> str:
         """Return why an agent has no turn in a round."""
-        until = self.muted.until(agent)
-        return f"muted until round {until}" if until > round else "no turn"
+        return f"muted until round {self.muted_until[agent]}" if self.is_muted(round, agent) else "no turn"
 
     # What comes with it
 
+    def is_muted(self, round: int, agent: int) -> bool:
+        return self.muted_until.get(agent, 0) > round
+
     def exclude_muted(self, round: int, agents: Iterable[int]) -> list[int]:
-        return [agent for agent in agents if (round, agent) not in self.muted]
+        return [agent for agent in agents if not self.is_muted(round, agent)]
 
     def add(self, statement: str, *row: Any) -> None:
         """Add a row for the database."""
@@ -115,32 +143,49 @@ class BaseWorld:
             for agent in self.people:
                 who = self.given.population[agent]
                 self.add(_USER, agent, agent, who.username, who.name, who.bio, 0)
-            self.add(_SIGN_UP)
+            self.add(SIGN_UP)
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         if happening.kind == "broadcast":
             for agent in happening.to or self.people:
                 self._news.setdefault(agent, []).append(happening.content)
         elif happening.kind == "mute":
-            self.muted.add(round, happening)
+            until = round + int(happening.args.get("rounds", 1))
+            self.muted_until.update((agent, max(until, self.muted_until.get(agent, 0))) for agent in happening.to)
         return [happening.notice(round, self.timestamp(round))]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         self._news.pop(agent, None)
-        failure = describe_failure(decision)
+        failure = decision.failure
+        if failure not in (None, "timeout"):
+            failure = f"{failure}: {decision.reason}"
         actions = decision.actions if failure is None else ()
-        time, events = self.timestamp(round), []
+        name, time, events = self.names[agent], self.timestamp(round), []
         for n, action in enumerate(actions or (Action(DO_NOTHING),)):
             refusal, args = failure, action.args
             if refusal is None:
                 try:
                     args = self._try(round, agent, n, action)
-                    self.add(_TRACE, agent, round, action.kind.lower(), _encode(args).decode())
                 except Rejected as rejected:
                     refusal = str(rejected)
-            name, number = self.names[agent], f"{self.name}-{round}-{agent}-{n}"
+            number = f"{self.name}-{round}-{agent}-{n}"
             events.append(Event(round, agent, name, action.kind, args, refusal is None, refusal, time, number))
         return events
+
+    def _try(self, round: int, agent: int, n: int, action: Action) -> dict[str, Any]:
+        """Carry out the n-th action of a turn, and return the arguments that the stream shows."""
+        args: dict[str, Any] | None = None
+        if n >= MAX_ACTIONS_PER_TURN:
+            raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} actions in one turn")
+        if action.kind != DO_NOTHING:
+            if action.kind not in self.actions:
+                raise Rejected(f"there is no action {action.kind}")
+            check_args(action, self.actions[action.kind])
+            args = self.act(round, agent, action)
+        if args is None:
+            args = action.args
+        self.add(TRACE, agent, round, action.kind.lower(), encode_info(args))
+        return args
 
     def writes(self) -> Writes:
         rows, self._rows = self._rows, {}
@@ -152,23 +197,10 @@ class BaseWorld:
     def hours(self, round: int) -> float:
         return self.given.clock.hours_gone(round)
 
-    def _try(self, round: int, agent: int, n: int, action: Action) -> dict[str, Any]:
-        if n >= MAX_ACTIONS_PER_TURN:
-            raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} actions in one turn")
-        if action.kind == DO_NOTHING:
-            return action.args
-        if action.kind not in self.actions:
-            raise Rejected(f"there is no action {action.kind}")
-        check_args(action, self.actions[action.kind])
-        args = self.act(round, agent, action)
-        return action.args if args is None else args
 
-
-def describe_failure(decision: Decision) -> str | None:
-    """Return why a turn failed, as the stream says it; None where it did not fail."""
-    if decision.failure in (None, "timeout"):
-        return decision.failure
-    return f"{decision.failure}: {decision.reason}"
+def encode_info(info: Mapping[str, Any]) -> str:
+    """Return what the trace table keeps of an action."""
+    return _encode(info).decode()
 
 
 _IN_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}

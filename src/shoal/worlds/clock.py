@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.seeds import derive, hashes, uniforms
 from shoal.text import format_age
-from shoal.types import Happening, Population
+from shoal.types import Population
 
 Hour = Annotated[int, Field(ge=0, le=23)]
 
@@ -63,13 +63,17 @@ class Clock:
         ordered = sorted(skips)
         self._skips = [round for round, _ in ordered]
         self._skipped = [0, *accumulate(minutes for _, minutes in ordered)]
+        self._stamps: dict[int, str] = {}
 
     def at(self, round: int) -> datetime:
         minutes = self.minutes_per_round * max(round - 1, 0) + self._sum_skips(round)
         return self._start + timedelta(minutes=minutes)
 
     def stamp(self, round: int) -> str:
-        return self.at(round).isoformat()
+        """Return the time in ISO 8601. Every event has it, so it is formatted once."""
+        if round not in self._stamps:
+            self._stamps[round] = self.at(round).isoformat()
+        return self._stamps[round]
 
     def hour(self, round: int) -> int:
         return self.at(round).hour
@@ -83,31 +87,6 @@ class Clock:
 
     def _sum_skips(self, round: int) -> int:
         return self._skipped[bisect_right(self._skips, round)]
-
-
-class MutedAgents:
-    """Agents that take no turns for a while."""
-
-    def __init__(self) -> None:
-        self._until: dict[int, int] = {}
-
-    def add(self, round: int, happening: Happening) -> None:
-        """Mute agents from this round on, for as many rounds as the happening says."""
-        until = round + int(happening.args.get("rounds", 1))
-        self._until.update((agent, max(until, self._until.get(agent, 0))) for agent in happening.to)
-
-    def until(self, agent: int) -> int:
-        """Return the round in which the agent may act again; 0 where it was never muted."""
-        return self._until.get(agent, 0)
-
-    def __contains__(self, moment: tuple[int, int]) -> bool:
-        round, agent = moment
-        return self.until(agent) > round
-
-    def exclude_from(self, agents: NDArray[np.int64], round: int) -> NDArray[np.int64]:
-        """Return the agents that may act."""
-        silent = [agent for agent, until in self._until.items() if until > round]
-        return agents[~np.isin(agents, silent)] if silent else agents
 
 
 class ActivationSampler:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from shoal.types import Observation
 from shoal.worlds.dialogue.kind import DIALOGUE
-from shoal.worlds.playing import PlayAdapter
 from shoal.worlds.rendering import ObservationRenderer
 from shoal.worlds.room.kind import ROOM
-from shoal.worlds.settings import WorldSettings
 from shoal.worlds.social.kind import SOCIAL
-from shoal.worlds.world_kind import NOTHING, WorldKind
+from shoal.worlds.world_kind import NOTHING, WorldKind, WorldSettings
 
 KINDS: tuple[WorldKind, ...] = (SOCIAL, ROOM, DIALOGUE)
 
@@ -26,7 +25,6 @@ PAST_VERBS: Mapping[str, str] = {
 }
 
 _ANY_RENDERER: ObservationRenderer[Any] = ObservationRenderer()
-_ANY_PLAY: PlayAdapter[Any] = PlayAdapter()
 
 
 def kind_named(name: object) -> WorldKind | None:
@@ -36,14 +34,14 @@ def kind_named(name: object) -> WorldKind | None:
 
 def kind_seen(observation: Observation) -> WorldKind | None:
     """Return the kind of world whose observations look like this one; None for any other."""
-    return next((kind for kind in KINDS if isinstance(observation, kind.observation)), None)
+    return _kind_of_type(type(observation))
 
 
 def renderer_for(observation: Observation) -> ObservationRenderer[Any]:
-    kind = kind_seen(observation)
+    kind = _kind_of_type(type(observation))
     return _ANY_RENDERER if kind is None else kind.renderer
 
 
-def play_adapter_for(observation: Observation) -> PlayAdapter[Any]:
-    kind = kind_seen(observation)
-    return _ANY_PLAY if kind is None else kind.play
+@lru_cache(maxsize=64)
+def _kind_of_type(seen: type[Observation]) -> WorldKind | None:
+    return next((kind for kind in KINDS if issubclass(seen, kind.observation)), None)

@@ -7,8 +7,11 @@ They know English: a text in another language is about nothing and leans nowhere
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import resources
 from typing import TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
@@ -24,46 +27,34 @@ DAMPING = 1.2
 _TOKENS = re.compile(r"[\w']+|[.!?;:,]")
 _CLAUSE_ENDS = frozenset(".!?;:,")
 
-#: Weight -> verbs, given in their base form; the other forms are derived.
-_VERBS = {
-    2.0: "trust love admire applaud celebrate adore endorse champion",
-    1.0: """believe support approve agree hope welcome praise appreciate enjoy respect thank recommend defend cheer
-        embrace favour favor vouch confirm prove verify improve deserve succeed inspire encourage reassure
-        convince heal unite""",
-    -2.0: "hate despise condemn lie deceive betray boycott detest loathe mislead",
-    -1.0: """doubt deny reject oppose dismiss distrust mistrust criticise criticize blame complain refuse resent
-        fear worry dislike disagree disapprove debunk refute contradict exaggerate manipulate pretend
-        fail harm hurt ruin scare threaten regret protest denounce ridicule mock fabricate distort""",
-}
-#: Weight -> words that have one form.
-_WORDS = {
-    2.0: "excellent wonderful brilliant fantastic trustworthy amazing proven undeniable superb thrilled",
-    1.0: """good great true honest hopeful hope glad proud happy grateful thankful credible reliable convincing
-        convinced plausible reasonable sensible fair promising positive optimistic confident encouraging
-        welcome genuine solid accurate correct helpful useful valuable worthwhile progress truth trusted truly
-        beautiful nice best better yes supportive supporter supporters believer believers sincere wise safe
-        delighted pleased lovely""",
-    -2.0: """fake hoax lie lies liar liars disgusting outrageous shameful absurd nonsense bullshit garbage scam fraud
-        terrible horrible disgrace furious rubbish awful appalling""",
-    -1.0: """false wrong bad untrue dubious doubtful doubt doubts suspicious sceptical skeptical unconvinced
-        implausible unlikely misleading baseless unfounded unproven dishonest angry anger afraid worried worrying
-        sad upset disappointed disappointing ridiculous stupid silly dangerous unfair unacceptable useless harmful
-        worse worst problem problematic shaky flimsy propaganda lied lying against exaggerated
-        overblown failure fails mistake denial rejection sceptic sceptics skeptic skeptics harm hollow
-        careless reckless annoyed nervous alarming alarmed unreliable sloppy""",
-}
-_NEGATORS = frozenset(
-    """not no never none nobody nothing neither nor cannot without hardly barely dont doesnt didnt cant wont isnt arent
-    wasnt werent wouldnt shouldnt couldnt aint don't doesn't didn't can't won't isn't aren't wasn't weren't wouldn't
-    shouldn't couldn't ain't haven't hasn't hadn't""".split()
+
+class _Lexicon(msgspec.Struct):
+    """The English words that readings know; `data/lexicon.json`."""
+
+    #: Weight of a cue -> verbs in their base form; the other forms are derived.
+    verbs: dict[float, list[str]]
+    #: Weight of a cue -> words that have one form.
+    words: dict[float, list[str]]
+    negators: frozenset[str]
+    fillers: frozenset[str]
+
+
+_LEXICON = msgspec.json.decode(
+    resources.files(__package__).joinpath("data", "lexicon.json").read_bytes(), type=_Lexicon
 )
-_FILLERS = frozenset(
-    """a an the and or but if of to in on at by for from with about into over after before under between against as is
-    are was were be been being am do does did done has have had having will would shall should can could may might must
-    it its this that these those there here he she they them we us you i me my our your his her their who whom whose
-    which what when where why how than then so such not no nor only own same too very just up down out off again more
-    most some any all each both few other new says say said""".split()
-)
+
+
+class _Memory(dict[str, T]):
+    """Readings by text, each read once; emptied when full. An lru_cache costs the garbage collector more."""
+
+    def __init__(self, read: Callable[[str], T]) -> None:
+        self._read = read
+
+    def __missing__(self, text: str) -> T:
+        if len(self) >= MEMORY_TEXTS:
+            self.clear()
+        reading = self[text] = self._read(text)
+        return reading
 
 
 class TextReader:
@@ -89,23 +80,22 @@ class TextReader:
             for place, word in enumerate(words):
                 for form in _derive_forms(word):
                     self._forms.setdefault(form, []).append((index, 1 << place))
-        phrases = [_plain(phrase) for phrase in self.vocabulary]
+        phrases = [phrase.replace("_", " ") for phrase in self.vocabulary]
         leaning = {phrase.lower().strip(" .!?") for phrase in phrases if not _MARKS.keys().isdisjoint(_tokens(phrase))}
         self._neutral = tuple(sorted(leaning, key=len, reverse=True))
-        self._topics: dict[str, tuple[int, ...]] = {}
-        self._slants: dict[str, float] = {}
+        self._topics, self._slants = _Memory(self._find_topics), _Memory(self._find_slant)
+        #: Text -> at most two indices into the vocabulary in order of appearance, and the subject's if it is named.
+        self.topics = self._topics.__getitem__
+        #: Text -> -1 (doubt, denial, anger) to 1 (belief, approval, trust); 0 when nothing shows.
+        self.slant = self._slants.__getitem__
 
     @property
     def subject_name(self) -> str | None:
         return None if self.subject is None else self.vocabulary[self.subject]
 
-    def topics(self, text: str) -> tuple[int, ...]:
-        """Return at most two indices into the vocabulary in order of appearance, and the subject's if it is named."""
-        found = self._topics.get(text)
-        if found is None:
-            found = self._find_topics(text)
-            _remember(self._topics, text, found)
-        return found
+    def name_topics(self, text: str) -> tuple[str, ...]:
+        """Return what the text is about, in the words of the scenario's topics."""
+        return tuple([self.vocabulary[topic] for topic in self.topics(text)])
 
     def is_on_topic(self, text: str) -> bool:
         """Return whether the text speaks of the subject. Every count of posts on the scenario's topic uses this.
@@ -116,21 +106,6 @@ class TextReader:
         if phrase is None:
             return False
         return self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold())
-
-    def slant(self, text: str) -> float:
-        """Return -1 (doubt, denial, anger) to 1 (belief, approval, trust); 0 when nothing shows."""
-        slant = self._slants.get(text)
-        if slant is None:
-            read = text
-            if self._neutral:
-                # A scenario about "the vaccine hoax" must not make everyone who names it a denier.
-                read = text.lower()
-                for phrase in self._neutral:
-                    read = read.replace(phrase, "it")
-            total = _weigh(_tokens(read))
-            slant = total / (abs(total) + DAMPING)
-            _remember(self._slants, text, slant)
-        return slant
 
     def _find_topics(self, text: str) -> tuple[int, ...]:
         forms = self._forms
@@ -147,6 +122,29 @@ class TextReader:
             topics.append(self.subject)
         return tuple(topics)
 
+    def _find_slant(self, text: str) -> float:
+        if self._neutral:
+            # A scenario about "the vaccine hoax" must not make everyone who names it a denier.
+            text = text.lower()
+            for phrase in self._neutral:
+                text = text.replace(phrase, "it")
+        tokens = _tokens(text)
+        if _MARKS.keys().isdisjoint(tokens):
+            return 0.0
+        total = 0.0
+        # How many more words a negation turns around.
+        reach = 0
+        for token in tokens:
+            weight = _MARKS.get(token)
+            if weight is None:
+                reach = 0 if token in _CLAUSE_ENDS else reach - 1
+            elif weight == 0.0:
+                reach = NEGATION_REACH
+            else:
+                total += -weight if reach > 0 else weight
+                reach -= 1
+        return total / (abs(total) + DAMPING)
+
 
 def is_cue(word: str) -> bool:
     """Return whether the word alone would make a text lean, or turn its leaning around."""
@@ -156,11 +154,7 @@ def is_cue(word: str) -> bool:
 def content_words(text: str) -> list[str]:
     """Return the words of a text that carry its meaning, as they are written, in order and each once."""
     words = (token for token in _TOKENS.findall(text) if token not in _CLAUSE_ENDS)
-    return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _FILLERS))
-
-
-def _plain(phrase: str) -> str:
-    return phrase.replace("_", " ")
+    return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _LEXICON.fillers))
 
 
 def _tokens(text: str) -> list[str]:
@@ -168,33 +162,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def _content_words(phrase: str) -> list[str]:
-    words = [token.strip("'").removesuffix("'s") for token in _tokens(_plain(phrase))]
-    return list(dict.fromkeys(word for word in words if word and word not in _CLAUSE_ENDS and word not in _FILLERS))
-
-
-def _weigh(tokens: Sequence[str]) -> float:
-    """Add up the weights of cues; a negation turns the cues after it around."""
-    marks = _MARKS
-    if marks.keys().isdisjoint(tokens):
-        return 0.0
-    total = 0.0
-    reach = 0
-    for token in tokens:
-        weight = marks.get(token)
-        if weight is None:
-            reach = 0 if token in _CLAUSE_ENDS else reach - 1
-        elif weight == 0.0:
-            reach = NEGATION_REACH
-        else:
-            total += -weight if reach > 0 else weight
-            reach -= 1
-    return total
-
-
-def _remember(memory: dict[str, T], text: str, reading: T) -> None:
-    if len(memory) >= MEMORY_TEXTS:
-        memory.clear()
-    memory[text] = reading
+    words = [token.strip("'").removesuffix("'s") for token in _tokens(phrase.replace("_", " "))]
+    return list(
+        dict.fromkeys(word for word in words if word and word not in _CLAUSE_ENDS and word not in _LEXICON.fillers)
+    )
 
 
 def _derive_forms(word: str) -> set[str]:
@@ -222,7 +193,7 @@ def _inflect(base: str) -> set[str]:
 
 #: Cue words with their weights, and negators with 0.
 _MARKS: dict[str, float] = {
-    **{form: weight for weight, verbs in _VERBS.items() for verb in verbs.split() for form in _inflect(verb)},
-    **{word: weight for weight, words in _WORDS.items() for word in words.split()},
-    **dict.fromkeys(_NEGATORS, 0.0),
+    **{form: weight for weight, verbs in _LEXICON.verbs.items() for verb in verbs for form in _inflect(verb)},
+    **{word: weight for weight, words in _LEXICON.words.items() for word in words},
+    **dict.fromkeys(_LEXICON.negators, 0.0),
 }

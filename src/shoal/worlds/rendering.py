@@ -1,17 +1,19 @@
-"""Observations as text: for prompts, for memory and for the terminal.
+"""Observations as text: for prompts, for memory, for the terminal, and for a person who plays an agent.
 
 A kind of world overrides what it knows better. The defaults serve worlds of the user's own, which show plain values.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from shoal.text import clip, format_moment, join_words, outline, quote
+from shoal.text import clip, format_moment, join_words, nearest, outline, quote
 from shoal.types import Action, Observation
 from shoal.worlds.base import ViewObservation
 
@@ -31,6 +33,8 @@ _WRITTEN = ("content", "quote_content", "message")
 
 #: Fields that every observation has.
 _HEAD = frozenset(Observation.__struct_fields__)
+
+NO_ACTION = Action("DO_NOTHING")
 
 #: Says how long ago something was, from the round and the rounds since.
 Ago = Callable[[int, int], str]
@@ -114,7 +118,7 @@ def list_lines(label: str, lines: Iterable[ViewLine]) -> Iterator[ViewRow]:
 
 
 class ObservationRenderer(Generic[S]):
-    """Turns the observations of one kind of world into text."""
+    """Turns the observations of one kind of world into text, and what a person types into actions."""
 
     def render_prompt(self, seen: S, budget_chars: int, ago: Ago, *, is_past: bool = False) -> str:
         """Return the last part of a prompt: the moment, and everything to be seen in it.
@@ -190,7 +194,75 @@ class ObservationRenderer(Generic[S]):
                 told = value if name == "view" and isinstance(value, Mapping) else {name: value}
                 yield from (ViewRow(str(key), value=part) for key, part in told.items())
 
+    # A person who plays an agent
+
+    help = """\
+  KIND name=value ...   do something, as in: BID price=3 note="a last word"
+  nothing               do nothing"""
+
+    def show(self, seen: S) -> Iterable[str]:
+        """Yield the lines that show an observation."""
+        for name in seen.__struct_fields__:
+            value = getattr(seen, name)
+            if name not in _HEAD and name != "announcements":
+                for key, part in (value if isinstance(value, Mapping) else {name: value}).items():
+                    yield f"  {key}: {part if isinstance(part, str) else msgspec.json.encode(part).decode()}"
+
+    def read(self, line: str, seen: S) -> Action:
+        """Return the action that a typed line means, given what the person sees."""
+        return read_action(line)
+
 
 def find_written(action: Action) -> str:
     """Return the words that an action writes or says, if any."""
-    return next((action.args[name] for name in _WRITTEN if name in action.args), "")
+    for name in _WRITTEN:
+        if name in action.args and isinstance(text := action.args[name], str):
+            return text
+    return ""
+
+
+# What a person types
+
+
+class Mistake(Exception):
+    """What was typed makes no sense here; the message says why."""
+
+
+def split_word(line: str) -> tuple[str, str]:
+    """Return the first word and the rest."""
+    first, _, rest = line.strip().partition(" ")
+    return first, rest.strip()
+
+
+def need_text(words: str) -> str:
+    if not words:
+        raise Mistake("some words are missing")
+    return words
+
+
+def choose_verb(verb: str, verbs: Mapping[str, Callable[[], Action]], mark: str = "") -> Callable[[], Action]:
+    """Return what a verb does. `mark` is what the person types before it."""
+    if verb in verbs:
+        return verbs[verb]
+    near = nearest(verb, verbs)
+    raise Mistake(f"there is no {mark}{verb}{f'; did you mean {mark}{near}?' if near else ''}")
+
+
+def read_action(line: str) -> Action:
+    """Read `BID price=3 note="a last word"`."""
+    try:
+        kind, *rest = shlex.split(line.removeprefix("/"))
+    except ValueError as error:
+        raise Mistake(f"a quotation mark is missing ({error})") from error
+    if kind.lower() == "nothing":
+        return NO_ACTION
+    pairs = [word.partition("=") for word in rest]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise Mistake("after the action come name=value pairs, as in: BID price=3")
+    args: dict[str, Any] = {}
+    for name, _, value in pairs:
+        try:
+            args[name] = json.loads(value)
+        except ValueError:
+            args[name] = value
+    return Action(kind.upper(), args)

@@ -3,18 +3,59 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
 
 from shoal.types import Observation, Versioned, WorldProtocol
+from shoal.worlds.base import Needs, WorldContext
 from shoal.worlds.clock import Clock
-from shoal.worlds.context import WorldContext
-from shoal.worlds.playing import PlayAdapter
 from shoal.worlds.rendering import ObservationRenderer
-from shoal.worlds.settings import WorldSettings
 
 _EXAMPLES: dict[type, Any] = {int: 12, float: 1.5, str: "...", bool: True, list: ["..."]}
+
+
+#: Where something stands in the settings, such as `("pairs", 2, 0)`.
+Path = tuple[str | int, ...]
+#: A person by name or number.
+Who = str | int
+
+
+class WorldSettings(BaseModel):
+    """The settings of one world. What a kind of world does not override holds for worlds of the user's own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+
+    def mentions(self) -> Iterator[tuple[Path, Who]]:
+        """Yield the people that the settings name, and where."""
+        yield from ()
+
+    def problems(self, number: Callable[[Who], Who]) -> Iterator[tuple[Path, str]]:
+        """Yield what is wrong with the people that the settings name, and where; `number` turns names into numbers."""
+        yield from ()
+
+    def offers(self, action: str) -> bool:
+        """Return whether the world has an action of this kind for language models."""
+        return True
+
+    def rounds_needed(self) -> int | None:
+        """Return the rounds after which the world is over by itself, or None where it goes on for ever."""
+        return None
+
+    def without_early_end(self) -> Self:
+        """Return the settings with which the world lasts as long as it can."""
+        return self
+
+    def least_turns(self, acting: int) -> int | None:
+        """Return the turns that are taken at least if the world ends as early as it can, or None where it cannot.
+
+        `acting` is the number of agents that act in the busiest of the first rounds.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +88,12 @@ class ActionCard:
     meaning: str = ""
     #: What an agent remembers to have done, as in `You liked ...`.
     past: str = ""
+
+    @property
+    def needs(self) -> Needs:
+        """The names and types of the arguments that the world needs."""
+        needed = [argument for argument in self.arguments if argument.is_needed]
+        return {one.argument: int if one.names == "user" else one.value_type for one in needed}
 
     def line(self) -> str:
         """Return `LIKE_POST(post_id): like a post`."""
@@ -95,17 +142,12 @@ class Remark:
     text: str
 
 
-def no_summary(context: SummaryContext) -> Mapping[str, Any]:
-    """Return no figures besides those that every world has."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorldKind:
     """One kind of world."""
 
-    #: What a scenario writes under `kind`; a kind may have several flavours.
-    names: tuple[str, ...]
+    #: What a scenario writes under `kind` -> the place, described for language models.
+    places: Mapping[str, str]
     settings: type[WorldSettings]
     observation: type[Observation]
     build: Callable[[str, Versioned[Any], WorldContext], WorldProtocol]
@@ -115,15 +157,24 @@ class WorldKind:
     events: frozenset[str]
     #: All actions that language models can be told about.
     cards: tuple[ActionCard, ...]
-    rules: Callable[[Any], WorldRules]
     renderer: ObservationRenderer[Any]
-    play: PlayAdapter[Any]
+    #: Reads figures from the database that only this kind has, as fields of a world's summary.
+    summarise: Callable[[SummaryContext], Mapping[str, Any]]
     #: Actions with which an agent ends something before its time.
     ending_actions: frozenset[str] = frozenset()
+    #: What language models should know besides the actions.
+    notes: str = ""
     #: A setting of the world that is worth changing in a fork, as an example for users.
     example_change: str = ""
-    #: Reads figures from the database that only this kind has, as fields of a world's summary.
-    summarise: Callable[[SummaryContext], Mapping[str, Any]] = no_summary
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.places)
+
+    def rules(self, settings: Any) -> WorldRules:
+        """Describe a world with these settings for language models."""
+        offered = tuple(card for card in self.cards if settings.offers(card.kind))
+        return WorldRules(self.places[settings.kind], offered, self.notes)
 
     def accepts_event(self, event: str) -> bool:
         return event in COMMON_EVENTS or event in self.events

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from shoal.agents.language.episodes import summarise_turn
+from shoal.agents.language.mind import summarise_turn
 from shoal.types import Action, Decision, Observation
 from shoal.worlds.base import ViewObservation
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.agents.language.references import Finder
-from shoal.agents.language.reply import ParsedReply, read_reply
+from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.world_card import WorldCard, build_card
+from shoal.agents.loose_json import read_json
 from shoal.models.base import Answer
 from shoal.types import Action
 from shoal.worlds.names import NameIndex
@@ -162,6 +163,46 @@ def test_of_a_reply_that_was_cut_off_the_last_action_is_not_trusted() -> None:
     assert reply(alone, finish="length").complaints == ("your reply was cut off; make it much shorter",)
     whole = '{"actions": [{"action": "LIKE_POST", "post_id": 12}]}'
     assert reply(whole, finish="length").actions == (LIKE,)
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        ('"\\ud800"', "\ufffd"),
+        ('"cut \\ud83d"', "cut \ufffd"),
+        ('"\\ud83d\\ude00"', "\U0001f600"),
+        ('"a\\u0000b"', "a\0b"),
+        ('"\\u202e\\u001b[2J"', "\u202e\x1b[2J"),
+        ("12", "12"),
+    ],
+)
+def test_what_a_reply_says_can_be_stored(written: str, text: str) -> None:
+    found = reply(f'{{"actions": [{{"action": "CREATE_POST", "content": {written}}}]}}')
+    assert found.actions == (Action("CREATE_POST", {"content": text}),)
+    text.encode()
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "NaN", "9" * 5000, '"' + "9" * 5000 + '"', "2e63", "[]"])
+def test_a_number_that_no_database_holds_is_none(number: str) -> None:
+    found = reply(f'{{"actions": [{{"action": "LIKE_POST", "post_id": {number}}}]}}')
+    assert not found.is_usable
+    assert "LIKE_POST needs post_id" in found.complaints[0]
+
+
+@pytest.mark.parametrize("unit", ["{", "[", '{"', "{a:b,", '{"a":', '["', '{"actions": [', "'[", '{\\"'])
+@pytest.mark.parametrize("chars", [3_000, 8_000, 50_000])
+def test_reading_a_reply_takes_a_bounded_time(unit: str, chars: int) -> None:
+    began = time.process_time()
+    assert not reply((unit * chars)[:chars]).actions
+    # The worst that is known takes two seconds; without bounds it is minutes.
+    assert time.process_time() - began < 20
+
+
+def test_repair_takes_few_steps_however_a_reply_is_broken() -> None:
+    worst = "{" * 16 + '\\"' * 3_900
+    began = time.process_time()
+    assert read_json(worst) == ""
+    assert time.process_time() - began < 20
 
 
 def in_room(**fields: Any) -> RoomObservation:

@@ -87,19 +87,13 @@ def test_a_card_is_small(card: WorldCard) -> None:
     assert len(msgspec.json.encode(card.schema)) < 3000
 
 
-def test_the_actions_of_a_platform_are_those_of_its_rules_and_have_what_they_need() -> None:
-    known = CARDS["twitter"].actions
-    assert set(RULES) - set(known) == {"INTERVIEW", "REFRESH"}
-    for kind, card in known.items():
-        assert {argument.argument for argument in card.arguments} == set(RULES[kind][0])
+def test_the_actions_of_a_platform_are_those_of_its_rules() -> None:
+    assert set(RULES) - set(CARDS["twitter"].actions) == {"INTERVIEW", "REFRESH"}
 
 
 @pytest.mark.parametrize(("kind", "world"), [("room", Room), ("dialogue", Dialogue)])
 def test_rooms_and_dialogues_can_do_what_their_worlds_know(kind: str, world: type[BaseWorld]) -> None:
-    known = CARDS[kind].actions
-    assert set(known) == {*world.actions, "DO_NOTHING"}
-    for name, needs in world.actions.items():
-        assert {argument.name: argument.value_type for argument in known[name].arguments if argument.is_needed} == needs
+    assert set(CARDS[kind].actions) == {*world.actions, "DO_NOTHING"}
 
 
 def test_only_what_the_scenario_allows_is_offered() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.journal import EMBED, JournalKey
 from shoal.models.base import FailureKind, ModelFailed, ModelFailure
 from shoal.models.openai.embeddings import EmbeddingRequest

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from shoal.agents.memory.past import LEARNED
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.errors import Diverged, JournalIncomplete, Stopped
 from shoal.journal import Journal, read_journal, write_lines
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure, Question

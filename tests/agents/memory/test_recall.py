@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.agents.memory.memory import Memory
 from shoal.agents.memory.past import LATELY, REMINDED
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.models.tokens import estimate
 from shoal.types import Versioned
 from tests.agents.memory.turns import absorb_turns, memory, recall_each_round, shared_prefix, time, turn
@@ -53,6 +53,22 @@ def test_recent_turns_come_oldest_first_and_older_ones_after_them_in_order() -> 
         assert len(turns) > 1
         assert turns == sorted(turns)
     assert recent_lines(text)[-1].endswith(turn(59))
+
+
+def test_an_older_turn_counts_as_much_whether_or_not_anything_was_recalled_before() -> None:
+    early, late = memory(), memory()
+    absorb_turns(early, range(1, 30))
+    early.recall(0, 30, turn(5))
+    absorb_turns(early, range(30, 90))
+    absorb_turns(late, range(1, 90))
+    assert reminded_lines(early.recall(0, 90, turn(5))) == reminded_lines(late.recall(0, 90, turn(5)))
+
+
+def test_nothing_is_left_out_as_long_as_everything_fits() -> None:
+    mine = memory()
+    for count in range(1, 7):
+        mine.absorb(0, count, time(count), "You left.")
+        assert mine.recall(0, count + 1, "the bridge").count("You left.") == count
 
 
 def test_recalling_changes_nothing() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from shoal.agents.memory.memory import Memory
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.models.base import Answer, Model, ModelFailed, Question
 from shoal.models.openai.embeddings import Embedder
 from shoal.types import Population

@@ -108,6 +108,15 @@ def test_a_server_that_is_not_there_makes_it_fail(folder: Path, monkeypatch: pyt
     assert "cannot be reached" in found["problems"][0]
 
 
+def test_a_server_that_is_not_there_is_said_before_anything_about_the_machine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    said = call("doctor", "--model", "openai/gpt-4.1-mini").stdout
+    assert said.startswith("problem ")
+    assert "change first" not in said
+
+
 def test_lines_fit_a_narrow_terminal_and_hold_no_control_characters(folder: Path) -> None:
     result = shoal("doctor", cwd=folder, COLUMNS="50", NO_COLOR="1")
     assert result.returncode == 0, result.stderr

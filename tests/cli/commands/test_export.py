@@ -12,7 +12,7 @@ from typing import Any
 import polars
 import pytest
 
-from tests.cli.terminal import call
+from tests.cli.terminal import SMALL, call, last_object
 from tests.formats.test_graphml import parse_file
 
 ROOM = """\
@@ -159,3 +159,37 @@ def test_a_run_that_was_never_worked_on_has_its_people_and_nothing_else(run: Pat
     result = call("export", "runs/new", "--json")
     assert result.exit_code == 0, result.stderr
     assert [file["path"] for file in json.loads(result.stdout)["files"]] == ["people.csv", "metrics.csv"]
+
+
+def test_force_replaces_only_what_an_export_made(folder: Path) -> None:
+    run = last_object(call("run", "small.yaml", "--json", "--quiet").stdout)["run"]
+    assert call("export", run).exit_code == 0
+    assert call("export", run, "--force").exit_code == 0
+    mine = folder / run / "export" / "twitter" / "notes.txt"
+    mine.write_text("mine")
+    refused = call("export", run, "--force")
+    assert refused.exit_code == 3
+    assert "notes.txt, which no export made" in refused.output
+    assert mine.read_text() == "mine"
+    mine.unlink()
+    (folder / run / "export" / "manifest.json").write_text("{}")
+    assert call("export", run, "--force").exit_code == 3
+
+
+def test_raw_leaves_texts_that_spreadsheets_would_run(folder: Path) -> None:
+    (folder / "formula.yaml").write_text(SMALL.replace("They say", "=1+1 they say"))
+    run = last_object(call("run", "formula.yaml", "--json", "--quiet").stdout)["run"]
+    call("export", run)
+    quoted = (folder / run / "export/twitter/post.csv").read_text()
+    call("export", run, "--force", "--raw")
+    raw = (folder / run / "export/twitter/post.csv").read_text()
+    assert "'=1+1 they say" in quoted
+    assert ",=1+1 they say" in raw
+
+
+@pytest.mark.parametrize("cost", ["nan", "inf", "-inf", "-1", "0"])
+def test_a_budget_that_is_no_number_is_refused(cost: str, folder: Path) -> None:
+    refused = call("run", "small.yaml", "--max-cost", cost)
+    assert refused.exit_code == 2
+    assert "--max-cost" in refused.output
+    assert not (folder / "runs").exists() or not list((folder / "runs").iterdir())

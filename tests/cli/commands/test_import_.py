@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import call
-from tests.scenario.importers.mirofish import directory
+from tests.scenario.importers import mirofish_directory as directory
 
 PEOPLE = "full_name,age,hobbies,pay\nAda,36,tea;rain,10\nBen,,,\nAda,41,rain,20\n"
 
@@ -65,6 +65,11 @@ def test_columns_can_be_mapped(people: Path, folder: Path) -> None:
     assert "profession: hobbies" in (folder / "scenario.yaml").read_text()
 
 
+def test_a_column_is_kept_out_of_its_field_from_the_command_line(people: Path, folder: Path) -> None:
+    assert "trait, for example" in call("import", "people.csv", "--map", "interests=").stdout
+    assert "interests: null" in (folder / "scenario.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("map", "problem"),
     [
@@ -83,7 +88,7 @@ def test_a_wrong_mapping_is_answered_and_nothing_written(people: Path, folder: P
 def test_a_follow_graph_is_imported(people: Path, folder: Path) -> None:
     (folder / "edges.csv").write_text("from,to,since\nAda,Ben,1\nAda,Ben,2\n")
     result = call("import", "people.csv", "--follows", "edges.csv")
-    assert "who follows whom: 1 edges" in result.stdout
+    assert "who follows whom: 1 edge" in result.stdout
     assert "edges that stand twice: 1, left out (edges.csv:3)" in result.stdout
     assert "since" in result.stdout
     assert "file: edges.csv" in (folder / "scenario.yaml").read_text()
@@ -94,7 +99,7 @@ def test_import_answers_in_json_for_scripts(people: Path) -> None:
     assert (answer["kind"], answer["people"], answer["written"]) == ("CSV of people", 3, "scenario.yaml")
     assert [field["field"] for field in answer["fields"]] == ["full_name", "age", "hobbies", "pay"]
     assert answer["scenario"]["population"][0]["file"].endswith("people.csv")
-    assert len(answer["notes"]) == 1
+    assert len(answer["notes"]) == 2
 
 
 def test_specifications_and_fragments_are_imported(folder: Path) -> None:
@@ -127,3 +132,16 @@ def test_a_missing_path_is_answered_with_the_nearest(people: Path) -> None:
     result = call("import", "peple.csv")
     assert result.exit_code == 2
     assert "did you mean 'people.csv'?" in result.stderr
+
+
+def test_the_report_fits_a_terminal_without_breaking_words(folder: Path) -> None:
+    path = "a_rather_long_name_of_a_field.that_stands_in.another_field_with_a_long_name"
+    spec = {"persona": {"name": "Ada", path.partition(".")[0]: {"that_stands_in": {path.rpartition(".")[2]: "x"}}}}
+    (folder / "ada.agent.json").write_text(json.dumps(spec))
+    (folder / "shy.agent.fragment.json").write_text(json.dumps({"type": "Fragment", **spec}))
+    lines = call("import", "ada.agent.json", "--fragment", "shy.agent.fragment.json").stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "shy.agent.fragment.json" in lines
+    first = [line.split("  ")[0].strip() for line in lines]
+    assert "".join(first).count(f"persona.{path}") == 2
+    assert all(part == "" or part.endswith(("_", ".", "name")) for part in first if part.startswith("persona.a"))

@@ -15,7 +15,6 @@ import pytest
 from shoal.cli.commands.plan import is_confirmed
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
-from shoal.runs.planning.plan import Expected, Plan
 from tests.cli.terminal import COMMAND, DEADLINE_SECONDS, call, environment, last_object, shoal
 
 MODEL = ("--model", "openai/gpt-4.1-mini")
@@ -140,13 +139,8 @@ def test_a_plan_needs_no_key_and_makes_no_run(folder: Path) -> None:
 # Being asked first
 
 
-def make_plan(calls: int, cost: float | None) -> Plan:
-    row = Expected("hall", "m", calls, 0, 0, 10, 0, 10, cost, cost, calls)
-    return Plan("x", 1, 1, 1, (row,), 1.0, 1.0, 1)
-
-
 def test_without_a_terminal_no_confirmation_is_asked_for() -> None:
-    assert is_confirmed(make_plan(1_000_000, 5000.0))
+    assert is_confirmed(1_000_000, 5000.0, "This is much.")
 
 
 def test_a_refused_run_costs_nothing(folder: Path) -> None:

@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from shoal.cli.commands.rehearse import ChangeTime, describe_stats
+from shoal.cli.commands.rehearse import describe_stats, parse_change
 from shoal.rehearsal.settings import SettingChange
 from shoal.rehearsal.stats import Stats
 from tests.cli.terminal import DEADLINE_SECONDS, call, shoal, start_command
@@ -87,7 +87,7 @@ def test_a_change_comes_after_a_number_of_answers(folder: Path) -> None:
     ],
 )
 def test_a_change_is_written_as_what_and_when(value: str, change: SettingChange) -> None:
-    assert ChangeTime().convert(value, None, None) == change
+    assert parse_change(value) == change
 
 
 def test_an_outage_begins_with_the_first_request(folder: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from shoal.cli.views.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import override
 from tests.cli.terminal import KEYS, call, count_rounds, last_object, shoal, start_command, wait_until
 
 
@@ -147,6 +147,22 @@ def test_a_run_that_was_told_to_go_on_and_killed_before_it_did_is_resumed(folder
     assert last_object(call("resume", "runs/small-1", "--json").stdout)["rounds"] == 7
 
 
+@pytest.mark.parametrize("patience", ["10", "m", "-1s", "nan", "infh", "10 minutes", ""])
+def test_a_patience_without_a_unit_is_refused(folder: Path, patience: str) -> None:
+    """Ten of what? A number alone is taken for seconds by some and for minutes by others."""
+    refused = call("run", "small.yaml", "--patience", patience)
+    assert refused.exit_code == 2
+    assert "90s, 15m or 2h" in refused.stderr
+
+
+@pytest.mark.parametrize("cost", ["nan", "inf", "0", "-1"])
+def test_a_limit_that_is_none_is_refused(folder: Path, cost: str) -> None:
+    result = call("run", "small.yaml", "--max-cost", cost)
+    assert result.exit_code == 2
+    assert "--max-cost" in result.stderr
+    assert not (folder / "runs").exists()
+
+
 def run_through(folder: Path) -> dict[str, Any]:
     """The outcome of a run whose gate is open; it is closed again for the next one."""
     (folder / "go").touch()
@@ -155,14 +171,16 @@ def run_through(folder: Path) -> dict[str, Any]:
     return outcome
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_run_stopped_by_a_signal_and_resumed_has_the_same_history(gated: Path, number: signal.Signals) -> None:
     unbroken = run_through(gated)
-    run = start_command("run", "gated.yaml", "--json", cwd=gated)
+    limits = ["--max-cost", "2.5", "--parallel", "3"]
+    run = start_command("run", "gated.yaml", "--json", *limits, "--no-cache", cwd=gated)
     wait_until(lambda: count_rounds(gated / "runs/small-2/twitter/actions.jsonl") >= 2)
     out, err = stop_run(run, number, gated)
     assert run.returncode == 128 + number
-    assert "continue with: shoal resume runs/small-2" in err
+    assert f"continue with: shoal resume runs/small-2 {' '.join(limits)} --no-cache\n" in err
+    assert "limited to $2.5, 3 agents at once over all runs with --parallel" in call("show", "runs/small-2").stdout
     assert last_object(out)["status"] == "stopped"
 
     resumed = shoal("resume", "runs/small-2", "--json", cwd=gated)

@@ -108,14 +108,33 @@ def test_a_question_in_sql_is_answered_by_the_named_world(folder: Path) -> None:
     table = call("query", "runs/small-1", "select count(*) as people from user", "--world", "reddit")
     assert table.stdout.split() == ["people", "20"]
     rows = call("query", "runs/small-1", "select user_id, name from user order by 1 limit 2", "--json").stdout
-    assert [json.loads(line)["user_id"] for line in rows.splitlines()] == [0, 1]
+    assert [row["user_id"] for row in json.loads(rows)] == [0, 1]
+    nothing = call("query", "runs/small-1", "select name from user where user_id < 0", "--json").stdout
+    assert json.loads(nothing) == []
 
 
-def test_a_question_changes_nothing(folder: Path) -> None:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "delete from post",
+        "attach database 'other.db' as other",
+        "create temp table copy as select * from post",
+        "pragma journal_mode = wal",
+        "drop table post",
+    ],
+)
+def test_a_question_changes_nothing_and_opens_no_other_file(folder: Path, sql: str) -> None:
     call("run", "small.yaml", "--quiet")
-    refused = call("query", "runs/small-1", "delete from post")
+    refused = call("query", "runs/small-1", sql)
     assert refused.exit_code == 2
-    assert "readonly" in refused.stderr
+    assert "a query can only read this one database" in refused.stderr
+    assert not (folder / "other.db").exists()
+
+
+def test_a_question_may_ask_how_a_table_is_made(folder: Path) -> None:
+    call("run", "small.yaml", "--quiet")
+    columns = json.loads(call("query", "runs/small-1", "pragma table_info(trace)", "--json").stdout)
+    assert [column["name"] for column in columns] == ["user_id", "created_at", "action", "info"]
 
 
 @pytest.mark.parametrize(
@@ -127,3 +146,22 @@ def test_a_wrong_question_is_answered_with_what_is_wrong(folder: Path, arguments
     wrong = call("query", "runs/small-1", *arguments)
     assert wrong.exit_code == 2
     assert said in wrong.stderr
+
+
+def test_the_quality_of_a_run_stands_in_every_output(folder: Path) -> None:
+    quality = json.loads(call("run", "small.yaml", "--json", "--require-quality").stdout)["quality"]
+    assert quality["verdict"] == "good"
+    assert json.loads(call("show", "runs/small-1", "--json").stdout)["quality"] == quality
+    assert json.loads((folder / "runs/small-1/run_state.json").read_text())["quality"] == quality
+    assert "\nquality good\n" in call("show", "runs/small-1", "--require-quality").stdout
+
+
+def test_a_run_that_is_not_good_ends_the_command_where_quality_is_required(folder: Path) -> None:
+    silent = ["--set", "mind={kind: scripted, turns: []}", "--require-quality"]
+    done = call("run", "small.yaml", *silent)
+    assert done.exit_code == 6
+    assert "quality bad\n  - " in done.stdout
+    assert "people who had turns only looked on" in done.stdout
+    assert "the run is bad, and --require-quality was given" in done.stderr
+    for command in (("show", "runs/small-1"), ("resume", "runs/small-1"), ("resume", "runs/small-1", "--json")):
+        assert [call(*command, "--require-quality").exit_code, call(*command).exit_code] == [6, 0]

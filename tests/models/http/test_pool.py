@@ -209,7 +209,7 @@ async def test_a_closed_port_is_reported_with_its_address() -> None:
         async with open_transport() as transport:
             with pytest.raises(ModelFailed, match=f"cannot be reached: 127.0.0.1:{port}: .*(refused|failed)") as caught:
                 await transport.post(request(port))
-    assert caught.value.failure.kind is FailureKind.TRANSIENT
+    assert caught.value.failure.kind is FailureKind.UNREACHABLE
 
 
 # connections that are kept

@@ -106,19 +106,19 @@ async def test_a_trusted_server_is_spoken_to_in_secret(trusted: ssl.SSLContext) 
             assert (await transport.post(HttpRequest(target, b"x" * 1_000_000, 10))).body == b"hi"
 
 
-async def test_a_self_signed_certificate_is_fatal(tmp_path: Path) -> None:
+async def test_a_self_signed_certificate_is_to_be_mended(tmp_path: Path) -> None:
     context, _ = make_certificate(tmp_path)
     async with listen(send_replies(OK), "127.0.0.1", context) as port:
         with pytest.raises(ModelFailed, match=r"the server's certificate cannot be trusted.*self-signed") as caught:
             await post(f"https://localhost:{port}/")
-    assert caught.value.failure.kind is FailureKind.FATAL
+    assert caught.value.failure.kind is FailureKind.ADDRESS
 
 
-async def test_a_certificate_of_another_host_is_fatal(trusted: ssl.SSLContext) -> None:
+async def test_a_certificate_of_another_host_is_to_be_mended(trusted: ssl.SSLContext) -> None:
     async with listen(send_replies(OK), "127.0.0.1", trusted) as port:
         with pytest.raises(ModelFailed, match="the server's certificate cannot be trusted") as caught:
             await post(f"https://127.0.0.1:{port}/")
-    assert caught.value.failure.kind is FailureKind.FATAL
+    assert caught.value.failure.kind is FailureKind.ADDRESS
 
 
 async def test_a_server_without_tls_is_said_to_be_unreachable() -> None:
@@ -130,7 +130,7 @@ async def test_a_server_without_tls_is_said_to_be_unreachable() -> None:
     async with listen(talk) as port:
         with pytest.raises(ModelFailed, match="the server cannot be reached") as caught:
             await post(f"https://localhost:{port}/")
-    assert caught.value.failure.kind is FailureKind.TRANSIENT
+    assert caught.value.failure.kind is FailureKind.UNREACHABLE
 
 
 async def test_a_handshake_that_hangs_is_cut() -> None:
@@ -214,7 +214,7 @@ async def test_without_tls_a_proxy_reads_the_request() -> None:
 @pytest.mark.parametrize(
     ("says", "kind", "words"),
     [
-        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", FailureKind.FATAL, "407.*wants a name and password"),
+        (b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", FailureKind.ADDRESS, "407.*wants a name and password"),
         (b"HTTP/1.1 502 Bad Gateway\r\n\r\n", FailureKind.TRANSIENT, "cannot be reached: proxy .*502"),
         (b"", FailureKind.TRANSIENT, "proxy .*closed the connection"),
     ],

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import BudgetReached, RunRefused, Stopped
-from shoal.models.base import Answer, FailureKind, Message, ModelFailed, Question, Usage
+from shoal.journal import JournalLine
+from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.costs import Price, Spending
 from shoal.models.middleware.budget import Budget, Budgeted, UsageEstimator
 from tests.models.fakes import MODEL, Scripted, make_failure, question
@@ -47,6 +48,44 @@ async def test_calls_at_once_do_not_overshoot_the_number_of_calls(at_once: int) 
     ends, spending = await ask_many(Budget(max_calls=5), inner, at_once)
     assert inner.done == spending.calls == min(5, at_once)
     assert sum(isinstance(end, BudgetReached) for end in ends) == at_once - inner.done
+
+
+UNREADABLE = ModelFailed(ModelFailure(FailureKind.UNREADABLE, "garbage", usage=Usage(10, 20)))
+
+
+async def test_a_reply_that_cannot_be_read_is_charged_and_asked_once_more() -> None:
+    spending = Spending({MODEL: PRICE})
+    inner = Scripted(UNREADABLE, Answer("yes", Usage(1, 2)))
+    assert (await Budgeted(inner, Budget(), spending).answer(question())).text == "yes"
+    assert (spending.calls, spending.total.tokens, spending.retries) == (2, 33, 1)
+    assert not spending.unanswered
+    inner = Scripted(UNREADABLE)
+    with pytest.raises(ModelFailed):
+        await Budgeted(inner, Budget(), spending).answer(question())
+    assert len(inner.asked) == 2
+    assert spending.unanswered == {FailureKind.UNREADABLE: 1}
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 40])
+async def test_replies_that_cannot_be_read_do_not_overshoot_the_number_of_calls(at_once: int) -> None:
+    inner, spending = Scripted(UNREADABLE), Spending({MODEL: PRICE})
+    model = Budgeted(inner, Budget(max_calls=5), spending)
+    await asyncio.gather(*(model.answer(question(n)) for n in range(at_once)), return_exceptions=True)
+    assert len(inner.asked) == spending.calls == min(5, 2 * at_once)
+
+
+def test_an_odd_count_of_tokens_in_an_old_journal_does_no_harm() -> None:
+    line = JournalLine("town/1/0/decide/0", usage={"input": 1.5, "output": -3}, reply={"model": MODEL})
+    assert Spending({MODEL: PRICE}, [line]).total.tokens == 1
+
+
+def test_what_could_not_be_read_is_charged_in_later_sessions_too() -> None:
+    before = Spending({MODEL: PRICE})
+    before.charge_unreadable(MODEL, Usage(10, 20))
+    before.estimated = 3
+    later = Spending({MODEL: PRICE})
+    later.add_earlier(before.as_dict())
+    assert (later.total, later.estimated) == (before.total, 3)
 
 
 @given(limit=st.integers(0, 5000), share=st.floats(0, 1), count=st.integers(1, 60))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,19 @@ async def run(
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "deep" / "answers.sqlite"
+
+
+async def test_only_the_user_can_read_the_cache(tmp_path: Path) -> None:
+    path = tmp_path / "shoal" / "replies.db"
+    path.parent.mkdir(mode=0o755)
+    for name in ("replies.db", "replies.db-wal"):
+        path.with_name(name).touch(mode=0o644)
+    async with open_cache(path) as cache:
+        cache.put(b"key", "model", "text")
+        modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert "replies.db" in modes
+    assert set(modes.values()) == {0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 async def test_another_run_does_not_pay_for_the_same_answer(path: Path) -> None:

@@ -30,8 +30,9 @@ class Watching:
         self.inside -= 1
         self.outcomes.append(outcome)
 
-    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
+    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> float:
         self.backoffs.append((failure.kind, attempt))
+        return seconds
 
 
 async def test_no_more_than_the_limit_are_asked_at_once() -> None:

@@ -30,9 +30,11 @@ def test_exactly_these_kinds_have_no_hope() -> None:
     assert set(HOPELESS) == {
         FailureKind.QUOTA,
         FailureKind.AUTH,
+        FailureKind.ADDRESS,
         FailureKind.FATAL,
         FailureKind.CONTEXT_TOO_LONG,
         FailureKind.REFUSED,
+        FailureKind.UNREADABLE,
     }
 
 
@@ -69,17 +71,14 @@ async def test_it_asks_until_there_is_an_answer() -> None:
     model, clock, spending = retrying(inner)
     assert (await model.answer(question())).text == "at last"
     assert len(clock.slept) == spending.retries == 4
-    assert spending.failures == {FailureKind.TRANSIENT: 4}
-    assert not spending.unanswered
 
 
 async def test_the_same_failure_is_not_tried_for_ever() -> None:
     inner = Scripted(make_failure(FailureKind.TRANSIENT))
-    model, _, spending = retrying(inner, deadline=1e9)
+    model, _, _ = retrying(inner, deadline=1e9)
     with pytest.raises(ModelFailed, match="a transient failure"):
         await model.answer(question())
     assert len(inner.asked) == BACKOFF_POLICIES[FailureKind.TRANSIENT].attempts
-    assert spending.unanswered == {FailureKind.TRANSIENT: 1}
 
 
 async def test_no_attempt_begins_so_late_that_it_could_not_end_in_time() -> None:
@@ -114,7 +113,8 @@ async def test_the_time_spent_waiting_for_a_slot_does_not_count() -> None:
 
         def leave(self, slot: None, question: Question, outcome: object, seconds: float) -> None: ...
 
-        def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None: ...
+        def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> float:
+            return seconds
 
     inner = Scripted(make_failure(FailureKind.TRANSIENT), make_failure(FailureKind.TRANSIENT), Answer("at last"))
     model = Retrying(Limited(inner, Crowd()), 60, 1, Spending({}), clock)

@@ -133,13 +133,13 @@ async def test_a_connection_that_breaks_may_be_better_the_next_time() -> None:
     assert "cannot be reached" in failure.text
 
 
-async def test_a_closed_port_is_a_transient_failure() -> None:
+async def test_a_closed_port_is_said_to_be_unreachable() -> None:
     async with serve_chat(reply_with(DONE)[0]) as base_url:
         pass
     async with open_transport() as transport:
         with pytest.raises(ModelFailed, match="cannot be reached") as caught:
             await Client(transport, endpoints(base_url), 5).answer(question())
-    assert caught.value.failure.kind is FailureKind.TRANSIENT
+    assert caught.value.failure.kind is FailureKind.UNREACHABLE
 
 
 async def test_a_redirect_is_not_followed_as_it_would_take_the_key_along() -> None:
@@ -147,7 +147,7 @@ async def test_a_redirect_is_not_followed_as_it_would_take_the_key_along() -> No
         return ChatReply(b"", 307, "Location: http://127.0.0.1:9/elsewhere\r\n")
 
     [failure] = await ask(handle, question())
-    assert (failure.kind, failure.status) == (FailureKind.FATAL, 307)
+    assert (failure.kind, failure.status) == (FailureKind.ADDRESS, 307)
 
 
 @pytest.mark.parametrize("limit", ["3", "Mon, 16 Nov 2099 12:00:00 GMT"])

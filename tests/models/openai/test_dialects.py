@@ -7,6 +7,7 @@ import pytest
 
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Usage
 from shoal.models.openai.dialects import Dialect, Form, RequestWriter, make_strict, read_answer, strip_thoughts
+from shoal.models.tokens import estimate
 from tests.models.fakes import SCHEMA, completion, question
 
 
@@ -226,11 +227,61 @@ def test_thoughts_are_taken_out(text: str, rest: str) -> None:
     assert strip_thoughts(text) == rest
 
 
-@pytest.mark.parametrize("reply", [b"", b"<html>", b'{"choices": [{"mess', b"[]", b"{}", b'{"choices": [{}]}'])
-def test_a_reply_that_is_none_may_be_better_the_next_time(reply: bytes) -> None:
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"",
+        b"<html>",
+        b'{"choices": [{"mess',
+        b"[]",
+        b"{}",
+        b'{"choices": [{}]}',
+        b'{"choices": {"a": 1}}',
+        b'{"choices": [{"message": "no"}]}',
+        b'{"choices": [{"message": {"content": {"a": 1}}}]}',
+        b'{"choices": [{"message": {"content": [7]}}]}',
+        b"[" * 50_000,
+        b"{" * 50_000,
+        b'data: {"choices": []}\n\ndata: [DONE]\n\n',
+    ],
+)
+def test_a_reply_that_is_none_was_paid_for(reply: bytes) -> None:
     with pytest.raises(ModelFailed) as caught:
-        read_answer({}, reply, question(), 0.0)
-    assert caught.value.failure.kind is FailureKind.TRANSIENT
+        read_answer({}, reply, question(max_tokens=100), 0.0)
+    failure = caught.value.failure
+    assert failure.kind is FailureKind.UNREADABLE
+    assert failure.usage is not None
+    assert failure.usage.input > 0
+    assert failure.usage.output <= 100
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    body = b"\xef\xbb\xbf" + orjson.dumps(completion("hello"))
+    assert read_answer({}, body, question(), 0.0).text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"cut here: \\ud83d", "cut here: \ufffd"),
+        (b"\\udc00\\ud83d\\ude00", "\ufffd\U0001f600"),
+        (b"\xff\xc3(", "\ufffd\ufffd("),
+        (b"a\\u0000b", "a\0b"),
+    ],
+)
+def test_half_a_character_becomes_one_that_can_be_stored(content: bytes, text: str) -> None:
+    body = b'{"choices": [{"message": {"content": "%b"}, "finish_reason": ["stop"]}]}' % content
+    assert read_answer({}, body, question(), 0.0).text == text
+
+
+@pytest.mark.parametrize("odd", [-1, 1.5, "12", True, None, [], {}, 10**12, 0])
+def test_a_count_of_tokens_that_cannot_be_true_is_estimated(odd: Any) -> None:
+    usage = {"prompt_tokens": odd, "completion_tokens": 5, "prompt_tokens_details": odd}
+    found = answer({**completion("hello"), "usage": usage})
+    assert found.is_estimated
+    expected = sum(estimate(message.content) for message in question().messages)
+    assert found.usage == Usage(expected, 5, 0)
+    assert not answer(completion("hello")).is_estimated
 
 
 def test_an_error_inside_a_reply_is_what_it_says() -> None:

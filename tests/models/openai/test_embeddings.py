@@ -18,6 +18,8 @@ from shoal.models.openai.embeddings import EmbeddingRequest, StackEmbedder, pack
 from shoal.models.stack import StackSettings, build_replay_stack, open_stack
 from tests.models.fakes import KEY, MODEL, completion, endpoints, question
 
+CONTENT_FILTER = HttpReply(400, {}, b'{"error": {"code": "content_filter", "message": "no"}}')
+
 
 def passages(*texts: str) -> EmbeddingRequest:
     return EmbeddingRequest(key=JournalKey("town", 3, 0, EMBED), model=MODEL, texts=texts)
@@ -78,10 +80,10 @@ async def test_azure_is_sent_its_own_header_for_chat_and_for_embeddings(base_url
             "too many",
         ),
         (HttpReply(401, {}, f'{{"error": {{"message": "bad key {KEY}"}}}}'.encode()), FailureKind.AUTH, "[key]"),
-        (HttpReply(200, {}, b"<html>"), FailureKind.TRANSIENT, "holds no embeddings"),
-        (reply([1.0]), FailureKind.TRANSIENT, "does not hold 2 embeddings"),
-        (reply([1.0], [1.0, 2.0]), FailureKind.TRANSIENT, "does not hold 2 embeddings"),
-        (reply([], []), FailureKind.TRANSIENT, "does not hold 2 embeddings"),
+        (HttpReply(200, {}, b"<html>"), FailureKind.UNREADABLE, "holds no embeddings"),
+        (reply([1.0]), FailureKind.UNREADABLE, "does not hold 2 embeddings"),
+        (reply([1.0], [1.0, 2.0]), FailureKind.UNREADABLE, "does not hold 2 embeddings"),
+        (reply([], []), FailureKind.UNREADABLE, "does not hold 2 embeddings"),
     ],
 )
 async def test_a_failure_is_raised_as_what_it_is(said: HttpReply, kind: FailureKind, words: str) -> None:
@@ -131,7 +133,7 @@ async def test_embeddings_are_journaled_compactly_and_replayed_to_the_last_digit
 async def test_a_failure_besides_the_turns_is_history(tmp_path: Path) -> None:
     """It would otherwise be made good when the run is resumed, and the run would not be the same."""
     path = tmp_path / "journal.jsonl"
-    refusing, willing = FakeTransport(lambda _: HttpReply(404, {}, b"{}")), FakeTransport(letters)
+    refusing, willing = FakeTransport(lambda _: CONTENT_FILTER), FakeTransport(letters)
     failures = []
     for transport in (refusing, willing):
         async with (
@@ -149,9 +151,7 @@ async def test_a_failure_besides_the_turns_is_history(tmp_path: Path) -> None:
 async def test_a_failed_turn_is_left_to_the_engine(tmp_path: Path) -> None:
     async with (
         Journal.open(tmp_path / "journal.jsonl") as journal,
-        open_stack(
-            StackSettings(endpoints=endpoints()), journal, FakeTransport(lambda _: HttpReply(404, {}, b"{}"))
-        ) as stack,
+        open_stack(StackSettings(endpoints=endpoints()), journal, FakeTransport(lambda _: CONTENT_FILTER)) as stack,
     ):
         with pytest.raises(ModelFailed):
             await stack.answer(question())

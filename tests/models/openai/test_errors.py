@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from shoal.models.base import FailureKind, ModelFailure
-from shoal.models.http.errors import MAX_TEXT_CHARS, report_timeout, report_unreachable
+from shoal.models.base import FailureKind, ModelFailure, Remedy
+from shoal.models.http.errors import MAX_TEXT_CHARS, NotConnected, report_timeout, report_unreachable
 from shoal.models.openai.errors import (
     mask_secrets,
     parse_error_object,
@@ -42,7 +42,7 @@ CASES = [
     # OpenAI
     (401, openai("Incorrect API key provided: sk-abc.", "invalid_request_error", "invalid_api_key"), FailureKind.AUTH),
     (403, openai("Country, region, or territory not supported", "request_forbidden"), FailureKind.AUTH),
-    (404, openai("The model `gpt-9` does not exist", "invalid_request_error", "model_not_found"), FailureKind.FATAL),
+    (404, openai("The model `gpt-9` does not exist", "invalid_request_error", "model_not_found"), FailureKind.ADDRESS),
     (
         429,
         openai("Rate limit reached for gpt-4.1 on requests per min (RPM): Limit 3", "requests"),
@@ -97,8 +97,8 @@ CASES = [
     # vLLM, Ollama, llama.cpp
     (400, vllm("This model's maximum context length is 4096 tokens", 400), FailureKind.CONTEXT_TOO_LONG),
     (400, vllm("temperature must be non-negative", 400), FailureKind.FATAL),
-    (404, vllm("The model `x` does not exist.", 404), FailureKind.FATAL),
-    (404, {"error": "model 'llama9' not found, try pulling it first"}, FailureKind.FATAL),
+    (404, vllm("The model `x` does not exist.", 404), FailureKind.ADDRESS),
+    (404, {"error": "model 'llama9' not found, try pulling it first"}, FailureKind.ADDRESS),
     (503, {"error": "server busy, please try again. maximum pending requests exceeded"}, FailureKind.OVERLOAD),
     (400, {"error": {"type": "exceed_context_size_error", "message": "request exceeds"}}, FailureKind.CONTEXT_TOO_LONG),
     (503, {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}, FailureKind.OVERLOAD),
@@ -111,7 +111,7 @@ CASES = [
     (429, "too many concurrent requests", FailureKind.CONCURRENCY),
     (429, "model is at capacity", FailureKind.OVERLOAD),
     (500, "model is overloaded", FailureKind.OVERLOAD),
-    (301, "moved", FailureKind.FATAL),
+    (301, "moved", FailureKind.ADDRESS),
     (501, "", FailureKind.FATAL),
     (500, "null", FailureKind.TRANSIENT),
 ]
@@ -127,7 +127,11 @@ def test_a_reply_means(status: int, body: Any, kind: FailureKind) -> None:
 
 
 def test_every_kind_is_recognised_in_some_reply() -> None:
-    assert {kind for _, _, kind in CASES} == set(FailureKind)
+    assert {kind for _, _, kind in CASES} == set(FailureKind) - {FailureKind.UNREACHABLE, FailureKind.UNREADABLE}
+
+
+def test_every_kind_has_a_remedy() -> None:
+    assert {kind.remedy for kind in FailureKind} == set(Remedy)
 
 
 def test_headers_tell_tokens_from_requests_where_words_do_not() -> None:
@@ -195,19 +199,16 @@ def test_the_wait_that_words_ask_for() -> None:
 # no reply at all
 
 
-def test_what_the_network_does_may_get_better() -> None:
-    for error in (
-        ConnectionResetError("reset"),
-        ConnectionRefusedError(),
-        OSError("no route"),
-        ssl.SSLError("version"),
-    ):
+def test_a_connection_that_was_lost_is_told_from_one_that_never_was() -> None:
+    for error in (ConnectionResetError("reset"), OSError("no route")):
         assert report_unreachable(error).kind is FailureKind.TRANSIENT
+    for error in (NotConnected("127.0.0.1:9: refused"), ssl.SSLError("version")):
+        assert report_unreachable(error).kind is FailureKind.UNREACHABLE
     assert report_timeout(135.0) == ModelFailure(FailureKind.TRANSIENT, "no answer within 135 s")
 
 
 def test_a_false_certificate_does_not() -> None:
-    assert report_unreachable(ssl.SSLCertVerificationError("self-signed")).kind is FailureKind.FATAL
+    assert report_unreachable(ssl.SSLCertVerificationError("self-signed")).kind is FailureKind.ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -268,3 +269,15 @@ def test_a_limit_of_a_day_is_nothing_to_pace_calls_by() -> None:
 
 def test_most_servers_publish_nothing() -> None:
     assert read_rate_limits({"content-type": "application/json", "retry-after": "3"}, THEN) is None
+
+
+@pytest.mark.parametrize("key", ["a", "no", "none", "1234567"])
+def test_a_short_key_is_masked_only_where_it_stands_alone(key: str) -> None:
+    text = f"a word like x{key}x stays, but {key!r} and Bearer {key} do not"
+    masked = mask_secrets(text, key)
+    assert f"x{key}x" in masked
+    assert "'[key]' and Bearer [key] do not" in masked
+
+
+def test_a_long_key_is_masked_wherever_it_stands() -> None:
+    assert mask_secrets("url?key=0123456789abc&x", "0123456789abc") == "url?key=[key]&x"

@@ -19,6 +19,7 @@ from shoal.models.base import Answer, FailureKind, Question
 from shoal.rehearsal.server import Rehearsal
 from shoal.rehearsal.server import start as serving
 from shoal.rehearsal.settings import RehearsalSettings
+from shoal.runs.config import LimitSettings
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.ask import (
     MAX_UNBUDGETED,
@@ -37,7 +38,6 @@ from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
-from shoal.scenario.scenario import BudgetSettings
 from shoal.types import Action, Decision, Observation
 from tests.engine.harness import crowd, village
 from tests.models.fakes import make_failure
@@ -316,7 +316,7 @@ def test_a_budget_holds_and_agents_that_were_not_asked_are_listed(tmp_path: Path
     directory = scripted_run(tmp_path)
 
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
-        limited = RunResources(environ=outside.environ, budget=BudgetSettings(max_calls=2))
+        limited = RunResources(environ=outside.environ, limits=LimitSettings(max_calls=2))
         table = await ask_agents(directory, FREE, Asking(model=MODEL), limited)
         assert server.stats.requests == 2
         return table
@@ -353,7 +353,7 @@ def test_many_are_only_asked_by_those_who_say_what_it_may_cost(tmp_path: Path) -
         put(directory, FREE, often)
 
     async def act(server: Rehearsal, outside: RunResources) -> AnswerTable:
-        return await ask_agents(directory, FREE, often, replace(outside, budget=BudgetSettings(max_calls=1)))
+        return await ask_agents(directory, FREE, often, replace(outside, limits=LimitSettings(max_calls=1)))
 
     assert len(run_beside_server(act, tmp_path).rows) == MAX_UNBUDGETED + 2
 

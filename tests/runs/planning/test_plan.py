@@ -21,8 +21,7 @@ from shoal.runs.planning.plan import Plan, plan_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run
 from shoal.scenario.build import Sources, build
-from shoal.scenario.loading import load, validate
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import load, override, validate
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.seeds import Draws, derive
 from shoal.types import Versioned
@@ -67,9 +66,9 @@ async def measure_run(scenario: Scenario, folder: Path) -> dict[str, Any]:
 
 
 def check_close(found: Plan, calls: int, input: int, output: int) -> None:
-    assert found.calls == pytest.approx(calls, rel=TOLERANCE)
-    assert found.input == pytest.approx(input, rel=TOLERANCE)
-    assert found.tokens == pytest.approx(input + output, rel=TOLERANCE)
+    assert found.total.calls == pytest.approx(calls, rel=TOLERANCE)
+    assert found.total.input == pytest.approx(input, rel=TOLERANCE)
+    assert found.total.tokens == pytest.approx(input + output, rel=TOLERANCE)
 
 
 # Close to the truth
@@ -88,8 +87,8 @@ async def test_a_plan_is_close_to_what_the_run_then_takes(scenario: Scenario, tm
     found = await plan_run(scenario)
     took = await measure_run(scenario, tmp_path / "run")
     check_close(found, took["calls"], took["input"], took["output"])
-    assert found.output == pytest.approx(took["output"], rel=TOLERANCE)
-    assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
+    assert found.total.output == pytest.approx(took["output"], rel=TOLERANCE)
+    assert found.total.cost == pytest.approx(took["cost"], rel=TOLERANCE)
 
 
 class Mindless(BaseWorld):
@@ -129,17 +128,17 @@ async def test_the_plan_of_a_conversation_is_close_too(tmp_path: Path) -> None:
         asking = Decider(simulation.minds["dialogue"], journal, simulation.limits)
         engine = Engine(simulation.worlds["dialogue"], asking, Ledger(), simulation.seed)
         await engine.run(simulation.rounds, asyncio.Event())
-    assert found.calls == talker.spent.calls == 24
+    assert found.total.calls == talker.spent.calls == 24
     check_close(found, talker.spent.calls, talker.spent.input, talker.spent.output)
 
 
 async def test_a_conversation_that_ends_early_takes_something_between_the_least_and_the_most(tmp_path: Path) -> None:
     scenario = language("negotiation")
     found, took = await plan_run(scenario), await measure_run(scenario, tmp_path / "run")
-    assert (found.least_calls, found.calls) == (6, 24)
-    assert found.least_calls < took["calls"] < found.calls
-    assert found.cost is not None
-    assert took["cost"] < found.cost
+    assert (found.total.least_calls, found.total.calls) == (6, 24)
+    assert found.total.least_calls < took["calls"] < found.total.calls
+    assert found.total.cost is not None
+    assert took["cost"] < found.total.cost
 
 
 async def test_what_the_offline_minds_say_does_not_end_a_planned_conversation() -> None:
@@ -150,14 +149,14 @@ async def test_what_the_offline_minds_say_does_not_end_a_planned_conversation() 
     free, ended = [
         await plan_run(small(population=people, rounds=8, worlds={"talk": world})) for world in (talk, stopping)
     ]
-    assert free.calls == ended.calls == 20 * 8
-    assert ended.least_calls == 20
+    assert free.total.calls == ended.total.calls == 20 * 8
+    assert ended.total.least_calls == 20
 
 
 async def test_without_conversations_there_is_only_one_figure() -> None:
     found = await plan_run(small())
     assert not found.may_end_early
-    assert found.least_calls == found.calls
+    assert found.total.least_calls == found.total.calls
 
 
 # Replies and embeddings
@@ -166,7 +165,7 @@ async def test_without_conversations_there_is_only_one_figure() -> None:
 async def test_an_agent_that_may_act_only_once_writes_less() -> None:
     mind = {"kind": "language", "model": MINI}
     one, many = [await plan_run(small(mind={**mind, "max_actions": most})) for most in (1, 4)]
-    assert one.output < 0.95 * many.output
+    assert one.total.output < 0.95 * many.total.output
 
 
 async def test_quiet_offline_minds_do_not_make_for_short_replies() -> None:
@@ -174,7 +173,7 @@ async def test_quiet_offline_minds_do_not_make_for_short_replies() -> None:
     people = {"count": 12, "activity": 1.0}
     room = {"hall": {"kind": "room"}}
     found = await plan_run(small(population=people, worlds=room, rounds=10))
-    assert 70 < found.output / found.calls < 110
+    assert 70 < found.total.output / found.total.calls < 110
 
 
 async def test_embeddings_are_planned(tmp_path: Path) -> None:
@@ -186,7 +185,7 @@ async def test_embeddings_are_planned(tmp_path: Path) -> None:
     assert (embedding.model, embedding.output) == (memory["embeddings"], 0)
     assert embedding.calls > chat.calls
     check_close(found, took["calls"], took["input"], took["output"])
-    assert found.cost == pytest.approx(took["cost"], rel=TOLERANCE)
+    assert found.total.cost == pytest.approx(took["cost"], rel=TOLERANCE)
 
 
 # What is left
@@ -194,15 +193,15 @@ async def test_embeddings_are_planned(tmp_path: Path) -> None:
 
 async def test_of_a_run_that_goes_on_only_what_is_left_is_planned() -> None:
     whole, rest, none = [await plan_run(small(), latency_seconds=1.0, done={"twitter": done}) for done in (0, 4, 6)]
-    assert (whole.calls, rest.calls, none.calls) == (8 * 6, 8 * 2, 0)
+    assert (whole.total.calls, rest.total.calls, none.total.calls) == (8 * 6, 8 * 2, 0)
     assert whole.seconds > rest.seconds > none.seconds == 0
-    assert rest.input / rest.calls > whole.input / whole.calls
-    assert (none.tokens, none.cost) == (0, 0.0)
+    assert rest.total.input / rest.total.calls > whole.total.input / whole.total.calls
+    assert (none.total.tokens, none.total.cost) == (0, 0.0)
 
 
 async def test_a_run_that_was_made_longer_is_planned_to_its_new_end() -> None:
     history = Versioned(small(), ((7, small(rounds=10)),))
-    assert (await plan_run(history, done={"twitter": 6})).calls == 8 * 4
+    assert (await plan_run(history, done={"twitter": 6})).total.calls == 8 * 4
 
 
 async def test_a_sample_of_people_stands_for_all() -> None:
@@ -212,8 +211,8 @@ async def test_a_sample_of_people_stands_for_all() -> None:
     assert [each.calls - each.remembering for each in sample.expected] == [
         each.calls - each.remembering for each in whole.expected
     ]
-    assert sample.input == pytest.approx(whole.input, rel=0.05)
-    assert sample.output == pytest.approx(whole.output, rel=0.1)
+    assert sample.total.input == pytest.approx(whole.total.input, rel=0.05)
+    assert sample.total.output == pytest.approx(whole.total.output, rel=0.1)
 
 
 async def test_planning_twice_says_the_same() -> None:
@@ -243,7 +242,7 @@ async def test_every_world_and_every_model_is_counted_by_itself() -> None:
     rooms = ("attic", "hall")
     expected = {(room, model): count for room in rooms for model, count in ((MINI, 60), (LARGE, 12), (OWN, 6))}
     assert calls == expected
-    assert found.calls == sum(expected.values())
+    assert found.total.calls == sum(expected.values())
 
 
 async def test_of_every_model_some_people_are_followed() -> None:
@@ -261,8 +260,8 @@ async def test_conclusions_that_people_draw_are_counted() -> None:
     with_memory = await plan_run(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 6}}))
     without = await plan_run(small(rounds=12, mind={**mind, "memory": {"consolidate_every": 0}}))
     assert [each.remembering for each in (*with_memory.expected, *without.expected)] == [8, 0]
-    assert with_memory.calls == without.calls + 8
-    assert with_memory.tokens > without.tokens
+    assert with_memory.total.calls == without.total.calls + 8
+    assert with_memory.total.tokens > without.total.tokens
 
 
 async def test_people_who_are_played_are_not_asked() -> None:
@@ -270,7 +269,7 @@ async def test_people_who_are_played_are_not_asked() -> None:
     room = {"hall": {"kind": "room"}}
     everybody = await plan_run(small(population=people, worlds=room))
     all_but_one = await plan_run(small(population=people, worlds=room, play=["Ada"]))
-    assert (everybody.calls, all_but_one.calls) == (4 * 6, 3 * 6)
+    assert (everybody.total.calls, all_but_one.total.calls) == (4 * 6, 3 * 6)
 
 
 async def test_an_own_world_is_planned_too() -> None:
@@ -278,13 +277,13 @@ async def test_an_own_world_is_planned_too() -> None:
     unknown = await plan_run(
         small(worlds={"pot": {"kind": "tests.runs.planning.test_plan:Mindless"}, "hall": {"kind": "room"}})
     )
-    assert known.calls > 0
+    assert known.total.calls > 0
     assert [each.world for each in unknown.expected] == ["hall", "pot"]
 
 
 async def test_without_language_minds_nothing_is_asked() -> None:
     found = await plan_run(small(mind={"kind": "heuristic"}))
-    assert (found.calls, found.tokens, found.cost, found.seconds) == (0, 0, 0.0, 0.0)
+    assert (found.total.calls, found.total.tokens, found.total.cost, found.seconds) == (0, 0, 0.0, 0.0)
 
 
 # Money
@@ -292,14 +291,14 @@ async def test_without_language_minds_nothing_is_asked() -> None:
 
 async def test_an_unknown_price_is_unknown_and_not_nothing() -> None:
     found = await plan_run(small(mind={"kind": "language", "model": OWN}))
-    assert (found.cost, found.cost_uncached, found.unpriced) == (None, None, (OWN,))
-    assert found.tokens > 0
+    assert (found.total.cost, found.total.cost_uncached, found.unpriced) == (None, None, (OWN,))
+    assert found.total.tokens > 0
 
 
 async def test_a_price_from_the_scenario_is_used() -> None:
     mind = {"kind": "language", "model": OWN, "price": {"input": 2.0, "output": 10.0}}
     found = await plan_run(small(mind=mind))
-    assert found.cost == pytest.approx((2 * found.input + 10 * found.output) / 1e6)
+    assert found.total.cost == pytest.approx((2 * found.total.input + 10 * found.total.output) / 1e6)
     assert found.unpriced == ()
 
 
@@ -309,21 +308,21 @@ async def test_one_model_without_a_price_leaves_the_total_unknown() -> None:
         small(population=[{"name": "Ada"}, {"count": 3}], worlds={"hall": {"kind": "room"}}, mind=mind)
     )
     assert {each.model: each.cost is None for each in found.expected} == {MINI: False, OWN: True}
-    assert found.cost is None
+    assert found.total.cost is None
 
 
 async def test_what_a_server_has_kept_costs_less() -> None:
     found = await plan_run(language("rumour", "population.count=40", "rounds=12"))
-    assert 0.2 < found.cached / found.input < 0.8
-    assert found.cost is not None
-    assert found.cost_uncached is not None
-    assert found.cost < 0.9 * found.cost_uncached
+    assert 0.2 < found.total.cached / found.total.input < 0.8
+    assert found.total.cost is not None
+    assert found.total.cost_uncached is not None
+    assert found.total.cost < 0.9 * found.total.cost_uncached
 
 
 async def test_a_server_that_keeps_nothing_charges_for_everything() -> None:
     found = await plan_run(language("rumour", "population.count=40", "rounds=12", model="anthropic/claude-sonnet-4-0"))
-    assert found.cached == 0
-    assert found.cost == found.cost_uncached != 0.0
+    assert found.total.cached == 0
+    assert found.total.cost == found.total.cost_uncached != 0.0
 
 
 async def test_limits_below_the_plan_are_reported() -> None:
@@ -331,7 +330,7 @@ async def test_limits_below_the_plan_are_reported() -> None:
     assert (await plan_run(small(budget=fits))).short == ()
     found = await plan_run(small(budget=fits), budget=BudgetSettings(max_calls=10, max_tokens=20, max_cost=0.001))
     assert [words.split()[0] for words in found.short] == ["max_cost", "max_tokens", "max_calls"]
-    assert found.short[2] == f"max_calls is 10, and {found.calls} are expected"
+    assert found.short[2] == f"max_calls is 10, and {found.total.calls} are expected"
 
 
 async def test_a_budget_in_dollars_is_not_compared_with_an_unknown_price() -> None:
@@ -363,4 +362,4 @@ async def test_rounds_in_flight_overlap() -> None:
 
 async def test_a_call_takes_longer_the_longer_its_reply() -> None:
     found = await plan_run(small())
-    assert found.seconds_per_call == pytest.approx(0.8 + found.output / found.calls / 80)
+    assert found.seconds_per_call == pytest.approx(0.8 + found.total.output / found.total.calls / 80)

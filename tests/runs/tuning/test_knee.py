@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from shoal.runs.tuning.knee import (
     Knee,
     MeasuredLevel,
-    StopReason,
     find_knee,
-    find_stop_reason,
     find_usable,
+    has_turned,
     is_end_found,
     next_level,
 )
@@ -62,22 +61,22 @@ def test_measuring_comes_to_an_end_and_measures_nothing_twice(cap: int, server: 
 
 
 def test_it_turns_where_more_bring_hardly_more() -> None:
-    assert find_stop_reason([level(8, 8.0), level(16, 9.0)]) is StopReason.FLAT
-    assert find_stop_reason([level(8, 8.0), level(16, 9.5)]) is None
+    assert has_turned([level(8, 8.0), level(16, 9.0)])
+    assert not has_turned([level(8, 8.0), level(16, 9.5)])
 
 
 def test_a_smaller_step_need_not_bring_as_much() -> None:
-    assert find_stop_reason([level(8, 8.0), level(10, 8.5)]) is None
+    assert not has_turned([level(8, 8.0), level(10, 8.5)])
 
 
 def test_it_turns_where_answers_take_many_times_as_long() -> None:
-    assert find_stop_reason([level(8, 8.0), level(16, 16.0, p50=9.0)]) is StopReason.SLOW
+    assert has_turned([level(8, 8.0), level(16, 16.0, p50=9.0)])
 
 
 def test_it_turns_where_more_fails_and_not_where_one_call_does() -> None:
-    assert find_stop_reason([level(8, 8.0), level(16, 16.0, failures={"503 overload": 6})]) is StopReason.FAILING
-    assert find_stop_reason([level(8, 8.0), level(16, 16.0, failures={"503 overload": 1})]) is None
-    assert find_stop_reason([level(1, 1.0), level(2, 2.0, failures={"500 transient": 1}, tried=10)]) is None
+    assert has_turned([level(8, 8.0), level(16, 16.0, failures={"503 overload": 6})])
+    assert not has_turned([level(8, 8.0), level(16, 16.0, failures={"503 overload": 1})])
+    assert not has_turned([level(1, 1.0), level(2, 2.0, failures={"500 transient": 1}, tried=10)])
 
 
 def test_what_fails_with_one_at_a_time_does_not_fail_for_being_too_many() -> None:
@@ -87,7 +86,7 @@ def test_what_fails_with_one_at_a_time_does_not_fail_for_being_too_many() -> Non
 
 def test_nothing_is_recommended_where_not_even_one_at_a_time_works() -> None:
     levels = [level(1, 1.0, tried=9, failures={"500 transient": 4})]
-    assert find_stop_reason(levels) is StopReason.HOPELESS
+    assert has_turned(levels)
     assert next_level(levels, 64) is None
     assert find_knee(levels) is None
     assert find_knee([]) is None

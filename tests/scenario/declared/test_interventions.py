@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import ScenarioInvalid
+from shoal.errors import EveryTurnFailed, ScenarioInvalid
 from shoal.journal import Journal
-from shoal.runs.directory import RunDirectory
+from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.runs.worker import build_from
@@ -121,8 +121,10 @@ def test_a_condition_can_count_failures_of_minds(tmp_path: Path) -> None:
     rule = {"when": "total_timeouts >= 4", "do": {"stop": "nobody answers"}}
     scenario = make_scenario(rule, deadline_seconds=0.02)
     scenario["mind"] = {"latency": {"median_ms": 5000, "sigma": 0}}
-    outcome = start(scenario, tmp_path / "run")
-    assert (outcome.rounds, outcome.timeouts) == (3, 6)
+    with pytest.raises(EveryTurnFailed, match="all 6 turns"):
+        start(scenario, tmp_path / "run")
+    outcome = read_outcome(RunDirectory(tmp_path / "run"))
+    assert (outcome.status, outcome.rounds, outcome.timeouts) == (Status.FAILED, 3, 6)
     assert repeat(RunDirectory(tmp_path / "run")).digest == outcome.digest
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.population import PersonEntry, count_people, number_own_names
-from shoal.scenario.loading import load, validate
-from shoal.scenario.overrides import override
+from shoal.scenario.loading import load, override, validate
 from shoal.scenario.sampling.sampler import sample
 from tests.scenario.importers.people_files import find_problems, notes, people, scenario, write_file
 
@@ -80,6 +79,35 @@ def test_a_column_can_be_kept_from_filling_a_field(tmp_path: Path) -> None:
     path = write_file(tmp_path, "p.csv", "name,age\nAda,old\n")
     assert find_problems(path) == ["p.csv:2: column 'age': expected a whole number, found 'old'"]
     assert people(path, columns={"age": None})[0].traits["age"] == "old"
+
+
+def test_a_column_that_only_sounds_like_a_field_becomes_a_trait(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name,activity_level\nAda,\"['active', 'off_line']\"\nBo,\n")
+    assert people(path)[0].traits["activity_level"] == "['active', 'off_line']"
+    [note] = notes(path)
+    assert note.startswith("column 'activity_level' is a trait and not read as activity: expected a number")
+
+
+def test_a_bad_cell_of_a_column_that_was_matched_says_how_to_undo_the_match(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", "name,activity_level\nAda,0.5\nBo,often\nCy,never\n")
+    first, second = find_problems(path)
+    assert first == (
+        "p.csv:3: column 'activity_level': expected a number, found 'often' "
+        "(to keep the column out of activity: --map activity=, or columns: {activity: null})"
+    )
+    assert second == "p.csv:4: column 'activity_level': expected a number, found 'never'"
+    assert people(path, columns={"activity": None})[1].traits["activity_level"] == "often"
+
+
+@pytest.mark.parametrize("name", ["می\u200cنا", "🐻\u200d❄️ Holly", "Neale 🏴\U000e0067\U000e0062\U000e007f"])
+def test_a_name_may_have_letters_that_join_others(tmp_path: Path, name: str) -> None:
+    assert people(write_file(tmp_path, "p.csv", f"name\n{name}\n")).names == [name]
+
+
+@pytest.mark.parametrize("name", ["\u200dAda", "A\u202eda", "A\x1bda"])
+def test_a_name_has_no_letters_that_hide_or_turn_others(tmp_path: Path, name: str) -> None:
+    [problem] = find_problems(write_file(tmp_path, "p.csv", f"name\n{name}\n"))
+    assert "expected a name without line breaks" in problem
 
 
 @pytest.mark.parametrize(
@@ -287,3 +315,20 @@ def test_every_field_of_a_person_can_be_asked_for(tmp_path: Path) -> None:
     )
     [file] = scenario(path, columns={field: field for field in PersonEntry.model_fields}).population
     assert set(file.roster.fields) | {"traits"} == set(PersonEntry.model_fields)  # type: ignore[union-attr]
+
+
+def test_decimal_commas_are_read_in_files_with_semicolons(tmp_path: Path) -> None:
+    text = (
+        "name;stance;interests;pay;code;note\nAda;-0,4;tea,rain;1.234,50;1.234;yes, no\nBo;supportive;films;7;5,5;1,5\n"
+    )
+    path = write_file(tmp_path, "p.csv", text)
+    ada, bo = people(path)[0], people(path)[1]
+    assert people(path).stances[0] == pytest.approx(-0.4)
+    assert ada.interests == ("tea", "rain")
+    assert (ada.traits["pay"], bo.traits["pay"]) == (1234.5, 7)
+    assert (ada.traits["note"], bo.traits["note"]) == ("yes, no", "1,5")
+
+
+def test_commas_in_other_files_are_no_decimals(tmp_path: Path) -> None:
+    path = write_file(tmp_path, "p.csv", 'name,pay\nAda,"1,5"\nBo,"2,5"\n')
+    assert people(path)[0].traits["pay"] == "1,5"

@@ -14,6 +14,8 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import ImportResult
 from shoal.scenario.loading import validate
+from shoal.scenario.sampling.follow_graph import draw_follow_graph
+from shoal.scenario.sampling.sampler import sample
 from tests.scenario.importers.people_files import write_file
 from tests.scenario.importers.test_edges import GRAPHML
 from tests.scenario.importers.test_profiles import OSCAR, REDDIT, SHY, TWITTER
@@ -124,7 +126,7 @@ def test_numbers_that_people_have_elsewhere_are_pointed_out(tmp_path: Path) -> N
     found = import_path(people, ImportOptions(follows=edges, by="user_id"))
     assert found.scenario["follows"]["by"] == "user_id"
     assert not any("--by" in note for note in found.notes)
-    assert not import_path(people).notes
+    assert not any("numbers" in note for note in import_path(people).notes)
 
 
 def test_the_scenario_is_named_after_the_file(tmp_path: Path) -> None:
@@ -151,3 +153,30 @@ def test_a_mirofish_directory_takes_no_wishes(tmp_path: Path) -> None:
     write_file(tmp_path, "simulation_config.json", '{"simulation_id": "1"}')
     with pytest.raises(ScenarioInvalid, match="read as it is"):
         import_path(tmp_path, ImportOptions({"name": "x"}))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "world"),
+    [
+        ("r.json", json.dumps(REDDIT), "reddit"),
+        ("t.csv", TWITTER, "twitter"),
+        ("o.agent.json", json.dumps(OSCAR), "room"),
+    ],
+)
+def test_people_of_other_systems_meet_where_they_met_there(tmp_path: Path, name: str, content: str, world: str) -> None:
+    found = import_path(write_file(tmp_path, name, content))
+    made = validate(found.scenario)
+    assert list(made.worlds) == [world]
+    assert draw_follow_graph(made, sample(made)).edges == (3 if world == "twitter" else 0)
+    assert any("nobody follows anybody" in note for note in found.notes) == (world == "reddit")
+
+
+def test_only_what_is_there_is_counted(tmp_path: Path) -> None:
+    found = import_path(write_file(tmp_path, "t.csv", TWITTER))
+    assert {use.field: use.count for use in found.fields}["following_agentid_list"] == 2
+    silent = {**OSCAR, "persona": {**OSCAR["persona"], "skills": [], "education": ""}}
+    found = import_path(write_file(tmp_path, "o.json", json.dumps([OSCAR, silent, silent])))
+    counts = {use.field: use.count for use in found.fields}
+    assert (counts["persona.name"], counts["persona.skills"], counts["persona.education"]) == (3, 1, 1)
+    [memory] = [use for use in found.fields if use.field == "episodic_memory"]
+    assert (memory.count, memory.use, memory.becomes) == (0, "unused", "empty in every record")

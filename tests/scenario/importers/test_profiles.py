@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from shoal.scenario.build import build
 from shoal.scenario.importers.tinytroupe import merge_fragments
 from shoal.scenario.loading import validate
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.sampler import sample
+from shoal.types import Versioned
+from shoal.worlds.room.observations import RoomObservation
 from tests.scenario.importers.people_files import find_problems, notes, people, scenario, write_file
 
 REDDIT = [
@@ -87,7 +90,7 @@ def test_reddit_profiles_are_people_in_the_order_of_the_file(tmp_path: Path) -> 
 
 def test_twitter_profiles_are_people_who_follow_one_another(tmp_path: Path) -> None:
     path = write_file(tmp_path, "twitter_profiles.csv", TWITTER)
-    made = validate({"population": [{"count": 2}, {"file": str(path)}], "follows": "none"})
+    made = validate({"population": [{"count": 2}, {"file": str(path)}]})
     found = sample(made)
     assert (found[2].persona, found[2].bio, found[2].username) == ("Ada counts bridges.", "Counts.", "ada_l")
     graph = draw_follow_graph(made, found)
@@ -143,6 +146,30 @@ def test_the_persona_says_everything_that_the_specification_says(tmp_path: Path)
     assert [leaf for leaf in leaves(OSCAR["persona"]) if leaf not in text] == []
     assert "big_five" not in text
     assert "  Big five:\n    Openness: High." in text
+
+
+def test_relationships_come_in_as_the_person_states_them(tmp_path: Path) -> None:
+    folder = tmp_path / "agents"
+    folder.mkdir()
+    stated = [
+        {"name": "Bo", "relation": "Father", "details": "Gives advice."},
+        {"names": ["Cy", "Di"], "role": "Friends"},
+        "a cat",
+    ]
+    agent(folder, "A", name="Ann", relationships=stated)
+    agent(folder, "B", name="Bo", relationships=[])
+    made = validate({"population": [{"file": str(folder)}], "worlds": ["room"]})
+    found = sample(made)
+    assert found[0].traits["relationships"] == [
+        ["Bo", "Father: Gives advice."],
+        ["names: Cy, Di; role: Friends", "Friends"],
+        ["a cat", None],
+    ]
+    ann, bo = build(Versioned(made)).worlds["room"].observe(1, [0, 1])
+    assert isinstance(ann, RoomObservation)
+    assert isinstance(bo, RoomObservation)
+    assert [(one.agent, one.relation) for one in ann.relations] == [("Bo", "Father: Gives advice.")]
+    assert bo.relations == ()
 
 
 def test_a_folder_of_specifications_is_read_in_the_order_of_names(tmp_path: Path) -> None:

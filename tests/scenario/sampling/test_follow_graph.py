@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from shoal.scenario.loading import parse
-from shoal.scenario.sampling.follow_graph import draw_follow_graph
+from shoal.scenario.loading import parse, validate
+from shoal.scenario.sampling.follow_graph import choose_graph, draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.types import FollowGraph
@@ -26,6 +28,30 @@ def draw_kind(kind: str, count: int, degree: float, more: str = "") -> FollowGra
 
 def list_rows(found: FollowGraph) -> list[list[int]]:
     return [part.tolist() for part in np.split(found.targets, found.starts[1:-1])]
+
+
+@pytest.mark.parametrize(
+    ("follows", "graph"),
+    [
+        ("", "none"),
+        (", follows: {edges: [[Ada, Bo]]}", "none"),
+        (", follows: small-world", "small-world"),
+        (", follows: {mean_degree: 1}", "scale-free"),
+    ],
+)
+def test_people_who_are_described_follow_only_whom_the_scenario_says(follows: str, graph: str) -> None:
+    scenario = parse(f"{{population: [{{name: Ada}}, {{name: Bo, follows: [Ada]}}, {{name: Cy}}]{follows}}}", "f.yaml")
+    assert choose_graph(scenario) == graph
+    if graph == "none":
+        stated = [[1], [0], []] if follows else [[], [0], []]
+        assert list_rows(draw_follow_graph(scenario, sample(scenario))) == stated
+
+
+def test_a_graph_is_drawn_where_people_are_drawn(tmp_path: Path) -> None:
+    assert choose_graph(parse("{population: [{name: Ada}, {count: 3}]}", "f.yaml")) == "scale-free"
+    (tmp_path / "edges.csv").write_text("from,to\n1,0\n")
+    with_file = {"population": {"count": 3}, "follows": {"file": str(tmp_path / "edges.csv")}}
+    assert choose_graph(validate(with_file)) == "none"
 
 
 @pytest.mark.parametrize("kind", GENERATED)

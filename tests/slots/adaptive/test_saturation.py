@@ -1,59 +1,57 @@
-"""Where more calls in flight bring no more answers."""
+"""How many calls a server works on at once that queues or slows down instead of refusing."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 
-from shoal.slots.adaptive.saturation import SaturationDetector
+from shoal.seeds import Draws, derive
+from shoal.slots.adaptive.saturation import Saturation
 
 
-def rise(plateau: SaturationDetector, most_per_second: float, *, first: int = 32, rounds: int = 8) -> float | None:
-    """Rounds with twice as many in flight each, of a server that takes a second and gives so many answers at most."""
-    in_flight = first
+def draw_seconds(draws: Draws, sigma: float) -> float:
+    return math.exp(sigma * math.sqrt(-2 * math.log(1 - draws.random())) * math.cos(2 * math.pi * draws.random()))
+
+
+def answer_rounds(slow_down: Callable[[int], float], *, most: int, rounds: int, sigma: float, seed: int) -> Saturation:
+    """Rounds of so many calls at once, answered one after the other: no call overtakes another."""
+    saturation, draws = Saturation(), Draws(derive(seed, "times"))
     for _ in range(rounds):
-        for _ in range(in_flight):
-            seconds = max(in_flight / most_per_second, 1.0)
-            if (enough := plateau.add_answer(in_flight, in_flight, seconds)) is not None:
-                return enough
-        in_flight *= 2
-    return None
+        for level in range(1, most + 1):
+            saturation.add_answer(level, level - 1, slow_down(level) * draw_seconds(draws, sigma))
+    return saturation
 
 
-def test_a_server_that_gives_ever_more_is_not_full() -> None:
-    assert rise(SaturationDetector(), 1e9) is None
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("workers", [2, 8, 30])
+def test_the_capacity_is_where_times_begin_to_grow_with_what_is_in_flight(workers: int, seed: int) -> None:
+    found = answer_rounds(lambda n: max(1.0, n / workers), most=4 * workers, rounds=8, sigma=0.6, seed=seed)
+    assert 0.75 * workers <= found.capacity <= 1.8 * workers
+    assert found.service_seconds == pytest.approx(1.0, abs=0.6)
 
 
-@pytest.mark.parametrize("most", [20, 70, 200])
-def test_the_knee_is_where_almost_everything_is_reached_that_can_be(most: int) -> None:
-    enough = rise(SaturationDetector(), most)
-    assert enough is not None
-    assert most * 0.9 <= enough <= max(most * 2, 32)
+@pytest.mark.parametrize("seed", range(5))
+def test_times_that_do_not_grow_show_no_capacity(seed: int) -> None:
+    found = answer_rounds(lambda n: 1.0, most=60, rounds=10, sigma=0.6, seed=seed)
+    assert found.capacity == math.inf
 
 
-def test_a_server_that_gets_slowly_fuller_is_not_full() -> None:
-    """Twice the calls still bring half as many more answers."""
-    plateau = SaturationDetector()
-    for step in range(8):
-        in_flight = 32 * 2**step
-        for _ in range(in_flight):
-            assert plateau.add_answer(in_flight, in_flight, (2 / 1.5) ** step) is None
+def test_equally_long_answers_show_it_after_one_round() -> None:
+    found = answer_rounds(lambda n: float(math.ceil(n / 4)), most=12, rounds=1, sigma=0.0, seed=0)
+    assert 3 <= found.capacity <= 6
 
 
-def test_a_next_rise_is_compared_with_what_was_found() -> None:
-    """So that it ends sooner than the first."""
-    plateau = SaturationDetector()
-    enough = rise(plateau, 70)
-    assert enough is not None
-    assert rise(plateau, 70, first=2 * int(enough), rounds=3) == enough
+def test_a_call_that_overtakes_others_shows_that_they_were_in_work_together() -> None:
+    """In a queue, a call is answered when at most as many of those before it are left as there are workers."""
+    saturation = Saturation()
+    saturation.add_answer(20, 3, 0.1)
+    assert saturation.at_least == 17
 
 
-def test_what_is_known_can_be_forgotten() -> None:
-    plateau = SaturationDetector()
-    rise(plateau, 70)
-    plateau.restart()
-    assert rise(plateau, 1e9) is None
-
-
-def test_answers_that_took_no_time_say_nothing() -> None:
-    plateau = SaturationDetector()
-    assert all(plateau.add_answer(4, 4, 0.0) is None for _ in range(100))
+def test_what_an_earlier_run_found_is_where_the_next_begins() -> None:
+    saturation = Saturation()
+    saturation.remember(10, 0.5)
+    assert 8 <= saturation.capacity <= 13
+    assert saturation.service_seconds == pytest.approx(0.5, rel=0.3)

@@ -2,10 +2,3 @@
 
 from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.minds import build_heuristic_mind
-
-__all__ = [
-    # base
-    "Behaviour",
-    # minds
-    "build_heuristic_mind",
-]

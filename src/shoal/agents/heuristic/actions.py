@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from shoal.agents.heuristic.base import TEXTS
+from shoal.agents.heuristic.base import TEXTS, Turn
 from shoal.agents.heuristic.opinion import classify_stance
 from shoal.agents.heuristic.perception import TextReading
-from shoal.agents.heuristic.writing import Voice, address, load_phrases, sign
-from shoal.seeds import Draws
+from shoal.agents.heuristic.writing import address, load_phrases, sign
 from shoal.types import Action
 from shoal.worlds.social import PostView, SocialObservation
 
@@ -24,40 +24,23 @@ SUNDRY_IN_GROUPS: Mapping[str, int] = {"JOIN_GROUP": 5, "SEND_TO_GROUP": 9, "LIS
 SUNDRY_IN_SHOPS: Mapping[str, int] = {"PURCHASE_PRODUCT": 6}
 
 
-class Turn:
-    """What an agent has in front of it while it makes up its mind, and what it has decided so far."""
+@dataclass(slots=True)
+class SocialTurn(Turn[SocialObservation]):
+    """A turn on a platform, and what the agent has decided in it so far."""
 
-    __slots__ = (
-        "actions", "agent", "comments", "draws", "heat", "lean", "mood", "observation", "posts", "stance", "voice",
-        "written",
-    )  # fmt: skip
+    #: How much brighter (1) or gloomier (-1) the agent sounds than what it thinks.
+    mood: float = 0.0
+    #: Posts and comments per turn on average, by the agent's own rates; None: it has none.
+    posts: float | None = None
+    comments: float | None = None
+    actions: list[Action] = field(default_factory=list)
 
-    def __init__(
-        self, observation: SocialObservation, draws: Draws, voice: Voice, stance: float, heat: float, written: int
-    ) -> None:
-        self.observation = observation
-        self.agent = observation.agent
-        self.draws = draws
-        self.voice = voice
-        self.stance = stance
-        self.heat = heat
-        self.written = written
-        self.lean = classify_stance(stance)
-        self.mood = 0.0
-        #: Posts and comments per turn on average, by the agent's own rates; None: it has none.
-        self.posts: float | None = None
-        self.comments: float | None = None
-        self.actions: list[Action] = []
+    @property
+    def lean(self) -> int:
+        return classify_stance(self.stance + COLOUR * self.mood)
 
-    def colour(self, mood: float) -> None:
-        """Let the agent sound brighter (1) or gloomier (-1) than what it thinks."""
-        self.mood = mood
-        self.lean = classify_stance(self.stance + COLOUR * mood)
-
-    def draw_due(self, average: float | None) -> int:
+    def draw_due(self, average: float) -> int:
         """Draw a whole number that is this on average."""
-        if average is None:
-            return 0
         whole = int(average)
         return min(whole + self.draws.chance(average - whole), MOST_DUE)
 
@@ -70,14 +53,11 @@ class Turn:
             self.written += 1
         return True
 
-    def write(self, kind: tuple[str | int, ...], about: str, name: str = "") -> str:
-        return self.voice.write(kind, self.agent, self.written, about, name)
-
     # Reactions to a post
 
     def react(self, kind: str, post: PostView, reading: TextReading) -> Action | None:
         """Return the reaction of this kind to a post; None where it makes no sense."""
-        seen, post_id, author = self.observation, post.post_id, post.author_id
+        seen, post_id, author = self.seen, post.post_id, post.author_id
         match kind:
             case "LIKE_POST" | "DISLIKE_POST" | "REPOST":
                 return None if self._has_touched(post_id) else Action(kind, {"post_id": post_id})
@@ -105,13 +85,13 @@ class Turn:
                 reason = self.draws.choice(load_phrases("social")["report_reasons"])
                 return Action(kind, {"post_id": post_id, "report_reason": reason})
             case "LIKE_COMMENT" | "DISLIKE_COMMENT":
-                replies = [reply for reply in post.replies if reply.author_id != self.agent]
+                replies = [reply for reply in post.replies if reply.author_id != self.seen.agent]
                 return Action(kind, {"comment_id": self.draws.choice(replies).comment_id}) if replies else None
         return Action("DO_NOTHING")
 
     def _has_touched(self, post_id: int) -> bool:
         """Return whether the agent has reacted to the post before, as far as it knows."""
-        return post_id in self.observation.reacted or _is_pending(self.observation, "post_id", post_id)
+        return post_id in self.seen.reacted or _is_pending(self.seen, "post_id", post_id)
 
     def _lean_on(self, reading: TextReading) -> int:
         """Return the leaning of a text: the agent's own where the subject is at issue, else friendly or curious."""
@@ -125,7 +105,7 @@ class Turn:
 
     def act(self, kind: str, about: str) -> Action | None:
         """Return an action that is no reaction to a post; None where it makes no sense."""
-        seen = self.observation
+        seen = self.seen
         match kind:
             case "SEARCH_POSTS":
                 # Of a quoted subject only the words within the quotation marks can be found.
@@ -149,7 +129,7 @@ class Turn:
 
     def _act_in_group(self, kind: str, about: str) -> Action | None:
         """Choose a group that the agent is (to join: is not) a member of, counting what others cannot see yet."""
-        seen, joined = self.observation, kind != "JOIN_GROUP"
+        seen, joined = self.seen, kind != "JOIN_GROUP"
         groups = [
             group
             for group in seen.groups

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from shoal.agents.heuristic.opinion import classify_stance
 from shoal.agents.heuristic.perception import TextReadings
+from shoal.agents.heuristic.writing import FamilyKey, Voice
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive, extend
 from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
 from shoal.worlds import TextReader
+
+O_co = TypeVar("O_co", bound=Observation, covariant=True)
 
 #: Chance per turn to write an original post.
 ORIGINAL_CHANCE = 0.12
@@ -35,6 +40,8 @@ REACTION_CHANCES: Mapping[int, Mapping[str, float]] = {
 }  # fmt: skip
 #: How much of an agent's heat, its interest in the subject, is left a turn later.
 LINGERING = 0.75
+#: With this number of contested texts in a turn, the subject fills an agent's mind.
+ENGROSSED = 3
 #: What people without interests talk about where there is no subject.
 ANYTHING = "everyday life"
 NOTHING = Decision((Action("DO_NOTHING"),))
@@ -68,6 +75,25 @@ class Behaviour:
         return list(accumulate(chances[kind] * (talk if kind in TEXTS else 1.0) for kind in kinds)), kinds
 
 
+@dataclass(slots=True)
+class Turn(Generic[O_co]):
+    """One agent's turn in the making: what it sees, what is on its mind, and how it speaks."""
+
+    seen: O_co
+    draws: Draws
+    voice: Voice
+    stance: float
+    heat: float
+    written: int
+
+    @property
+    def lean(self) -> int:
+        return classify_stance(self.stance)
+
+    def write(self, kind: FamilyKey, about: str, name: str = "") -> str:
+        return self.voice.write(kind, self.seen.agent, self.written, about, name)
+
+
 class OpinionMind(Mind):
     """A mind whose agents have interests and one opinion: their stance on the scenario's subject.
 
@@ -85,7 +111,11 @@ class OpinionMind(Mind):
         self._round = -1
         self._enter(0)
         self._readings = TextReadings(reader)
+        self._subject = self._readings.subject
+        # What agents remember, one list each: their stance, their heat, and the number of texts they wrote or said.
         self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
+        self._heats = [0.0] * len(population)
+        self._written = [0] * len(population)
 
     def opinions(self) -> Sequence[float]:
         return self._stances
@@ -117,6 +147,10 @@ class OpinionMind(Mind):
 
     def _may(self, kind: str) -> bool:
         return self._behaviour.may(kind)
+
+    def _heat_after(self, agent: int, contested: int) -> float:
+        """Return the agent's heat after a turn with this number of contested texts."""
+        return LINGERING * self._heats[agent] + (1 - LINGERING) * min(contested / ENGROSSED, 1.0)
 
     def interests_of(self, agent: int) -> list[int]:
         """Return the topics that the agent is interested in."""

@@ -7,15 +7,15 @@ and the better they think of the conversation afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
 
-from shoal.agents.heuristic.base import ANYTHING, NOTHING, Behaviour, OpinionMind
+from shoal.agents.heuristic.base import ANYTHING, NOTHING, OpinionMind
 from shoal.agents.heuristic.opinion import classify_stance, persuade
 from shoal.agents.heuristic.writing import DialogueVoice, PhraseKey, address, label, shorten, sign
 from shoal.seeds import Draws
-from shoal.types import Action, Decision, Observation, Population, Versioned
-from shoal.worlds import TextReader
+from shoal.types import Action, Decision, Observation
 from shoal.worlds.dialogue import DialogueObservation, LineView, half
 
 #: Opinions further apart than this may make an agent walk out.
@@ -36,25 +36,20 @@ BEST_VERDICT = 3
 class DialogueMind(OpinionMind):
     """Decides for every agent in one world of conversations."""
 
-    def __init__(
-        self, population: Population, behaviours: Versioned[Behaviour], seed: int, world: str, reader: TextReader
-    ) -> None:
-        super().__init__(population, behaviours, seed, world, reader)
-        self._subject = self._readings.subject
-        self._voice = DialogueVoice(seed, world)
-        # What agents remember besides their stance: the number of lines they have said.
-        self._said = [0] * len(population)
+    @cached_property
+    def _voice(self) -> DialogueVoice:
+        return DialogueVoice(self._seed, self._world)
 
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
-        return (self._stances[agent], self._said[agent])
+        return (self._stances[agent], self._written[agent])
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         seen = cast(DialogueObservation, observation)
         self._enter(seen.round)
         return {
             "stance": self._stances[seen.agent],
-            "lines_said": self._said[seen.agent],
+            "lines_said": self._written[seen.agent],
             "partner_leans": self._partner_leans(seen),
             "tone": self._tone(seen),
             "confidence": self._behaviour.settings.confidence,
@@ -90,7 +85,7 @@ class DialogueMind(OpinionMind):
         heard = [line.slant for line in _lines_to_answer(seen) if self._is_opinion(line)]
         if heard:
             self._stances[agent] = persuade(self._stances[agent], heard[-settings.attention :], settings)
-        self._said[agent] += sum(action.kind == "SAY" for action in decision.actions)
+        self._written[agent] += sum(action.kind == "SAY" for action in decision.actions)
 
     # What is heard
 
@@ -167,7 +162,7 @@ class DialogueMind(OpinionMind):
         return self._phrase(seen, phrases).replace("{quote}", shorten(" ".join(quote.split())).rstrip(" .!;,"))
 
     def _phrase(self, seen: DialogueObservation, *lists: PhraseKey, about: str | None = None) -> str:
-        text = self._voice.choose(lists, seen.agent, self._said[seen.agent])
+        text = self._voice.choose(lists, seen.agent, self._written[seen.agent])
         if "{about}" in text:
             text = text.replace("{about}", about or self._subject or self._pick_topic(seen))
         return text.replace("{name}", address(seen.partner))

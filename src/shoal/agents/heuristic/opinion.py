@@ -28,14 +28,23 @@ def classify_stance(stance: float) -> int:
     return strength if stance > 0 else -strength
 
 
-def persuade(own: float, heard: Sequence[float], settings: HeuristicSettings) -> float:
-    """Return the agent's opinion after it heard these, in the order in which they came."""
+def persuade(
+    own: float, heard: Sequence[float], settings: HeuristicSettings, weights: Sequence[float] | None = None
+) -> float:
+    """Return the agent's opinion after it heard these, in the order in which they came.
+
+    `weights` says how much each of them counts; the agent's own counts 1, and so do all where there are no weights.
+    """
     confidence = settings.confidence
     if settings.influence_rule == "pull":
-        for opinion in heard:
+        for place, opinion in enumerate(heard):
             if -confidence <= opinion - own <= confidence:
-                own += settings.persuasion * (opinion - own)
+                pull = settings.persuasion if weights is None else min(settings.persuasion * weights[place], 1.0)
+                own += pull * (opinion - own)
         return own
+    if weights is not None:
+        close = [(opinion, by) for opinion, by in zip(heard, weights, strict=True) if abs(opinion - own) <= confidence]
+        return (own + sum(opinion * by for opinion, by in close)) / (1 + sum(by for _, by in close))
     if len(heard) < _MANY:
         near = [opinion for opinion in heard if -confidence <= opinion - own <= confidence]
     else:
@@ -43,15 +52,3 @@ def persuade(own: float, heard: Sequence[float], settings: HeuristicSettings) ->
         near = opinions[np.abs(opinions - own) <= confidence].tolist()
     # Exactly rounded: an array's own sum may differ in the last bit from one processor to the next.
     return fsum([own, *near]) / (1 + len(near))
-
-
-def weigh_opinions(own: float, heard: Sequence[float], weights: Sequence[float], settings: HeuristicSettings) -> float:
-    """Return the same where some people's opinions count more than others'; the agent's own counts 1."""
-    near = settings.confidence
-    if settings.influence_rule == "average":
-        close = [(opinion, by) for opinion, by in zip(heard, weights, strict=True) if abs(opinion - own) <= near]
-        return (own + sum(opinion * by for opinion, by in close)) / (1 + sum(by for _, by in close))
-    for opinion, by in zip(heard, weights, strict=True):
-        if -near <= opinion - own <= near:
-            own += min(settings.persuasion * by, 1.0) * (opinion - own)
-    return own

@@ -8,21 +8,17 @@ or do nothing. People who hear their own opinion from another person become of o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from shoal.agents.heuristic.base import ANYTHING, LINGERING, NOTHING, Behaviour, OpinionMind, read_numbers
-from shoal.agents.heuristic.opinion import classify_stance, persuade, weigh_opinions
+from shoal.agents.heuristic.base import ANYTHING, ENGROSSED, NOTHING, Behaviour, OpinionMind, Turn, read_numbers
+from shoal.agents.heuristic.opinion import persuade
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, address, build_room_families, load_phrases, sign
-from shoal.seeds import Draws
 from shoal.types import Action, Decision, Observation, Population, Versioned
 from shoal.worlds import TextReader
 from shoal.worlds.room import RoomObservation, Stimulus
 
-#: With this number of contested remarks in a turn, the subject fills an agent's mind.
-ENGROSSED_REMARKS = 3
 #: People react to one of the latest remarks, not to what was said long before.
 RECENT_REMARKS = 12
 MAX_TIES = 6
@@ -42,32 +38,7 @@ class Chances(NamedTuple):
     attend: float
 
 
-@dataclass(slots=True)
-class Moment:
-    """One agent's turn in the making."""
-
-    seen: RoomObservation
-    draws: Draws
-    voice: Voice
-    stance: float
-    heat: float
-    said: int
-
-    @property
-    def agent(self) -> int:
-        return self.seen.agent
-
-    @property
-    def lean(self) -> int:
-        return classify_stance(self.stance)
-
-    @property
-    def remarks(self) -> list[Stimulus]:
-        """The latest remarks of other people."""
-        return [stimulus for stimulus in self.seen.stimuli[-RECENT_REMARKS:] if _is_remark(stimulus)]
-
-    def write(self, kind: tuple[str | int, ...], about: str, name: str = "") -> str:
-        return self.voice.write(kind, self.seen.agent, self.said, about, name)
+RoomTurn = Turn[RoomObservation]
 
 
 class RoomMind(OpinionMind):
@@ -78,11 +49,8 @@ class RoomMind(OpinionMind):
     ) -> None:
         super().__init__(population, behaviours, seed, world, reader)
         self._voice = Voice(seed, world, build_room_families())
-        # What agents remember besides their stance: how active they are, their heat, and the number of things they have
-        # said or thought.
+        # What agents also remember: how active they are.
         self._activity: list[float] = population.activity.tolist()
-        self._heats = [0.0] * len(population)
-        self._said = [0] * len(population)
         influence = population.habits.influence
         #: How much each agent's words count with others; None where all count alike.
         self._influences: list[float] | None = None if influence is None else influence.tolist()
@@ -91,7 +59,7 @@ class RoomMind(OpinionMind):
 
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
-        return (self._stances[agent], self._activity[agent], self._heats[agent], self._said[agent])
+        return (self._stances[agent], self._activity[agent], self._heats[agent], self._written[agent])
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Set stance, activity and influence, where they are numbers."""
@@ -108,12 +76,12 @@ class RoomMind(OpinionMind):
         agent = seen.agent
         self._enter(seen.round)
         stance = self._stance_after(seen)
-        moment = Moment(seen, self._draws(agent), self._voice, stance, self._heats[agent], self._said[agent])
-        if self._behaviour.settings.outspoken and self._readings.subject is not None and self._may("TALK"):
-            return Decision((self._state_opinion(moment),))
+        turn = RoomTurn(seen, self._draws(agent), self._voice, stance, self._heats[agent], self._written[agent])
+        if self._behaviour.settings.outspoken and self._subject is not None and self._may("TALK"):
+            return Decision((self._state_opinion(turn),))
         chances = self._chances(seen)
-        words = self._answer(moment, chances) or self._react(moment, chances) or self._speak_up(moment, chances)
-        done = words or self._keep_quiet(moment, chances), self._relate(moment, chances)
+        words = self._answer(turn, chances) or self._react(turn, chances) or self._speak_up(turn, chances)
+        done = words or self._keep_quiet(turn, chances), self._relate(turn, chances)
         return Decision(tuple(action for action in done if action is not None)) if any(done) else NOTHING
 
     def remember_turn(self, observation: Observation, decision: Decision) -> None:
@@ -122,9 +90,10 @@ class RoomMind(OpinionMind):
         self._stances[agent] = self._stance_after(seen)
         self._latest = (None, 0.0)
         themes = (self._readings.theme(s.topics) for s in seen.stimuli if s.kind in ("hear", "see", "think", "goal"))
-        contested = sum(1 for _ in islice((theme for theme in themes if theme.contested), ENGROSSED_REMARKS))
-        self._heats[agent] = LINGERING * self._heats[agent] + (1 - LINGERING) * (contested / ENGROSSED_REMARKS)
-        self._said[agent] += sum(action.kind in ("TALK", "THINK") for action in decision.actions)
+        # A full room need not be read to its end.
+        contested = sum(1 for _ in islice((theme for theme in themes if theme.contested), ENGROSSED))
+        self._heats[agent] = self._heat_after(agent, contested)
+        self._written[agent] += sum(action.kind in ("TALK", "THINK") for action in decision.actions)
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         seen = cast(RoomObservation, observation)
@@ -136,7 +105,7 @@ class RoomMind(OpinionMind):
             "before": {
                 "stance": _round(stance),
                 "topic on its mind": _round(self._heats[seen.agent]),
-                "things said or thought": self._said[seen.agent],
+                "things said or thought": self._written[seen.agent],
             },
             "heard": [
                 {
@@ -158,17 +127,15 @@ class RoomMind(OpinionMind):
         if latest is seen:
             return stance
         own, settings = self._stances[seen.agent], self._behaviour.settings
-        if self._influences is None:
-            shown = [stimulus.opinion for stimulus in seen.stimuli]
-            if None in shown:
-                shown = [self._opinion(stimulus) for stimulus in seen.stimuli]
-            opinions = [opinion for opinion in shown if opinion is not None]
-            stance = persuade(own, opinions[-settings.attention :], settings)
-        else:
-            found = [(opinion, s.source_id) for s in seen.stimuli if (opinion := self._opinion(s)) is not None]
-            heard = found[-settings.attention :]
-            weights = [1.0 if source is None else self._influences[source] for _, source in heard]
-            stance = weigh_opinions(own, [opinion for opinion, _ in heard], weights, settings)
+        shown = [stimulus.opinion for stimulus in seen.stimuli]
+        if None in shown:
+            shown = [self._opinion(stimulus) for stimulus in seen.stimuli]
+        opinions = [opinion for opinion in shown if opinion is not None][-settings.attention :]
+        weights = None
+        if (influences := self._influences) is not None:
+            heard = [s.source_id for s, opinion in zip(seen.stimuli, shown, strict=True) if opinion is not None]
+            weights = [1.0 if source is None else influences[source] for source in heard[-settings.attention :]]
+        stance = persuade(own, opinions, settings, weights)
         self._latest = (seen, stance)
         return stance
 
@@ -202,113 +169,114 @@ class RoomMind(OpinionMind):
             attend=0.04,
         )
 
-    def _talk(self, moment: Moment, content: str, contested: bool, target: str | None = None) -> Action:
+    def _talk(self, turn: RoomTurn, content: str, contested: bool, target: str | None = None) -> Action:
         args: dict[str, Any] = {"content": content}
         if target is not None:
             args["target"] = target
-        if contested and self._readings.subject is not None:
-            args["opinion"] = round(moment.stance, 6)
+        if contested and self._subject is not None:
+            args["opinion"] = round(turn.stance, 6)
         return Action("TALK", args)
 
-    def _state_opinion(self, moment: Moment) -> Action:
+    def _state_opinion(self, turn: RoomTurn) -> Action:
         """Say what the agent thinks of the subject to all within hearing."""
-        words = moment.write(("remark", moment.lean), self._readings.subject or ANYTHING)
-        return self._talk(moment, words, contested=True)
+        words = turn.write(("remark", turn.lean), self._subject or ANYTHING)
+        return self._talk(turn, words, contested=True)
 
-    def _answer(self, moment: Moment, chances: Chances) -> Action | None:
+    def _answer(self, turn: RoomTurn, chances: Chances) -> Action | None:
         """Answer the last person who spoke to the agent, if they can be heard."""
-        calls = [s for s in moment.seen.stimuli if s.addressed and s.kind in ("hear", "reach_out")]
-        if not calls or not self._may("TALK") or calls[-1].source not in moment.seen.present:
+        calls = [s for s in turn.seen.stimuli if s.addressed and s.kind in ("hear", "reach_out")]
+        if not calls or not self._may("TALK") or calls[-1].source not in turn.seen.present:
             return None
-        return self._reply(moment, calls[-1], calls[-1].source) if moment.draws.chance(chances.answer) else None
+        return self._reply(turn, calls[-1], calls[-1].source) if turn.draws.chance(chances.answer) else None
 
-    def _react(self, moment: Moment, chances: Chances) -> Action | None:
+    def _react(self, turn: RoomTurn, chances: Chances) -> Action | None:
         """React to the latest news: what was heard or seen but not said by a person."""
-        news = [s for s in moment.seen.stimuli if s.source_id is None and s.kind in ("hear", "see")]
+        news = [s for s in turn.seen.stimuli if s.source_id is None and s.kind in ("hear", "see")]
         if not news or not chances.speak:
             return None
         reading = self._read(news[-1])
-        concerned = reading.contested or any(reading.mask >> topic & 1 for topic in self.interests_of(moment.agent))
-        if not moment.draws.chance(chances.news if concerned else 0.1 * chances.news):
+        concerned = reading.contested or any(reading.mask >> topic & 1 for topic in self.interests_of(turn.seen.agent))
+        if not turn.draws.chance(chances.news if concerned else 0.1 * chances.news):
             return None
-        words = moment.write(("reaction", moment.lean if reading.contested else 0), reading.about)
-        return self._talk(moment, words, reading.contested)
+        words = turn.write(("reaction", turn.lean if reading.contested else 0), reading.about)
+        return self._talk(turn, words, reading.contested)
 
-    def _speak_up(self, moment: Moment, chances: Chances) -> Action | None:
+    def _speak_up(self, turn: RoomTurn, chances: Chances) -> Action | None:
         """Reply to a remark, state the agent's opinion, or chat about an interest."""
-        if not moment.draws.chance(chances.speak):
+        if not turn.draws.chance(chances.speak):
             return None
-        remarks = moment.remarks
-        if remarks and moment.draws.chance(REPLY_CHANCE):
-            return self._reply(moment, moment.draws.choice(remarks), None)
-        topic = self._own_topic(moment.agent, moment.draws)
-        subject = self._readings.subject
+        remarks = _list_remarks(turn.seen)
+        if remarks and turn.draws.chance(REPLY_CHANCE):
+            return self._reply(turn, turn.draws.choice(remarks), None)
+        topic = self._own_topic(turn.seen.agent, turn.draws)
+        subject = self._subject
         if subject is None:
             has_opinion = topic is None
         else:
-            has_opinion = topic in (None, subject) or moment.draws.chance(0.35 + 0.6 * moment.heat)
+            has_opinion = topic in (None, subject) or turn.draws.chance(0.35 + 0.6 * turn.heat)
         if has_opinion:
-            return self._state_opinion(moment)
-        return self._talk(moment, moment.write(("chat",), topic or ANYTHING), contested=False)
+            return self._state_opinion(turn)
+        return self._talk(turn, turn.write(("chat",), topic or ANYTHING), contested=False)
 
-    def _reply(self, moment: Moment, remark: Stimulus, target: str | None) -> Action:
+    def _reply(self, turn: RoomTurn, remark: Stimulus, target: str | None) -> Action:
         reading = self._read(remark)
         name, about = address(remark.source or ""), reading.about
         if remark.kind == "reach_out":
-            about = self._readings.subject or self._own_topic(moment.agent, moment.draws) or ANYTHING
+            about = self._subject or self._own_topic(turn.seen.agent, turn.draws) or ANYTHING
         elif not reading.contested and remark.opinion is None:
-            return self._talk(moment, moment.write(("chime",), about, name), False, target)
-        tone = sign(moment.lean * reading.slant)
-        return self._talk(moment, moment.write(("answer", tone, moment.lean), about, name), True, target)
+            return self._talk(turn, turn.write(("chime",), about, name), False, target)
+        tone = sign(turn.lean * reading.slant)
+        return self._talk(turn, turn.write(("answer", tone, turn.lean), about, name), True, target)
 
     # What people do besides talking
 
-    def _keep_quiet(self, moment: Moment, chances: Chances) -> Action | None:
+    def _keep_quiet(self, turn: RoomTurn, chances: Chances) -> Action | None:
         """Think, turn to what another person talks about, or reach out to a friend; mostly do nothing."""
-        draw = moment.draws.random()
+        draw = turn.draws.random()
         if draw < chances.think:
-            about = self._readings.subject or self._own_topic(moment.agent, moment.draws) or ANYTHING
-            words = moment.write(("thought", moment.lean), about)
+            about = self._subject or self._own_topic(turn.seen.agent, turn.draws) or ANYTHING
+            words = turn.write(("thought", turn.lean), about)
             return Action("THINK", {"content": words}) if self._may("THINK") else None
         if draw < chances.think + chances.attend:
-            remarks = moment.remarks
+            remarks = _list_remarks(turn.seen)
             if not remarks or not self._may("ATTEND"):
                 return None
             about = self._read(remarks[-1]).about
-            return Action("ATTEND", {"content": about}) if about != moment.seen.attention else None
+            return Action("ATTEND", {"content": about}) if about != turn.seen.attention else None
         if draw < chances.think + chances.attend + chances.reach_out:
-            close = [relation.agent for relation in moment.seen.relations]
+            close = [relation.agent for relation in turn.seen.relations]
             if close and self._may("REACH_OUT"):
                 # Rather to a friend who is not within hearing.
-                away = [name for name in close if name not in moment.seen.present]
-                return Action("REACH_OUT", {"target": moment.draws.choice(away or close)})
+                away = [name for name in close if name not in turn.seen.present]
+                return Action("REACH_OUT", {"target": turn.draws.choice(away or close)})
         return None
 
-    def _relate(self, moment: Moment, chances: Chances) -> Action | None:
+    def _relate(self, turn: RoomTurn, chances: Chances) -> Action | None:
         """Come closer to a person who said what the agent thinks itself."""
-        if not moment.draws.chance(chances.relate) or not self._may("RELATE"):
+        if not turn.draws.chance(chances.relate) or not self._may("RELATE"):
             return None
-        close = {relation.agent_id: relation.relation for relation in moment.seen.relations}
+        close = {relation.agent_id: relation.relation for relation in turn.seen.relations}
         near = 0.5 * self._behaviour.settings.confidence
-        for remark in reversed(moment.remarks):
+        # After the last step comes nothing, nor after a relationship that did not begin in the room.
+        steps = load_phrases("room")["relations"]
+        following: dict[str | None, str] = dict(zip((None, *steps), steps, strict=False))
+        for remark in reversed(_list_remarks(turn.seen)):
             opinion, who = self._opinion(remark), cast(int, remark.source_id)
-            if opinion is None or opinion * moment.stance <= 0 or abs(opinion - moment.stance) > near:
+            if opinion is None or opinion * turn.stance <= 0 or abs(opinion - turn.stance) > near:
                 continue
-            relation = _next_relation(close.get(who))
+            relation = following.get(close.get(who))
             if relation is not None and (who in close or len(close) < MAX_TIES):
                 return Action("RELATE", {"target": remark.source, "relation": relation})
         return None
 
 
+def _list_remarks(seen: RoomObservation) -> list[Stimulus]:
+    """List the latest remarks of other people."""
+    return [stimulus for stimulus in seen.stimuli[-RECENT_REMARKS:] if _is_remark(stimulus)]
+
+
 def _is_remark(stimulus: Stimulus) -> bool:
     return stimulus.kind == "hear" and stimulus.source_id is not None
-
-
-def _next_relation(relation: str | None) -> str | None:
-    """Return the next step of a relationship; None after the last, and for one that did not begin in the room."""
-    steps = load_phrases("room")["relations"]
-    place = steps.index(relation) + 1 if relation in steps else 0 if relation is None else len(steps)
-    return steps[place] if place < len(steps) else None
 
 
 def _round(number: float) -> float:

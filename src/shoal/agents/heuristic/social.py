@@ -15,17 +15,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from shoal.agents.heuristic.actions import MOST_DUE, SUNDRY, SUNDRY_IN_GROUPS, SUNDRY_IN_SHOPS, Turn
-from shoal.agents.heuristic.base import ANYTHING, LINGERING, NOTHING, TEXTS, Behaviour, OpinionMind, read_numbers
-from shoal.agents.heuristic.opinion import persuade, weigh_opinions
+from shoal.agents.heuristic.actions import MOST_DUE, SUNDRY, SUNDRY_IN_GROUPS, SUNDRY_IN_SHOPS, SocialTurn
+from shoal.agents.heuristic.base import ANYTHING, NOTHING, TEXTS, Behaviour, OpinionMind, read_numbers
+from shoal.agents.heuristic.opinion import persuade
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, build_social_families
 from shoal.types import USUAL_HABITS, Action, Decision, Observation, Population, Versioned
 from shoal.worlds import TextReader
 from shoal.worlds.social import PostView, SocialObservation
 
-#: With this number of posts about the subject in a turn, the subject fills an agent's mind.
-ENGROSSED_POSTS = 3
 #: Opinions at least this far away provoke, if they are beyond the agent's confidence too.
 PROVOCATION = 0.9
 MAX_ACTIONS = 3
@@ -67,10 +65,7 @@ class SocialMind(OpinionMind):
         super().__init__(population, behaviours, seed, world, reader)
         self._voice = Voice(seed, world, build_social_families())
         self._masks = _interest_masks(population)
-        # What agents remember besides their stance, one list each: heat, texts written, and the last action that can
-        # be undone (its target and kind in one number).
-        self._heats = [0.0] * len(population)
-        self._written = [0] * len(population)
+        # What agents also remember: the last action that can be undone (its target and kind in one number).
         self._undo = [NOTHING_TO_UNDO] * len(population)
         #: Columns of habits by name, of those that anyone has.
         columns = {name: getattr(population.habits, name) for name in USUAL_HABITS}
@@ -111,23 +106,23 @@ class SocialMind(OpinionMind):
                 self._read_feed(turn)
         return Decision(tuple(turn.actions)) if turn.actions else NOTHING
 
-    def _turn(self, seen: SocialObservation) -> Turn:
+    def _turn(self, seen: SocialObservation) -> SocialTurn:
         agent = seen.agent
         self._enter(seen.round)
-        turn = Turn(
+        turn = SocialTurn(
             seen, self._draws(agent), self._voice, self._stances[agent], self._heats[agent], self._written[agent]
         )
         if self._habits:
             hours = self._behaviour.hours_per_turn
             if "sentiment" in self._habits:
-                turn.colour(self._habits["sentiment"][agent])
+                turn.mood = self._habits["sentiment"][agent]
             if "posts_per_hour" in self._habits and not isnan(rate := self._habits["posts_per_hour"][agent]):
                 turn.posts = rate * hours
             if "comments_per_hour" in self._habits and not isnan(rate := self._habits["comments_per_hour"][agent]):
                 turn.comments = rate * hours
         return turn
 
-    def _original_chance(self, turn: Turn) -> float:
+    def _original_chance(self, turn: SocialTurn) -> float:
         return self._behaviour.original_chance if turn.posts is None else 0.0
 
     # Memory
@@ -164,15 +159,13 @@ class SocialMind(OpinionMind):
                     break
         if seen.announcements:
             count += sum(self._readings.read_text(text).contested for text in seen.announcements)
-        heat = LINGERING * self._heats[agent] + (1 - LINGERING) * min(count / ENGROSSED_POSTS, 1.0)
         influences = self._habits.get("influence")
-        if influences is None:
-            return persuade(self._stances[agent], heard, settings), heat
-        return weigh_opinions(self._stances[agent], heard, [influences[author] for author in authors], settings), heat
+        weights = None if influences is None else [influences[author] for author in authors]
+        return persuade(self._stances[agent], heard, settings, weights), self._heat_after(agent, count)
 
     # The feed
 
-    def _read_feed(self, turn: Turn) -> None:
+    def _read_feed(self, turn: SocialTurn) -> None:
         posts, bounds = self._appeals(turn)
         first = self._pick(turn, posts, bounds)
         if first is None:
@@ -193,10 +186,10 @@ class SocialMind(OpinionMind):
                 if not followed and self._may("LIKE_POST"):
                     turn.add(turn.react("LIKE_POST", first, reading))
 
-    def _appeals(self, turn: Turn) -> tuple[list[PostView], list[float]]:
+    def _appeals(self, turn: SocialTurn) -> tuple[list[PostView], list[float]]:
         """Return the posts of other people, and the running sum of how much each appeals to the agent."""
-        seen = turn.observation
-        agent = turn.agent
+        seen = turn.seen
+        agent = turn.seen.agent
         themes = self._readings.themes
         interests = self._masks[agent]
         stance = turn.stance
@@ -227,14 +220,14 @@ class SocialMind(OpinionMind):
         return posts, bounds
 
     @staticmethod
-    def _pick(turn: Turn, posts: list[PostView], bounds: list[float]) -> PostView | None:
+    def _pick(turn: SocialTurn, posts: list[PostView], bounds: list[float]) -> PostView | None:
         """Draw a post with a chance that grows with its appeal, or none."""
         if not posts:
             return None
         place = bisect(bounds, turn.draws.random() * (bounds[-1] + BOREDOM))
         return posts[place] if place < len(posts) else None
 
-    def _react(self, turn: Turn, post: PostView) -> Action | None:
+    def _react(self, turn: SocialTurn, post: PostView) -> Action | None:
         reading = self._readings.read_post(post)
         attitude = self._attitude(turn, reading)
         bounds, kinds = self._tables(turn)[attitude]
@@ -245,21 +238,21 @@ class SocialMind(OpinionMind):
             return turn.react("LIKE_POST", post, reading)
         return None if action is None or action.kind == "DO_NOTHING" else action
 
-    def _tables(self, turn: Turn) -> Mapping[int, tuple[list[float], list[str]]]:
+    def _tables(self, turn: SocialTurn) -> Mapping[int, tuple[list[float], list[str]]]:
         return self._behaviour.tables if turn.comments is None else self._behaviour.other_tables
 
-    def _attitude(self, turn: Turn, reading: TextReading) -> int:
+    def _attitude(self, turn: SocialTurn, reading: TextReading) -> int:
         """Return 1 for what draws the agent, -1 for what provokes it, 0 for the rest."""
         if reading.contested and reading.slant:
             gap = abs(reading.slant - turn.stance)
             if gap <= self._behaviour.settings.confidence:
                 return 1
             return -1 if gap >= PROVOCATION else 0
-        return 1 if reading.mask & self._masks[turn.agent] else 0
+        return 1 if reading.mask & self._masks[turn.seen.agent] else 0
 
     # Original posts, and everything else
 
-    def _write_due(self, turn: Turn) -> None:
+    def _write_due(self, turn: SocialTurn) -> None:
         """Write the posts and comments that the agent's own rates demand, besides whatever else it does in the turn."""
         if turn.posts is not None and self._may("CREATE_POST"):
             for _ in range(turn.draw_due(turn.posts)):
@@ -273,41 +266,41 @@ class SocialMind(OpinionMind):
                 bounds = bounds[:place] + [bound - appeal for bound in bounds[place + 1 :]]
                 del posts[place]
 
-    def _write_post(self, turn: Turn) -> Action:
+    def _write_post(self, turn: SocialTurn) -> Action:
         """Write about the subject, the more it is on the agent's mind; about an interest otherwise."""
-        subject = self._readings.subject
+        subject = self._subject
         keen = 0.06 * abs(turn.stance) + 0.8 * turn.heat
-        topic = self._own_topic(turn.agent, turn.draws)
+        topic = self._own_topic(turn.seen.agent, turn.draws)
         if turn.draws.chance(keen) or topic in (None, subject):
             text = turn.write(("post", turn.lean), subject or topic or ANYTHING)
         else:
             text = turn.write(("hobby",), topic or ANYTHING)
         return Action("CREATE_POST", {"content": text})
 
-    def _talk_of_news(self, turn: Turn) -> Action | None:
+    def _talk_of_news(self, turn: SocialTurn) -> Action | None:
         """Write about the first announcement that concerns the agent, if it is in the mood."""
-        for text in turn.observation.announcements:
+        for text in turn.seen.announcements:
             reading = self._readings.read_text(text)
-            concerned = reading.contested or bool(reading.mask & self._masks[turn.agent])
+            concerned = reading.contested or bool(reading.mask & self._masks[turn.seen.agent])
             if turn.draws.chance(NEWS_CHANCE if concerned else 0.1 * NEWS_CHANCE) and self._may("CREATE_POST"):
                 lean = turn.lean if reading.contested else 0
                 return Action("CREATE_POST", {"content": turn.write(("news", lean), reading.about)})
         return None
 
-    def _do_sundry(self, turn: Turn) -> Action | None:
+    def _do_sundry(self, turn: SocialTurn) -> Action | None:
         """Undo something, search, look at trends, or do something with groups or products."""
-        draws, seen = turn.draws, turn.observation
+        draws, seen = turn.draws, turn.seen
         if draws.chance(UNDO_CHANCE / SUNDRY_CHANCE):
-            target, number = divmod(self._undo[turn.agent], len(UNDOABLE))
+            target, number = divmod(self._undo[turn.seen.agent], len(UNDOABLE))
             argument, undo = UNDO[UNDOABLE[number]]
             return Action(undo, {argument: target}) if target >= 0 and self._may(undo) else None
         weights = {**SUNDRY, **(SUNDRY_IN_GROUPS if seen.groups else {}), **(SUNDRY_IN_SHOPS if seen.products else {})}
         options = [kind for kind, weight in weights.items() if self._may(kind) for _ in range(weight)]
         if not options:
             return None
-        subject = self._readings.subject if draws.chance(turn.heat) else None
+        subject = self._subject if draws.chance(turn.heat) else None
         kind = draws.choice(options)
-        return turn.act(kind, subject or self._own_topic(turn.agent, draws) or self._readings.subject or ANYTHING)
+        return turn.act(kind, subject or self._own_topic(turn.seen.agent, draws) or self._subject or ANYTHING)
 
     # Explanations
 
@@ -326,7 +319,7 @@ class SocialMind(OpinionMind):
                 "voiced as": VOICED[turn.lean],
                 "topic on its mind": _round(turn.heat),
                 "texts written": turn.written,
-                **self._own_habits(turn.agent),
+                **self._own_habits(turn.seen.agent),
             },
             "posts in sight": [
                 {
@@ -352,7 +345,7 @@ class SocialMind(OpinionMind):
             "after reading": {"stance": _round(stance), "topic on its mind": _round(heat)},
         }
 
-    def _chances(self, turn: Turn, bounds: Sequence[float]) -> dict[str, float]:
+    def _chances(self, turn: SocialTurn, bounds: Sequence[float]) -> dict[str, float]:
         """Return what a turn is spent on; posts and comments at the agent's own rates come on top of it."""
         original = min(self._original_chance(turn) * (1.0 + 0.6 * turn.heat), 1.0 - SUNDRY_CHANCE)
         chances = {
@@ -361,7 +354,7 @@ class SocialMind(OpinionMind):
             "a look at the feed": 1.0 - SUNDRY_CHANCE - original,
             "picking nothing in the feed": BOREDOM / (bounds[-1] + BOREDOM) if bounds else 1.0,
         }
-        if turn.observation.announcements:
+        if turn.seen.announcements:
             chances["talking about news that concerns it"] = NEWS_CHANCE
         if turn.posts is not None:
             chances["posts in a turn, on average"] = min(turn.posts, MOST_DUE)

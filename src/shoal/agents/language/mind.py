@@ -6,28 +6,27 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from shoal.agents.language.episodes import summarise_turn
 from shoal.agents.language.prefix_stats import PrefixMeter
-from shoal.agents.language.prompt import PersonaTexts, ask_again, join_prompt
-from shoal.agents.language.references import Finder
-from shoal.agents.language.reply import ParsedReply, read_reply
+from shoal.agents.language.prompt import PersonaTexts, join_prompt
+from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.world_card import WorldCard
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
-from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
-from shoal.models import CHARACTERS_PER_TOKEN, Answer, FailureKind, Message, Model, ModelFailed, Question
-from shoal.text import clip
+from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question
+from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
-from shoal.worlds import NameIndex, WorldContext, renderer_for
+from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, find_written, renderer_for
 
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
 _AGES_KEPT = 4096
-_REFUSED = "refused"
-
-#: Failures that every agent would meet: it is better to stop than to write a history of them.
-_HOPELESS = frozenset({FailureKind.AUTH, FailureKind.QUOTA})
+_MAX_NEWS_CHARS = 100
+_MAX_THOUGHT_CHARS = 90
+#: After this much of what was done in one turn, the rest is only counted.
+_MAX_DONE_CHARS = 240
+#: How much a turn matters: one that only looked on, one that said something, one in which there were news.
+_QUIET, _SPOKEN, _NEWS = 1.0, 1.5, 2.0
 
 
 class LanguageMind(Mind):
@@ -61,17 +60,15 @@ class LanguageMind(Mind):
         self._asked[observation.agent] = (observation.round, None)
         question = self._build_question(observation, self._recall(observation))
         self._asked[observation.agent] = (observation.round, question)
-        self.prefixes.add(observation.agent, *(message.content for message in question.messages))
+        self.prefixes.add_later(observation.agent, *(message.content for message in question.messages))
         try:
             answer = await self._model.answer(question)
             reply = self._read(observation, answer)
-            if not reply.is_usable and answer.finish != _REFUSED:
-                reply = self._read(
-                    observation, await self._model.answer(ask_again(question, answer.text, reply.complaints))
-                )
+            if not reply.is_usable and not answer.is_refused:
+                wrong = "; ".join(dict.fromkeys(reply.complaints))
+                complaint = f"{wrong}. Reply again, with one JSON object in the form you were given."
+                reply = self._read(observation, await self._model.answer(question.ask_again(answer.text, complaint)))
         except ModelFailed as failed:
-            if failed.failure.kind in _HOPELESS:
-                raise ProviderRefused(failed.failure.text) from failed
             return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
         if not reply.is_usable:
             return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
@@ -87,7 +84,7 @@ class LanguageMind(Mind):
 
     async def prepare(self, observation: Observation) -> None:
         """Wait until the agent remembers everything that it should by now. Its prompt can be read only after this."""
-        await self._memory.settle(observation.agent, observation.round, _cue(observation))
+        await self._memory.settle(observation.agent, observation.round, self._cue(observation))
 
     def request(self, observation: Observation) -> Question:
         """Return the first question of the turn. Of a turn that was cut short earlier, return what is known."""
@@ -150,13 +147,46 @@ class LanguageMind(Mind):
         )
 
     def _recall(self, observation: Observation) -> str:
-        return self._memory.recall(observation.agent, observation.round, _cue(observation))
+        return self._memory.recall(observation.agent, observation.round, self._cue(observation))
+
+    def _cue(self, observation: Observation) -> str:
+        """Return what the observation reminds the agent of, if it has anything to be reminded of."""
+        if not self._memory.needs_cue(observation.agent):
+            return ""
+        return clip(" ".join(renderer_for(observation).cue(observation)), _MAX_CUE_CHARS)
 
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
-        if answer.finish == _REFUSED:
+        if answer.is_refused:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
         return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._index))
 
 
-def _cue(observation: Observation) -> str:
-    return clip(" ".join(renderer_for(observation).cue(observation)), _MAX_CUE_CHARS)
+def summarise_turn(
+    observation: Observation, decision: Decision, thought: str, names: Sequence[str]
+) -> tuple[str, float]:
+    """Return the turn as text, and how much it matters.
+
+    `names` says who the people are that actions give by number.
+    """
+    renderer = renderer_for(observation)
+    done = []
+    for action in decision.actions:
+        verb = PAST_VERBS.get(action.kind, action.kind.replace("_", " ").lower())
+        done.append(renderer.recall_action(action, verb, observation, names))
+    # Where the agent thought something, that says what struck it.
+    before = clip(f"You thought: {thought}", _MAX_THOUGHT_CHARS) if thought else renderer.recall_sight(observation)
+    announcements = getattr(observation, "announcements", ())
+    news = f"Announced: {quote(announcements[-1], _MAX_NEWS_CHARS)}." if announcements else ""
+    importance = _SPOKEN if any(map(find_written, decision.actions)) else _QUIET
+    text = " ".join(part for part in (news, before, f"You {_join_done(done)}.") if part)
+    return text, _NEWS if announcements else importance
+
+
+def _join_done(done: Sequence[str]) -> str:
+    """Name the first thing that was done, and as many more as there is room for."""
+    chars = 0
+    for number, one in enumerate(done):
+        chars += len(one)
+        if number and chars > _MAX_DONE_CHARS:
+            return join_words(done, number)
+    return ", ".join(done)

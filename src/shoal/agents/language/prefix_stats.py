@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from functools import partial
 from itertools import takewhile
 from typing import Any
 
 import msgspec
+
+from shoal.event_loop import IdleQueue
 
 BLOCK_CHARS = 128
 #: Blocks that are kept; blocks not seen for long are forgotten, as servers do.
@@ -57,10 +60,20 @@ class PrefixMeter:
     """Measures prompts as they are sent."""
 
     def __init__(self) -> None:
-        self.total = PrefixShare()
+        self._total = PrefixShare()
+        self._idle = IdleQueue()
         self._lately: set[int] = set()
         self._before: set[int] = set()
         self._latest: dict[int, array[int]] = {}
+
+    @property
+    def total(self) -> PrefixShare:
+        self._idle.finish()
+        return self._total
+
+    def add_later(self, agent: int, shared: str, own: str) -> None:
+        """Measure a prompt when the event loop is idle, or when somebody wants to know."""
+        self._idle.add(partial(self.add, agent, shared, own))
 
     def add(self, agent: int, shared: str, own: str) -> None:
         """Measure a prompt that has a part that all agents share, and then a part for this agent alone."""
@@ -73,10 +86,10 @@ class PrefixMeter:
         latest = self._latest.get(agent, ())
         repeated = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(blocks, latest, strict=False)))
         known = sum(1 for _ in takewhile(lambda block: block in self._lately or block in self._before, blocks))
-        self.total.prompts += 1
-        self.total.characters += len(shared) + len(own)
-        self.total.own += _count_chars(shared, repeated)
-        self.total.any += _count_chars(shared, known)
+        self._total.prompts += 1
+        self._total.characters += len(shared) + len(own)
+        self._total.own += _count_chars(shared, repeated)
+        self._total.any += _count_chars(shared, known)
         self._latest[agent] = blocks
         self._lately.update(blocks)
         if len(self._lately) > _MAX_BLOCKS:

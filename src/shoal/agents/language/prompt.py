@@ -1,4 +1,4 @@
-"""Questions to language models.
+"""The parts of a prompt that are about one agent.
 
 Prompts begin alike, so that a server can reuse what it has read: what all agents share, then who the agent is, then
 what it remembers and sees.
@@ -6,17 +6,12 @@ what it remembers and sees.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import replace
-
-from shoal.models import Message, Question
 from shoal.text import clip, outline
 from shoal.types import Persona, Population
 
-#: How much of a reply that could not be used is shown to the model again.
-_MAX_REPLY_CHARS = 1500
 #: Persona texts that are kept before they are made anew.
 _MAX_KEPT = 50_000
 _MAX_BIO_CHARS = 300
@@ -43,14 +38,6 @@ def join_prompt(persona: str, memory: str, sight: str) -> str:
     """Join the part of a prompt for one agent alone. Not every server takes two messages of one role in a row."""
     remembered = f"# What you remember\n{memory.rstrip()}\n\n" if memory else ""
     return f"{persona}\n\n{remembered}{sight}\n\nWhat do you do? Reply in JSON."
-
-
-def ask_again(first: Question, reply: str, complaints: Iterable[str]) -> Question:
-    """Return the same question again, with what was wrong about the reply."""
-    listed = "; ".join(dict.fromkeys(complaints))
-    wrong = f"That reply cannot be used: {listed}. Reply again, with one JSON object in the form you were given."
-    said = Message("assistant", reply[:_MAX_REPLY_CHARS] or "(nothing)")
-    return replace(first, key=first.key.next(), messages=(*first.messages, said, Message("user", wrong)))
 
 
 def persona_text(persona: Persona, topic: str | None, changed: Mapping[str, Any]) -> str:

@@ -1,26 +1,30 @@
-"""Reads the replies of language models: a turn, or what is wrong with the reply."""
+"""Reads the replies of language models: a turn with what its names stand for, or what is wrong with the reply."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from math import isfinite, nan
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
-from json_repair import loads as repair_json
 
-from shoal.agents.language.references import Finder
 from shoal.agents.language.world_card import WorldCard
-from shoal.models import Answer
-from shoal.types import Action
-from shoal.worlds import ActionCard, Argument
+from shoal.agents.loose_json import decode_json, read_json
+from shoal.models import Answer, strip_reasoning
+from shoal.text import MAX_INTEGER
+from shoal.types import Action, Observation
+from shoal.worlds import ActionCard, Argument, NameIndex, renderer_for
 
-_THINKING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+T = TypeVar("T")
+
 _FENCED = re.compile(r"```[\w-]*\s*(.*?)(?:```|\Z)", re.DOTALL)
-_NUMBER = re.compile(r"[^\d-]{0,12}(-?\d+)(?:\.0*)?[^\d]{0,3}")
+_NUMBER = re.compile(r"[^\d-]{0,12}(-?\d{1,18})(?:\.0*)?[^\d]{0,3}")
 _NOT_NAME = re.compile(r"[^A-Z0-9]+")
+#: `Ada Lund (17)`: the number distinguishes two people of one name.
+_NUMBERED = re.compile(r".*\((\d{1,18})\)")
+_EVERYBODY = frozenset({"everyone", "everybody", "all", "the room", "room", "group", "the group", "anyone"})
 
 #: Where models put the list of actions, the kind of an action, and its arguments, whatever the prompt says.
 _LISTS = ("actions", "action_list", "turn", "tool_calls", "steps")
@@ -28,8 +32,55 @@ _KINDS = ("action", "action_type", "kind", "type", "name", "tool", "tool_name", 
 _ARGUMENTS = ("args", "arguments", "parameters", "action_args", "input", "params")
 _MAX_SHOWN_CHARS = 60
 
-_decode = msgspec.json.Decoder().decode
 _IN_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
+
+
+class Finder:
+    """Knows the names in one observation, and those of all people. Looks only when asked, which is seldom."""
+
+    def __init__(self, observation: Observation, index: NameIndex) -> None:
+        self._seen = observation
+        self._renderer = renderer_for(observation)
+        self._index = index
+
+    def find_user(self, name: str) -> int | None:
+        """Return the number of a user in sight, or else of the only one of that name."""
+        name = _simplify(name)
+        numbered = _NUMBERED.fullmatch(name)
+        if numbered:
+            return int(numbered[1])
+        shown = [(known.casefold(), agent) for agent, known in self._renderer.users(self._seen)]
+        found = [agent for known, agent in shown if known == name]
+        found = found or _only(agent for known, agent in shown if name in known.split())
+        found = found or _only(self._index.namesakes(name))
+        return found[0] if found else None
+
+    def find_person(self, name: str) -> str | None:
+        """Return the full name of a person in sight, or None for all of them. Unknown names stay as they are."""
+        simple = _simplify(name)
+        if simple in _EVERYBODY:
+            return None
+        shown = list(dict.fromkeys(self._renderer.people(self._seen)))
+        found = [known for known in shown if known.casefold() == simple]
+        found = found or _only(known for known in shown if simple in known.casefold().split())
+        return found[0] if found else name.strip()
+
+    def find_thing(self, what: str, name: str) -> int | None:
+        """Return the number of the only group with this name, or of the only post in sight by this author."""
+        name = _simplify(name)
+        things = self._renderer.things(self._seen, what)
+        found = _only(number for number, known in things if known.casefold() == name)
+        return found[0] if found else None
+
+
+def _simplify(name: str) -> str:
+    return name.strip().strip("@*\"'«»“”").casefold()
+
+
+def _only(found: Iterable[T]) -> list[T]:
+    """Return what was found if it is one and the same, and else nothing."""
+    different = list(dict.fromkeys(found))
+    return different if len(different) == 1 else []
 
 
 class ParsedReply(msgspec.Struct, frozen=True):
@@ -87,18 +138,18 @@ def _parse(text: str) -> tuple[Any, bool]:
 
     Reasoning, fences, and sentences before and after the value are left out.
     """
-    with suppress(msgspec.DecodeError):
-        return _decode(text), True
-    text = _THINKING.sub("", text)
+    with suppress(ValueError):
+        return decode_json(text), True
+    text = strip_reasoning(text)
     fenced = [block for block in _FENCED.findall(text) if "{" in block or "[" in block]
     if fenced:
         text = fenced[-1]
     starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
     text = text[min(starts) :].strip() if starts else ""
     try:
-        return _decode(text), True
-    except msgspec.DecodeError:
-        return repair_json(text) if text else "", False
+        return decode_json(text), True
+    except ValueError:
+        return read_json(text) if text else "", False
 
 
 def _is_json(value: Any) -> bool:
@@ -201,7 +252,12 @@ def _convert(kind: type, value: Any) -> Any:
     if kind is str:
         return value.strip() or None if isinstance(value, str) else str(value) if is_number else None
     if kind is int:
-        return _convert_whole(value)
+        if isinstance(value, str):
+            match = _NUMBER.fullmatch(value.strip())
+            return int(match[1]) if match else None
+        if isinstance(value, float):
+            return int(value) if value.is_integer() and abs(value) < MAX_INTEGER else None
+        return value if is_number else None
     if kind is float:
         with suppress(ValueError):
             number = float(value) if is_number or isinstance(value, str) else nan
@@ -212,17 +268,6 @@ def _convert(kind: type, value: Any) -> Any:
     if kind is list:
         return value if isinstance(value, list) else [value]
     return value if isinstance(value, kind) else None
-
-
-def _convert_whole(value: Any) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    if isinstance(value, str):
-        match = _NUMBER.fullmatch(value.strip())
-        return int(match[1]) if match else None
-    return value if isinstance(value, int) else None
 
 
 def _describe(argument: Argument) -> str:

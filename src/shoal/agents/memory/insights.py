@@ -84,7 +84,7 @@ def read_insights(text: str) -> list[str] | None:
     """Read the conclusions in an answer, also where the model wrote something around them; None if there are none."""
     try:
         insights = _decode(text[text.find("{") : text.rfind("}") + 1]).insights
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     cleaned = (shorten(" ".join(insight.split()), INSIGHT_TOKENS) for insight in insights)
     return [insight for insight in dict.fromkeys(cleaned) if insight][:MAX_INSIGHTS]

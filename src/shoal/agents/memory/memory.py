@@ -28,7 +28,7 @@ from shoal.agents.memory.past import (
     Past,
     recent_tokens,
 )
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.journal import EMBED, REMEMBER, JournalKey
 from shoal.models import Model, ModelFailed, estimate
 from shoal.models.openai import Embedder, EmbeddingRequest, StackEmbedder
@@ -51,14 +51,6 @@ class _Result:
             past.insights = self.insights
         if self.vectors is not None:
             past.add_vectors(self.first, self.vectors)
-
-
-@dataclass(frozen=True, slots=True)
-class _Awaited:
-    """A question in the background, and the first round in which its result counts."""
-
-    due: int
-    task: asyncio.Task[_Result]
 
 
 class Memory:
@@ -84,7 +76,8 @@ class Memory:
         #: The last round of the run, if known: what would count only after it is not asked for.
         self.last_round: int | None = None
         self._pasts: dict[int, Past] = {}
-        self._awaited: dict[int, list[_Awaited]] = {}
+        #: Questions in the background, each with the first round in which its result counts.
+        self._awaited: dict[int, list[tuple[int, asyncio.Task[_Result]]]] = {}
         self._latest_insights: dict[int, asyncio.Task[_Result]] = {}
         self._cues: dict[int, tuple[int, str, NDArray[np.float32] | None]] = {}
         #: Outcomes of the questions in the background whose results count already.
@@ -105,12 +98,20 @@ class Memory:
             return learned + lately
         taken = estimate(learned) + past.recent_tokens + LATELY_TOKENS + REMINDED_TOKENS
         left = past.token_budget(self._settings.at(round)) - taken
-        known = self._cues.get(agent)
-        if known is not None and known[:2] == (round, cue) and known[2] is not None:
-            scores = past.score_by_vector(known[2])
-        else:
-            scores = past.score_by_words(cue)
-        return learned + lately + _section(REMINDED, [episode.line for episode in past.select(scores, round, left)])
+        older = past.find_older(left)
+        if older is None:
+            known = self._cues.get(agent)
+            if known is not None and known[:2] == (round, cue) and known[2] is not None:
+                scores = past.score_by_vector(known[2])
+            else:
+                scores = past.score_by_words(cue)
+            older = past.select(scores, round, left)
+        return learned + lately + _section(REMINDED, [episode.line for episode in older])
+
+    def needs_cue(self, agent: int) -> bool:
+        """Return whether what the agent recalls depends on the cue."""
+        past = self._pasts.get(agent)
+        return past is not None and past.has_older
 
     def absorb(self, agent: int, round: int, time: str, episode: str, importance: float = 1.0) -> None:
         """Remember a turn, told as a text. The more important it is, the sooner it is recalled."""
@@ -133,10 +134,11 @@ class Memory:
         Safe to cancel and repeat: questions in the background go on, and are asked only once.
         """
         # In the order in which they were asked. Another call may have added the result meanwhile.
-        while awaited := next((each for each in self._awaited.get(agent, ()) if each.due <= round), None):
+        while awaited := next((each for each in self._awaited.get(agent, ()) if each[0] <= round), None):
+            _, task = awaited
             # Not awaited itself: a decision that is cancelled at its deadline must not cancel what others rely on.
-            await asyncio.wait({awaited.task})
-            result = awaited.task.result()
+            await asyncio.wait({task})
+            result = task.result()
             if awaited in self._awaited.get(agent, ()):
                 self._awaited[agent].remove(awaited)
                 result.add_to(self._pasts[agent])
@@ -149,7 +151,7 @@ class Memory:
 
     async def close(self) -> None:
         """Cancel the questions in the background. A resumed run asks those again that had no answer."""
-        tasks = [awaited.task for waiting in self._awaited.values() for awaited in waiting]
+        tasks = [task for waiting in self._awaited.values() for _, task in waiting]
         self._awaited.clear()
         for task in tasks:
             task.cancel()
@@ -159,7 +161,7 @@ class Memory:
 
     def _start(self, agent: int, due: int, work: Coroutine[Any, Any, _Result]) -> asyncio.Task[_Result]:
         task = asyncio.create_task(work)
-        self._awaited.setdefault(agent, []).append(_Awaited(due, task))
+        self._awaited.setdefault(agent, []).append((due, task))
         return task
 
     def _start_consolidation(self, agent: int, round: int, settings: MemorySettings) -> None:

@@ -11,7 +11,7 @@ from math import ceil, log
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.agents.memory.settings import MemorySettings
+from shoal.agents.settings import MemorySettings
 from shoal.models import estimate, shorten
 
 #: The three parts of what a prompt says of the past.
@@ -92,6 +92,8 @@ class Past:
         self._rounds, self._lengths, self._importance = array("d"), array("d"), array("d")
         #: Word -> numbers of the episodes that contain it.
         self._postings: dict[str, array[int]] = {}
+        #: The number of the first episode that is not in the index. It is needed only where not all fit into a prompt.
+        self._unindexed = 0
         #: Embeddings of consecutive episodes: the number of the first, and a row for each.
         self._vectors: list[tuple[int, NDArray[np.float32]]] = []
         #: The numbers of the oldest episode that is kept, of the first recent one, and of the next.
@@ -115,6 +117,12 @@ class Past:
     def has_older(self) -> bool:
         return self.recent_from > self.first
 
+    def find_older(self, tokens: int) -> list[Episode] | None:
+        """Return the episodes before the recent ones; None where they take more tokens, or some must be chosen."""
+        older = self.recent_from - self.first
+        fits = older <= MAX_TRIED and self._tokens - self.recent_tokens <= tokens
+        return self._episodes[:older] if fits else None
+
     @property
     def usual_tokens(self) -> float:
         """The mean number of tokens of an episode."""
@@ -134,11 +142,6 @@ class Past:
         self._rounds.append(episode.round)
         self._lengths.append(episode.tokens)
         self._importance.append(episode.importance)
-        for term in episode.terms():
-            posting = self._postings.get(term)
-            if posting is None:
-                posting = self._postings[term] = array("q")
-            posting.append(self.next)
         self.next += 1
         self.recent_tokens += episode.tokens
         while len(self._episodes) > settings.episodes_kept:
@@ -161,7 +164,7 @@ class Past:
         self._tokens -= oldest.tokens
         for column in (self._rounds, self._lengths, self._importance):
             del column[0]
-        for term in oldest.terms():
+        for term in oldest.terms() if self.first < self._unindexed else ():
             posting = self._postings[term]
             del posting[0]
             if not posting:
@@ -170,10 +173,12 @@ class Past:
             self.recent_from += 1
             self.recent_tokens -= oldest.tokens
         self.first += 1
+        self._unindexed = max(self._unindexed, self.first)
         self._vectors = [(n, vectors) for n, vectors in self._vectors if n + len(vectors) > self.first]
 
     def score_by_words(self, cue: str) -> Scores:
         """Score each episode by the words it has in common with the cue; rare words count more."""
+        self._index_words()
         count = len(self._episodes)
         common = max(COMMON_SHARE * count, FEW_EPISODES)
         postings = (self._postings.get(term) for term in extract_terms(cue[:MAX_CUE_CHARS]))
@@ -186,6 +191,15 @@ class Past:
         shared = np.bincount(places, np.array(rarity).repeat([len(posting) for posting in found]), count)
         lengths = np.frombuffer(self._lengths) * (LENGTH_SHARE / self.usual_tokens)
         return np.divide(shared, lengths + (1 - LENGTH_SHARE))
+
+    def _index_words(self) -> None:
+        for number, episode in enumerate(self.episodes(self._unindexed, self.next), self._unindexed):
+            for term in episode.terms():
+                posting = self._postings.get(term)
+                if posting is None:
+                    posting = self._postings[term] = array("q")
+                posting.append(number)
+        self._unindexed = self.next
 
     def score_by_vector(self, cue: NDArray[np.float32]) -> Scores:
         """Score each episode by the similarity of its embedding to that of the cue; 0 where it has none."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ from rich.text import Text
 
 from shoal.agents import Item, Survey, parse_fields
 from shoal.cli.errors import complain
-from shoal.cli.options import PATH, json_option, resource_options, run_argument
-from shoal.cli.views.output import Output, echo_json, make_table
+from shoal.cli.options import PATH, count_option, json_option, resource_options, run_argument
+from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.event_loop import run_async
+from shoal.formats import quote_formula
 from shoal.runs import RunDirectory, RunResources, storage_errors
 from shoal.runs.interviews import (
     AgentSelection,
@@ -32,35 +32,6 @@ from shoal.text import format_count, printable
 _MAX_REASONS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class AskRequest:
-    """A question, a survey or a claim, as the command line has it."""
-
-    question: str | None
-    fields: tuple[str, ...]
-    survey: Path | None
-    claim: str | None
-    world: str | None
-
-    def check(self) -> None:
-        if sum(given is not None for given in (self.question, self.survey, self.claim)) != 1:
-            raise click.UsageError("give a QUESTION, or --survey FILE, or --claim TEXT: one of them")
-        if self.fields and self.question is None:
-            raise click.UsageError("--fields goes with a QUESTION; a survey has its own, and a claim has a score")
-        if self.world is not None and self.claim is None:
-            raise click.UsageError("--world goes with --claim; questions are put to agents")
-
-    async def put(self, directory: RunDirectory, asking: Asking, resources: RunResources) -> AnswerTable:
-        """Ask the agents, or score the claim."""
-        if self.claim is None:
-            question = Item(self.question or "", parse_fields(self.fields))
-            survey = Survey.of([question]) if self.survey is None else read_survey(self.survey)
-            return await ask_agents(directory, survey, asking, resources)
-        if self.world is None:
-            return await score_agents(directory, self.claim, asking, resources)
-        return await score_world(directory, self.claim, self.world, asking, resources)
-
-
 @click.command("ask")
 @run_argument
 @click.argument("question", required=False)
@@ -75,7 +46,7 @@ class AskRequest:
 @click.option("--world", metavar="NAME", help="Score the claim on this world, not on agents.")
 @click.option("--who", metavar="NAMES", help='Names and numbers with commas between, such as "Ada Novak,17".')
 @click.option("--where", metavar="CONDITION", help='What has to hold of them, such as "age > 40 and stance < 0".')
-@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N of those at random.")
+@count_option("--sample", help="Draw N of those at random.")
 @click.option("--round", "at", type=click.IntRange(min=0), metavar="N", help="As they were after this round.")
 @click.option("--iterations", type=click.IntRange(min=1), default=1, metavar="K", help="Ask each K times.")
 @click.option("--model", metavar="NAME", help="Let this language model answer; default: that of the agent.")
@@ -102,17 +73,30 @@ def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: boo
         fields: {go: yes/no, why: text}
       - question: Whom do you trust most?
     """
-    request = AskRequest(**{name: options[name] for name in ("question", "fields", "survey", "claim", "world")})
-    request.check()
-    selection = AgentSelection(options["who"], options["where"], options["sample"])
+    question, survey, claim, world = (options[name] for name in ("question", "survey", "claim", "world"))
+    if sum(given is not None for given in (question, survey, claim)) != 1:
+        raise click.UsageError("give a QUESTION, or --survey FILE, or --claim TEXT: one of them")
+    if options["fields"] and question is None:
+        raise click.UsageError("--fields goes with a QUESTION; a survey has its own, and a claim has a score")
+    if world is not None and claim is None:
+        raise click.UsageError("--world goes with --claim; questions are put to agents")
+    directory, selection = RunDirectory(run), AgentSelection(options["who"], options["where"], options["sample"])
     asking = Asking(selection, options["at"], options["model"], options["iterations"])
-    table = run_async(request.put(RunDirectory(run), asking, resources))
+    if world is not None:
+        answers = score_world(directory, claim, world, asking, resources)
+    elif claim is not None:
+        answers = score_agents(directory, claim, asking, resources)
+    else:
+        items = [] if question is None else [Item(question, parse_fields(options["fields"]))]
+        answers = ask_agents(directory, Survey.of(items) if items else read_survey(survey), asking, resources)
+    table = run_async(answers)
     if csv_file is not None:
         with storage_errors(csv_file), csv_file.open("w", encoding="utf-8", newline="") as file:
             fields = ("agent", "name", "iteration", "model", *table.columns, "error")
             writer = csv.DictWriter(file, fields, lineterminator="\n")
             writer.writeheader()
-            writer.writerows(table.records())
+            rows = table.records()
+            writer.writerows({name: quote_formula(value) for name, value in row.items()} for row in rows)
     if as_json:
         named = {name: getattr(table, name) for name in ("run", "round", "columns", "stand_in", "spending")}
         echo_json({**named, "rows": table.records()})
@@ -124,7 +108,7 @@ def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: boo
 
 def _print(table: AnswerTable, csv_file: Path | None) -> None:
     if csv_file is not None:
-        click.echo(f"{csv_file}: {format_count(len(table.rows), 'row')}")
+        echo(f"{csv_file}: {format_count(len(table.rows), 'row')}")
     else:
         repeated = any(row.iteration for row in table.rows)
         who = "agent" if table.rows[0].agent is not None else "world"

@@ -9,10 +9,9 @@ from typing import Any
 import click
 from rich.text import Text
 
-from shoal.cli.options import PATH, Changes, load_scenario
-from shoal.cli.views.output import Output, echo_json, label_table
+from shoal.cli.options import PATH, POSITIVE, Changes, load_scenario
+from shoal.cli.views.output import Output, echo, echo_json, label_table
 from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
-from shoal.models.openai import ProbeResult
 from shoal.runs import RUNS, DoctorReport, DoctorTarget, examine, list_limits
 
 _LABEL_WIDTH = 12
@@ -27,7 +26,7 @@ ReportLine = tuple[str, Text]
 @click.option("--call", is_flag=True, help="Make one call of one token, which shows more and may cost a little money.")
 @click.option(
     "--latency",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     default=SECONDS_PER_CALL,
     show_default=True,
     metavar="SECONDS",
@@ -60,7 +59,7 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
     if as_json:
         echo_json(report.as_dict())
     else:
-        click.echo(describe_report(report, target.name))
+        echo(describe_report(report, target.name))
     if report.problems:
         raise click.exceptions.Exit(1)
 
@@ -68,7 +67,7 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
 def describe_report(report: DoctorReport, name: str = "") -> str:
     """Lay the report out as wide as the terminal; `name` is the scenario's."""
     console = Output()
-    parts = (_machine_lines, _endpoint_lines, lambda report: _advice_lines(report, name), _change_lines)
+    parts = (_problem_lines, _machine_lines, _endpoint_lines, lambda report: _advice_lines(report, name), _change_lines)
     with console.capture() as captured:
         for part in parts:
             if lines := list(part(report)):
@@ -77,15 +76,26 @@ def describe_report(report: DoctorReport, name: str = "") -> str:
     return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
 
 
-# The machine
-
-
 def _machine_lines(report: DoctorReport) -> Iterator[ReportLine]:
-    machine, disk = report.machine, report.disk
+    machine, disk, cores = report.machine, report.disk, report.machine.cores
+    if cores.usable is None:
+        usable = "unknown"
+    elif cores.usable == cores.logical:
+        usable = f"{cores.logical}, all usable"
+    else:
+        why = "by quota" if cores.quota is not None and cores.quota <= cores.usable else "the others are not allowed"
+        usable = f"{cores.usable:.3g} usable of {cores.logical or 'an unknown number'} ({why})"
     busy = "" if report.sample.cpu is None else f", {report.sample.cpu:.0%} busy now"
-    yield "cores", Text(_describe_cores(machine) + busy)
+    yield "cores", Text(usable + busy)
     yield "memory", Text("; ".join(_describe_memory(machine)) or "unknown")
-    yield "container", Text(_describe_container(machine))
+    container, space = machine.container or "none", machine.memory.group
+    if machine.cgroups is None:
+        groups = "control groups unknown"
+    else:
+        limits = [f"CPU {cores.quota:.3g} cores"] if cores.quota is not None else []
+        limits += [f"memory {format_bytes(space.total)}"] if space else []
+        groups = f"control groups {machine.cgroups}, {' and '.join(limits) or 'no limit of CPU or memory'}"
+    yield "container", Text(f"{container}; {groups}")
     soft, hard = machine.files.soft, machine.files.hard
     if soft is None or hard is None:
         files = "unknown"
@@ -95,16 +105,6 @@ def _machine_lines(report: DoctorReport) -> Iterator[ReportLine]:
     yield "open files", Text(files)
     free = f"{format_bytes(disk.free)} free of {format_bytes(disk.total)} at {disk.path}" if disk else "unknown"
     yield "disk", Text(free)
-
-
-def _describe_cores(machine: Machine) -> str:
-    cores = machine.cores
-    if cores.usable is None:
-        return "unknown"
-    if cores.usable == cores.logical:
-        return f"{cores.logical}, all usable"
-    why = "by quota" if cores.quota is not None and cores.quota <= cores.usable else "the others are not allowed"
-    return f"{cores.usable:.3g} usable of {cores.logical or 'an unknown number'} ({why})"
 
 
 def _describe_memory(machine: Machine) -> Iterator[str]:
@@ -120,19 +120,6 @@ def _describe_memory(machine: Machine) -> Iterator[str]:
         yield f"{format_bytes(swap)} of swap" if swap else "no swap"
 
 
-def _describe_container(machine: Machine) -> str:
-    container = machine.container or "none"
-    if machine.cgroups is None:
-        return f"{container}; control groups unknown"
-    quota, space = machine.cores.quota, machine.memory.group
-    limits = [f"CPU {quota:.3g} cores"] if quota is not None else []
-    limits += [f"memory {format_bytes(space.total)}"] if space else []
-    return f"{container}; control groups {machine.cgroups}, {' and '.join(limits) or 'no limit of CPU or memory'}"
-
-
-# The servers
-
-
 def _endpoint_lines(report: DoctorReport) -> Iterator[ReportLine]:
     for each in report.endpoints:
         yield "endpoint", Text.assemble((each.model, "bold"), f" at {each.base_url}" if each.base_url else "")
@@ -141,35 +128,29 @@ def _endpoint_lines(report: DoctorReport) -> Iterator[ReportLine]:
         tls = f"{each.tls}, certificate trusted" if each.tls else "not encrypted"
         opened, answered = _format_milliseconds(each.connect_ms), _format_milliseconds(each.round_trip_ms)
         yield "", Text(f"reached in {opened} ({tls}), a request and its reply take {answered}")
-        yield "", Text(_describe_key(each))
+        if each.key_variable is None:
+            key = "no key is sent" + (", and none is wanted" if each.is_key_proven else "")
+        elif each.is_key_proven:
+            key = f"the key in {each.key_variable} is accepted"
+        else:
+            listed = "was not refused, but many servers list their models to anybody"
+            why = listed if each.models else "was not needed so far"
+            key = f"the key in {each.key_variable} {why}; --call puts it to the test"
+        yield "", Text(key)
         if each.call_ms is not None:
             yield "", Text(f"a call of one token took {_format_milliseconds(each.call_ms)}")
         limits = [f"{limit:,.0f} {name}" for name, limit in list_limits(each.allowance).items()]
         if limits:
             yield "", Text(f"allows {' and '.join(limits)} a minute")
         elif each.call_ms is None:
-            text = "publishes no limits with its list of models; --call shows those that come with an answer"
-            yield "", Text(text)
+            unknown = "publishes no limits with its list of models; --call shows those that come with an answer"
+            yield "", Text(unknown)
         else:
             yield "", Text("publishes no limits; runs find out what it bears")
 
 
-def _describe_key(each: ProbeResult) -> str:
-    if each.key_variable is None:
-        return "no key is sent" + (", and none is wanted" if each.is_key_proven else "")
-    if each.is_key_proven:
-        return f"the key in {each.key_variable} is accepted"
-    refused = (
-        "was not refused, but many servers list their models to anybody" if each.models else "was not needed so far"
-    )
-    return f"the key in {each.key_variable} {refused}; --call puts it to the test"
-
-
 def _format_milliseconds(count: float | None) -> str:
     return "less than 1 ms" if count is None or count < 1 else f"{count:,.0f} ms"
-
-
-# The recommendation
 
 
 def _advice_lines(report: DoctorReport, name: str) -> Iterator[ReportLine]:
@@ -192,11 +173,16 @@ def _describe_bound(bounds: tuple[Bound, ...], how: str) -> Text:
     return Text.assemble((f"{first.count:,}", "bold"), f" {how}. {first.what.capitalize()}: {first.reason}")
 
 
-def _change_lines(report: DoctorReport) -> Iterator[ReportLine]:
+def _problem_lines(report: DoctorReport) -> Iterator[ReportLine]:
+    """Yield what would make a run fail. It comes first: with a dead server, the CPU does not matter."""
     for text in report.problems:
         yield "problem", Text(text, "red")
+
+
+def _change_lines(report: DoctorReport) -> Iterator[ReportLine]:
     changes = [text for text in report.changes if text not in report.problems]
+    label = "change then" if report.problems else "change first"
     for number, text in enumerate(changes, 1):
-        yield "change first" if number == 1 else "", Text(f"{number}. {text}")
+        yield label if number == 1 else "", Text(f"{number}. {text}")
     for text in report.warnings:
         yield "warning", Text(text, "yellow")

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.views.output import echo_json
+from shoal.cli.views.output import echo, echo_json
 from shoal.formats import FORMATS, Format
 from shoal.runs import RunDirectory
 from shoal.runs.reports import Graphs, export_run
@@ -23,12 +23,17 @@ _GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")
 @click.option("--format", type=click.Choice(FORMATS), default="csv", help="Of the tables; default: csv.")
 @click.option("--graph", type=click.Choice(_GRAPHS), default="all", help="Which graphs, as GraphML; default: all.")
 @click.option("--force", is_flag=True, help="Replace an export that is there.")
+@click.option("--raw", is_flag=True, help="Leave texts in CSV as they are, also those that spreadsheets would run.")
 @json_option
-def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: bool, as_json: bool) -> None:
+def export_(  # noqa: PLR0913  # a command has as many options as it has
+    run: Path, out: Path | None, format: Format, graph: Graphs, force: bool, raw: bool, as_json: bool
+) -> None:
     """Write a run's tables and graphs for other tools.
 
     Every table of every world, the stream of actions, the people and the metrics, one file each; who follows whom at
     the end and who did something to whom as GraphML; and manifest.json, which says what there is. The run is only read.
+    In CSV, a text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, so that no
+    spreadsheet runs it as a formula.
 
     \b
     Examples:
@@ -37,11 +42,11 @@ def export_(run: Path, out: Path | None, format: Format, graph: Graphs, force: b
       shoal export runs/rumour-1 --graph follows --force
     """
     folder = out or run / "export"
-    manifest = export_run(RunDirectory(run), folder, format, graph, force)
+    manifest = export_run(RunDirectory(run), folder, format, graph, force, raw)
     if as_json:
         echo_json({"out": str(folder), **msgspec.to_builtins(manifest)})
         return
     tables = [file for file in manifest.files if file.kind == "table"]
     rows = format_count(sum(file.rows for file in tables), "row")
     graphs = format_count(len(manifest.files) - len(tables), "graph")
-    click.echo(f"{folder}: {format_count(len(tables), 'table')} with {rows}, {graphs}")
+    echo(f"{folder}: {format_count(len(tables), 'table')} with {rows}, {graphs}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import click
@@ -14,18 +16,28 @@ from rich.text import Text
 
 from shoal.cli.commands.init import write_scenario
 from shoal.cli.options import PATH, json_option
-from shoal.cli.views.output import Output, echo_json, make_table
+from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.runs import rename_inputs
 from shoal.scenario import ImportOptions, ImportResult, count_people, import_path, validate
 from shoal.text import format_count, quote_path
 
+#: What a field's line needs beside the field and what it becomes.
+_OTHER_COLUMNS_CHARS = 17
+#: A part of a text that stays on one line.
+_PART = re.compile(r"[^\s._/]*[\s._/]*")
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}
 
 
 @click.command("import")
 @click.argument("path", type=PATH)
 @click.option("--out", type=PATH, default=Path("scenario.yaml"), metavar="FILE", help="The scenario to write.")
-@click.option("--map", "maps", multiple=True, metavar="FIELD=COLUMN", help="Fill a field from a column; repeatable.")
+@click.option(
+    "--map",
+    "maps",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="Fill a field from a column, or from none (FIELD=); repeatable.",
+)
 @click.option("--fragment", "fragments", multiple=True, type=PATH, help="TinyTroupe: merge this into every person.")
 @click.option("--follows", type=PATH, metavar="FILE", help="Who follows whom: a list of edges, or GraphML.")
 @click.option("--by", metavar="COLUMN", help="Column of the people in which the ends of edges are found.")
@@ -44,13 +56,13 @@ def import_(path: Path, out: Path, force: bool, dry_run: bool, as_json: bool, **
       shoal import people.jsonl --follows edges.csv --out study.yaml
       shoal import agents/ --fragment shy.agent.fragment.json
     """
-    columns = {}
+    columns: dict[str, str | None] = {}
     for text in options.pop("maps"):
         field, equals, column = text.partition("=")
-        if not equals or not field or not column:
+        if not equals or not field.strip():
             problem = f"expected FIELD=COLUMN, for example name=full_name, found {text!r}"
             raise click.BadParameter(problem, param_hint="--map")
-        columns[field.strip()] = column.strip()
+        columns[field.strip()] = column.strip() or None
     result = import_path(path, ImportOptions(columns, **options))
     people = count_people(validate(result.scenario, str(path), path if path.is_dir() else path.parent).population)
     if not dry_run:
@@ -65,21 +77,37 @@ def import_(path: Path, out: Path, force: bool, dry_run: bool, as_json: bool, **
         return
     _print_fields(Output(), result, people)
     if not dry_run:
-        click.echo(f"wrote {out}; run it with: shoal run {quote_path(out)}")
+        echo(f"wrote {out}; run it with: shoal run {quote_path(out)}")
 
 
 def _print_fields(console: Console, result: ImportResult, people: int) -> None:
-    """Print every field of the source. The file of a field is printed if there are several."""
-    several = len({use.source for use in result.fields}) > 1
-    table = make_table(*(["in"] if several else []), "field", "found", "use", "becomes", right=("found",))
-    for use in result.fields:
-        cells = [Text(use.field), Text(f"{use.count:,}"), Text(use.use, _STYLES[use.use]), Text(use.becomes)]
-        table.add_row(*([Text(use.source)] if several else []), *cells)
+    """Print every field of the source, file by file if there are several. No word is broken to fit the terminal."""
     console.print(Text.assemble((result.kind, "bold"), f": {format_count(people, 'person', 'people')}"))
-    console.print()
-    console.print(table)
+    sources = dict.fromkeys(use.source for use in result.fields)
+    width = (console.width - _OTHER_COLUMNS_CHARS) // 2
+    for source in sources:
+        console.print()
+        if len(sources) > 1:
+            console.print(Text(source, "bold"))
+        table = make_table("field", "found", "use", "becomes", right=("found",))
+        for use in result.fields:
+            if use.source == source:
+                field, becomes = (_break_words(text, width) for text in (use.field, use.becomes))
+                table.add_row(Text(field), Text(f"{use.count:,}"), Text(use.use, _STYLES[use.use]), Text(becomes))
+        console.print(table)
     if result.notes:
         console.print()
     for note in result.notes:
-        console.print(Text(f"note: {note}"), soft_wrap=True)
+        lines = fill(f"note: {note}", console.width, break_long_words=False, break_on_hyphens=False)
+        console.print(Text(lines), soft_wrap=True)
     console.print()
+
+
+def _break_words(text: str, width: int) -> str:
+    """Break words that are longer than the width where their parts meet: after dots, underlines and slashes."""
+    lines = [""]
+    for part in _PART.findall(text):
+        if len(lines[-1] + part.rstrip()) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)

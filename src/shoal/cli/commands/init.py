@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from shoal.cli.errors import complain
 from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
+from shoal.cli.views.output import echo
 from shoal.errors import RunRefused, StorageFailed
-from shoal.scenario import check_classes, load, override, read_starter
+from shoal.scenario import check_classes, import_mirofish, is_mirofish, load, override, read_starter
 from shoal.text import quote_path
 
 
@@ -24,7 +26,7 @@ def init_(file: Path, force: bool) -> None:
       shoal init studies/bridge.yaml
     """
     write_scenario(file, read_starter(), force)
-    click.echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
+    echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
 
 
 def write_scenario(file: Path, text: str, force: bool, option: str = "") -> None:
@@ -52,4 +54,6 @@ def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
     """
     checked = override(load(scenario), sets)
     check_classes(checked)
-    click.echo(f"ok: {describe_scenario(checked)}")
+    for note in import_mirofish(scenario).notes if is_mirofish(scenario) else ():
+        complain(f"note: {note}")
+    echo(f"ok: {describe_scenario(checked)}")

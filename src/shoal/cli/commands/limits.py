@@ -16,7 +16,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.output import Output, echo_json
+from shoal.cli.options import count_option
+from shoal.cli.views.output import Output, echo, echo_json
 from shoal.event_loop import run_async
 from shoal.slots import AGENTS, BrokerLocation, HolderView, PoolView, Snapshot, fetch_snapshot, resize_pool
 from shoal.slots.adaptive import Learned, LimitStore, forget_limits
@@ -34,19 +35,15 @@ NARROW_COLUMNS = 72
 _MODES = {
     "rising": "looking for the limit",
     "holding": "at the limit",
-    "doubting": "refused below the limit",
-    "fallen": "the limit came down",
+    "full": "the server is full",
     "outage": "nobody answers",
 }
 
 
 @click.command("limits")
 @click.option("--once", is_flag=True, help="Print once, also on a terminal, where it is live otherwise.")
-@click.option(
-    "--parallel",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="From now on at most N agents act at once, over all runs that were started with --parallel.",
+@count_option(
+    "--parallel", help="From now on at most N agents act at once, over all runs that were started with --parallel."
 )
 @click.option("--forget", "pool", metavar="NAME", help="Forget what was learned about NAME; `all`: about everything.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -94,7 +91,7 @@ def _forget(place: BrokerLocation, pool: str) -> None:
         near = next((name for name in known if pool in name), None) or nearest(pool, known)
         more = f". Did you mean {near!r}?" if near else f"; known: {', '.join(map(repr, known)) or 'nothing'}"
         raise click.BadParameter(f"nothing was learned about {pool!r}{more}", param_hint="--forget")
-    click.echo("\n".join(f"forgot {name}" for name in gone) or "nothing was learned yet")
+    echo("\n".join(f"forgot {name}" for name in gone) or "nothing was learned yet")
 
 
 def _resize(place: BrokerLocation, size: int) -> None:
@@ -104,27 +101,20 @@ def _resize(place: BrokerLocation, size: int) -> None:
             "no run that was started with --parallel is going on: start one with `shoal run --parallel N`"
         )
     resize_pool(place, AGENTS, size)
-    click.echo(f"from now on at most {format_count(size, 'agent acts', 'agents act')} at once")
+    echo(f"from now on at most {format_count(size, 'agent acts', 'agents act')} at once")
 
 
 async def _follow(place: BrokerLocation, output: Output) -> int:
     """Draw every second until a signal comes, and return it. It ends between two pictures, so none is half drawn."""
-    received: list[int] = []
-    wake = asyncio.Event()
-
-    def receive(number: int) -> None:
-        received.append(number)
-        wake.set()
-
+    received: asyncio.Queue[int] = asyncio.Queue()
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, receive, number)
+        asyncio.get_running_loop().add_signal_handler(number, received.put_nowait, number)
     with Live(console=output, auto_refresh=False, transient=True) as screen:
-        while not received:
+        while True:
             screen.update(_render(place, output.width), refresh=True)
             with suppress(TimeoutError):
                 async with asyncio.timeout(REFRESH_SECONDS):
-                    await wake.wait()
-    return received[0]
+                    return await received.get()
 
 
 # the picture
@@ -225,16 +215,13 @@ def _render_stored(stored: LimitStore, snapshot: Snapshot | None) -> Iterator[Re
         return
     yield Text("\nRemembered from earlier runs", "bold")
     for name, entry in entries.items():
-        learned = stored.of(name, Learned)
-        words = "cannot be read" if learned is None else _describe_learned(learned)
+        learned, words = stored.of(name, Learned), "cannot be read"
+        if learned is not None:
+            rates = {"requests": learned.requests, "tokens": learned.tokens}
+            parts = [f"{'at most' if learned.is_wall else 'at least'} {learned.in_flight:,} in flight"]
+            parts += [f"{rate.per_minute:,.0f} {what} a minute" for what, rate in rates.items() if rate is not None]
+            words = ", ".join(parts)
         yield Text.assemble("  ", name, "\n    ", words, "  ", (_describe_age(time.time() - entry.at), "dim"))
-
-
-def _describe_learned(learned: Learned) -> str:
-    parts = [f"{'at most' if learned.is_wall else 'at least'} {learned.in_flight:,} in flight"]
-    rates = {"requests": learned.requests, "tokens": learned.tokens}
-    parts += [f"{rate.per_minute:,.0f} {what} a minute" for what, rate in rates.items() if rate is not None]
-    return ", ".join(parts)
 
 
 def _describe_age(seconds: float) -> str:

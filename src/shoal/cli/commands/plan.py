@@ -11,21 +11,29 @@ import msgspec
 from rich.text import Text
 
 from shoal.agents import HeuristicSettings, LanguageSettings, ScriptedSettings
-from shoal.cli.options import Changes, change_options, describe_scenario, json_option, load_scenario, scenario_argument
+from shoal.cli.options import (
+    POSITIVE,
+    Changes,
+    change_options,
+    describe_scenario,
+    json_option,
+    load_scenario,
+    scenario_argument,
+)
 from shoal.cli.views.output import Output, echo_json, label_line, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs.planning import Expected, Plan, plan_run
 from shoal.scenario import BudgetSettings, Scenario
-from shoal.text import format_count, format_duration
+from shoal.text import format_count, format_duration, hide_controls
 from shoal.types import Versioned
 
 #: A run that may take more than this is confirmed at the terminal.
 THRESHOLD_DOLLARS = 1.0
 THRESHOLD_CALLS = 2000
 
-#: Totals of a plan that its JSON has beside its fields.
-_TOTALS = "calls least_calls may_end_early input cached output cost cost_uncached unpriced".split()
+#: Totals that the JSON of a plan has beside its fields.
+_TOTALS = "calls least_calls input cached output cost cost_uncached".split()
 
 
 @click.command("plan")
@@ -34,7 +42,7 @@ _TOTALS = "calls least_calls may_end_early input cached output cost cost_uncache
 @change_options
 @click.option(
     "--latency",
-    type=click.FloatRange(min=0, min_open=True),
+    type=POSITIVE,
     metavar="SECONDS",
     help="What one call takes; default: what is usual for replies of their length.",
 )
@@ -55,7 +63,9 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     wanted = load_scenario(scenario, model, changes)
     found = run_async(plan_run(wanted, latency))
     if as_json:
-        echo_json({**msgspec.to_builtins(found), **{name: getattr(found, name) for name in _TOTALS}})
+        totals = {name: getattr(found.total, name) for name in _TOTALS}
+        more = {"may_end_early": found.may_end_early, "unpriced": found.unpriced}
+        echo_json(msgspec.to_builtins(found) | totals | more)
         return
     console = Output()
     console.print(Text.assemble((found.name, "bold"), f"  {describe_scenario(wanted)}"), soft_wrap=True)
@@ -64,7 +74,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
         table = make_table("world", "model", *figures, right=figures)
         for each in found.expected:
             table.add_row(Text(each.world), Text(each.model), *_format_figures(each))
-        table.add_row("total", "", *_format_figures(found), style="bold")
+        table.add_row("total", "", *_format_figures(found.total), style="bold")
         console.print()
         console.print(table)
         console.print()
@@ -90,29 +100,28 @@ def confirm(
     """
     if not _is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
         return
-    if not is_confirmed(run_async(plan_run(wanted, budget=budget, done=done)), what):
+    found = run_async(plan_run(wanted, budget=budget, done=done))
+    total, most = found.total, found.total.cost_uncached
+    cost = "at a price that is not known" if most is None else f"for up to {_format_dollars(most)}"
+    about = "up to" if found.may_end_early else "about"
+    tokens = f"{total.tokens / 1e6:,.1f} million" if total.tokens >= 1e6 else f"{total.tokens:,}"
+    calls = f"{about} {format_count(total.calls, 'call')} with {tokens} tokens {cost}"
+    shortages = "".join(f"\n{shortage}." for shortage in found.short)
+    if not is_confirmed(total.calls, most, f"{what} will take {calls}.{shortages}"):
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def is_confirmed(found: Plan, what: str = "This run") -> bool:
-    """Return whether the run may begin. The question is put only where it takes much and there is a terminal."""
-    is_small = (found.cost_uncached or 0.0) <= THRESHOLD_DOLLARS and found.calls <= THRESHOLD_CALLS
-    if is_small or not _is_watched():
-        return True
-    most = found.cost_uncached
-    cost = "at a price that is not known" if most is None else f"for up to {_format_dollars(most)}"
-    about = "up to" if found.may_end_early else "about"
-    tokens = f"{found.tokens / 1e6:,.1f} million" if found.tokens >= 1e6 else f"{found.tokens:,}"
-    calls = f"{about} {format_count(found.calls, 'call')} with {tokens} tokens {cost}"
-    shortages = "".join(f"\n{shortage}." for shortage in found.short)
-    return click.confirm(f"{what} will take {calls}.{shortages}\nGo on?", err=True)
+def is_confirmed(calls: int, cost: float | None, question: str) -> bool:
+    """Return whether something may begin. The question is put only where it takes much and there is a terminal."""
+    is_small = (cost or 0.0) <= THRESHOLD_DOLLARS and calls <= THRESHOLD_CALLS
+    return is_small or not _is_watched() or click.confirm(hide_controls(f"{question}\nGo on?"), err=True)
 
 
 def _is_watched() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _format_figures(each: Expected | Plan) -> list[str]:
+def _format_figures(each: Expected) -> list[str]:
     cost = "unknown" if each.cost is None else _format_dollars(each.cost)
     calls = f"up to {each.calls:,}" if each.least_calls < each.calls else f"{each.calls:,}"
     return [calls, f"{each.input:,}", f"{each.output:,}", cost]
@@ -120,16 +129,20 @@ def _format_figures(each: Expected | Plan) -> list[str]:
 
 def _explain_figures(found: Plan) -> Iterator[tuple[str, str, str]]:
     """Yield labels, texts and styles about what the figures rest on and what follows from them."""
-    about = "up to" if found.may_end_early else "about"
+    total, about = found.total, "up to" if found.may_end_early else "about"
     each = f"{found.seconds_per_call:.2g} s each (--latency)"
     yield "time", f"{about} {format_duration(found.seconds)}, with {found.max_workers:,} calls at once of {each}", ""
-    if remembering := sum(each.remembering for each in found.expected):
-        yield "memory", f"in {remembering:,} of the calls people draw conclusions from what they remember", ""
-    if embedding := sum(each.embedding for each in found.expected):
-        yield "embeddings", f"in {embedding:,} of the calls texts are embedded, to find what they bring to mind", ""
-    if found.cached:
-        share = f"{found.cached / found.input:.0%} of what is sent has been sent before"
-        cost, most = (None if each is None else _format_dollars(each) for each in (found.cost, found.cost_uncached))
+    if total.remembering:
+        yield "memory", f"in {total.remembering:,} of the calls people draw conclusions from what they remember", ""
+    if total.embedding:
+        yield (
+            "embeddings",
+            f"in {total.embedding:,} of the calls texts are embedded, to find what they bring to mind",
+            "",
+        )
+    if total.cached:
+        share = f"{total.cached / total.input:.0%} of what is sent has been sent before"
+        cost, most = (None if each is None else _format_dollars(each) for each in (total.cost, total.cost_uncached))
         without = f"; {most} if the server does not keep it" if cost and most and cost != most else ""
         yield "prefix cache", f"{share}, as the beginning of another prompt{without}", ""
     if found.unpriced:
@@ -140,7 +153,7 @@ def _explain_figures(found: Plan) -> Iterator[tuple[str, str, str]]:
         followed = f"{found.followed:,} of {found.people:,} people"
         yield "a sample", f"the prompts of {followed} were built, and scaled to all", ""
     if found.may_end_early:
-        least = format_count(found.least_calls, "call")
+        least = format_count(total.least_calls, "call")
         yield (
             "may be less",
             "how long people talk is not known: these figures are for conversations that take all their turns; "

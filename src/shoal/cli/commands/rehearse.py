@@ -8,10 +8,12 @@ import resource
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from typing import Any, get_args
 
 import click
 
+from shoal.cli.options import POSITIVE, count_option
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
 from shoal.rehearsal import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange, Stats, start
@@ -29,124 +31,96 @@ _CHANGEABLE = {
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
 
 
-class Duration(click.ParamType[float]):
-    """`200ms`, `1.5s`, `2m`, or seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        found = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|m|min|h|)", value.strip())
-        if found is None:
-            self.fail(f"{value!r} is not a duration such as 200ms, 1.5s or 2m", param, ctx)
-        return float(found[1]) * _UNITS[found[2]]
+def parse_duration(text: str) -> float:
+    """Parse `200ms`, `1.5s`, `2m`, or seconds."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+) ?(ms|s|m|min|h|)", text.strip())
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a duration such as 200ms, 1.5s or 2m")
+    return float(found[1]) * _UNITS[found[2]]
 
 
-class ShareType(click.ParamType[float]):
-    """`5%` or `0.05`."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        try:
-            share = float(value.removesuffix("%")) / (100 if value.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= 1:
-            self.fail(f"{value!r} is not a share such as 5% or 0.05", param, ctx)
-        return share
+def parse_share(text: str) -> float:
+    """Parse `5%` or `0.05`."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise click.BadParameter(f"{text!r} is not a share such as 5% or 0.05")
+    return share
 
 
-class OutageTime(click.ParamType[PlannedOutage]):
-    """`20s@60s`: for 20 s, from 60 s after the first request."""
-
-    name = "outage"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> PlannedOutage:
-        lasting, at, after = value.partition("@")
-        if not at:
-            self.fail(f"{value!r} is not an outage such as 20s@60s: how long, and how long after the start", param, ctx)
-        return PlannedOutage(_DURATION.convert(after, param, ctx), _DURATION.convert(lasting, param, ctx))
+def parse_outage(text: str) -> PlannedOutage:
+    """Parse `20s@60s`: for 20 s, from 60 s after the first request."""
+    lasting, at, after = text.partition("@")
+    if not at:
+        raise click.BadParameter(f"{text!r} is not an outage such as 20s@60s: how long, and how long after the start")
+    return PlannedOutage(parse_duration(after), parse_duration(lasting))
 
 
-class ChangeTime(click.ParamType[SettingChange]):
-    """`cap=24@60s` or `cap=24@800answers`: another value, and when it comes."""
-
-    name = "change"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> SettingChange:
-        found = re.fullmatch(r"(\w+)=([\d.]+ ?[a-z]*)@(?:(\d+) ?answers?|(.+))", value.strip())
-        if not found or found[1] not in _CHANGEABLE:
-            known = ", ".join(_CHANGEABLE)
-            self.fail(f"{value!r} is not a change of {known} such as cap=24@60s or cap=24@800answers", param, ctx)
-        word, to, answers, after = found.groups()
-        seconds = 0.0 if after is None else _DURATION.convert(after, param, ctx)
-        try:
-            amount = (_DURATION if word == "latency" else click.FLOAT)(to, param, ctx)
-            return SettingChange(_CHANGEABLE[word], amount, seconds, int(answers or 0))
-        except ValueError as error:
-            self.fail(f"{value!r}: {error}", param, ctx)
+def parse_change(text: str) -> SettingChange:
+    """Parse `cap=24@60s` or `cap=24@800answers`: another value, and when it comes."""
+    found = re.fullmatch(r"(\w+)=([\d.]+ ?[a-z]*)@(?:(\d+) ?answers?|(.+))", text.strip())
+    if not found or found[1] not in _CHANGEABLE:
+        known = ", ".join(_CHANGEABLE)
+        raise click.BadParameter(f"{text!r} is not a change of {known} such as cap=24@60s or cap=24@800answers")
+    word, to, answers, after = found.groups()
+    amount = parse_duration(to) if word == "latency" else click.FLOAT(to)
+    seconds = 0.0 if after is None else parse_duration(after)
+    try:
+        return SettingChange(_CHANGEABLE[word], amount, seconds, int(answers or 0))
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r}: {error}") from error
 
 
-_DURATION, _SHARE = Duration(), ShareType()
-_COUNT, _SOME = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
+time_option = partial(click.option, type=parse_duration, metavar="TIME")
+share_option = partial(click.option, type=parse_share, default="0", metavar="SHARE")
 
 
 @click.command("rehearse")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; default: one that is free.")
-@click.option("--for", "lasting", type=_DURATION, metavar="TIME", help="End after this time; default: with Ctrl-C.")
+@time_option("--for", "lasting", help="End after this time; default: with Ctrl-C.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Other answers, latencies and faults.")
-@click.option("--latency", "latency_seconds", type=_DURATION, default=0.0, metavar="TIME", help="Median, as in 800ms.")
+@time_option("--latency", "latency_seconds", default="0", help="Median, as in 800ms.")
 @click.option("--sigma", "latency_sigma", type=click.FloatRange(min=0), default=0.0, help="Spread; 0: always the same.")
-@click.option("--knee", type=_COUNT, metavar="N", help="With more than N in work, answers take longer.")
-@click.option("--cap", type=_COUNT, metavar="N", help="Requests at once; more are refused with 429.")
+@count_option("--knee", help="With more than N in work, answers take longer.")
+@count_option("--cap", help="Requests at once; more are refused with 429.")
 @click.option("--queue", is_flag=True, help="Requests above the cap wait, as at a local server.")
-@click.option("--rpm", "requests_per_minute", type=_SOME, metavar="N", help="Requests per minute.")
-@click.option("--tpm", "tokens_per_minute", type=_SOME, metavar="N", help="Tokens per minute.")
-@click.option(
-    "--burst", "burst_seconds", type=_DURATION, default=60.0, metavar="TIME", help="Allowance usable at once."
-)
+@click.option("--rpm", "requests_per_minute", type=POSITIVE, metavar="N", help="Requests per minute.")
+@click.option("--tpm", "tokens_per_minute", type=POSITIVE, metavar="N", help="Tokens per minute.")
+@time_option("--burst", "burst_seconds", default="60", help="Allowance usable at once.")
 @click.option("--empty", "starts_empty", is_flag=True, help="Allowances are empty at first; default: full.")
-@click.option(
-    "--window", "window_seconds", type=_DURATION, metavar="TIME", help="Allowances for windows of this length."
-)
+@time_option("--window", "window_seconds", help="Allowances for windows of this length.")
 @click.option(
     "--change",
     "changes",
-    type=ChangeTime(),
+    type=parse_change,
     multiple=True,
     metavar="WHAT=N@WHEN",
     help="As in cap=24@60s, rpm=60@9answers.",
 )
-@click.option("--quota", type=_COUNT, metavar="N", help="Answers until the credit is used up.")
-@click.option("--context", "context_tokens", type=_COUNT, metavar="N", help="Longest prompt, in tokens.")
+@count_option("--quota", help="Answers until the credit is used up.")
+@count_option("--context", "context_tokens", help="Longest prompt, in tokens.")
 @click.option("--headers", type=click.Choice(get_args(Headers)), default="openai", help="Rate headers.")
 @click.option("--unlabelled", is_flag=True, help="A 429 does not say which limit it is about.")
-@click.option(
-    "--retry-after", "retry_after_seconds", type=_DURATION, default=1.0, metavar="TIME", help="Asked for above the cap."
-)
-@click.option(
-    "--refusal", "refusal_seconds", type=_DURATION, default=0.0, metavar="TIME", help="Time that a refusal takes."
-)
-@click.option("--errors", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that end in a 500, as in 5%.")
-@click.option("--limits", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that end in a 429.")
-@click.option("--hangs", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts that are never answered.")
-@click.option("--dropped", type=_SHARE, default=0.0, metavar="SHARE", help="Attempts cut off within the answer.")
-@click.option("--malformed", type=_SHARE, default=0.0, metavar="SHARE", help="Answers that are broken JSON.")
-@click.option("--truncated", type=_SHARE, default=0.0, metavar="SHARE", help="Answers that end too early.")
-@click.option("--refused", type=_SHARE, default=0.0, metavar="SHARE", help="Answers that the model declines to give.")
-@click.option("--outage", "outages", type=OutageTime(), multiple=True, metavar="TIME@TIME", help="503s, as in 20s@60s.")
+@time_option("--retry-after", "retry_after_seconds", default="1", help="Asked for above the cap.")
+@time_option("--refusal", "refusal_seconds", default="0", help="Time that a refusal takes.")
+@share_option("--errors", help="Attempts that end in a 500, as in 5%.")
+@share_option("--limits", help="Attempts that end in a 429.")
+@share_option("--hangs", help="Attempts that are never answered.")
+@share_option("--dropped", help="Attempts cut off within the answer.")
+@share_option("--malformed", help="Answers that are broken JSON.")
+@share_option("--truncated", help="Answers that end too early.")
+@share_option("--refused", help="Answers that the model declines to give.")
+@click.option("--outage", "outages", type=parse_outage, multiple=True, metavar="TIME@TIME", help="503s, as in 20s@60s.")
 @click.option("--without", "unsupported", type=click.Choice(REFUSABLE), multiple=True, help="What to answer with 400.")
-@click.option("--reply-tokens", type=_COUNT, default=24, metavar="N", help="About how long texts are.")
+@count_option("--reply-tokens", default=24, help="About how long texts are.")
 def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> None:
     """Serve a free stand-in for a model provider, with chosen limits and faults.
 
-    An OpenAI-compatible server that invents valid answers to any JSON schema and any tools, and costs nothing: to try
-    how long an experiment takes and how it stands a bad day, before it is paid for. The same request has the same
+    An OpenAI-compatible server that invents answers that fit JSON schemas and tools, and costs nothing: to try how
+    long an experiment takes and how it stands a bad day, before it is paid for. The same request has the same
     answer. GET /rehearsal/stats tells what was asked, POST /rehearsal/reset starts counting again.
 
     \b

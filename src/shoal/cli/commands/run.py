@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 
 from shoal.cli.commands.plan import confirm
 from shoal.cli.errors import complain
@@ -20,6 +19,7 @@ from shoal.cli.options import (
     load_scenario,
     out_option,
     output_options,
+    quality_option,
     resource_options,
     run_argument,
     scenario_argument,
@@ -27,10 +27,11 @@ from shoal.cli.options import (
     yes_option,
 )
 from shoal.cli.play import terminal_answer
-from shoal.cli.runner import OutputMode, end_command, run_operation
-from shoal.cli.views.output import Output
+from shoal.cli.runner import OutputMode, end_command, require_quality, run_operation
+from shoal.cli.views.output import Output, echo
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
+from shoal.errors import ProviderRefused, ProviderUnavailable
 from shoal.runs import (
     RunDirectory,
     RunProgress,
@@ -45,6 +46,7 @@ from shoal.runs import (
     work_on_run,
 )
 from shoal.runs.reports import summarize
+from shoal.runs.rerun import archive_failed, plan_retry
 from shoal.scenario import BudgetSettings, import_mirofish, is_mirofish, sample
 from shoal.text import format_count, quote_path
 from shoal.types import Versioned
@@ -59,6 +61,7 @@ from shoal.worlds import NameIndex
 @click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
 @resource_options
 @yes_option
+@quality_option
 @output_options
 def run_(  # noqa: PLR0913  # a command has as many options as it has
     scenario: Path,
@@ -94,10 +97,12 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
         counts = ", ".join(f"{uses[use]} {use}" for use in ("used", "kept", "unused"))
         details = f"shoal import {quote_path(scenario)} --dry-run shows every one"
         complain(f"{imported.kind}: fields {counts}; {details}")
+        for note in imported.notes:
+            complain(f"note: {note}")
     check_models(wanted, resources)
     if not yes:
-        confirm(Versioned(wanted), resources.budget)
-    run = create_run(wanted, out)
+        confirm(Versioned(wanted), resources.limits.apply_to(wanted.budget))
+    run = create_run(wanted, out, resources.limits)
     _work(run, RunProgress.of(run), f"running {run.path}", mode, resources)
 
 
@@ -106,24 +111,37 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
 @click.option(
     "--rounds", type=click.IntRange(min=1), metavar="N", help="Go on to this round instead of the planned last one."
 )
+@click.option("--retry-failed", is_flag=True, help="Ask again for turns that were lost to an outage.")
 @resource_options
 @yes_option
+@quality_option
 @output_options
-def resume_(run: Path, rounds: int | None, resources: RunResources, yes: bool, mode: OutputMode) -> None:
+def resume_(  # a command has as many options as it has
+    run: Path, rounds: int | None, retry_failed: bool, resources: RunResources, yes: bool, mode: OutputMode
+) -> None:
     """Continue a run that was stopped, killed or failed, or add rounds to one that is complete.
 
     Everything is repeated from its journal, which takes moments and costs nothing, and then goes on as if it had never
     been interrupted. The history is the same as that of an unbroken run; with --rounds it is that of a run that was
     planned with this many rounds from the start. If the rounds that are left will cost much, you are asked first.
 
+    Runs of older versions recorded the outage of a server as the agents' failure. --retry-failed asks again for these
+    turns. The history changes from the first of them on; what was written before is kept in archive/N of the run.
+
     \b
     Examples:
       shoal resume runs/rumour-1
       shoal resume runs/rumour-1 --rounds 72
+      shoal resume runs/rumour-1 --retry-failed
     """
+    if retry_failed and rounds is not None:
+        raise click.UsageError("--retry-failed and --rounds: first ask again for what failed, then go on for longer")
+    if retry_failed:
+        _forget_failed(run, yes)
     plan = plan_resume(RunDirectory.open(run), rounds)
     if plan.is_over and mode.plain:
-        click.echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
+        echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
+        require_quality(plan.run, mode)
         return
     if not yes and not plan.is_over:
         # The budget of a run counts all its sessions, so it cannot be compared with what is left.
@@ -131,6 +149,20 @@ def resume_(run: Path, rounds: int | None, resources: RunResources, yes: bool, m
     if plan.extension is not None:
         extend_run(plan.run, plan.extension)
     _work(plan.run, RunProgress.of(plan.run), f"resuming {run}", mode, resources)
+
+
+def _forget_failed(run: Path, yes: bool) -> None:
+    """Make a run forget the turns that it lost to outages, and say so."""
+    plan = plan_retry(RunDirectory.open(run))
+    if plan is None:
+        complain(f"note: {run} has lost no turn to an outage")
+        return
+    if not yes:
+        versions = plan.run.scenario_versions
+        confirm(versions, BudgetSettings(), plan.kept, "This run from there on, if all agents are asked again,")
+    archive = archive_failed(plan)
+    turns = format_count(len(plan.lost), "turn")
+    complain(f"asking again for {turns} from round {plan.first_round} on; what was there is in {archive}")
 
 
 @click.command("replay")
@@ -146,13 +178,13 @@ def replay_(run: Path, mode: OutputMode) -> None:
     directory = RunDirectory.open(run)
     rounds = max(directory.read_last_rounds().values())
     progress = RunProgress(rounds, dict.fromkeys(directory.worlds, 0), directory.clock)
-    display = choose_display(Console(stderr=True), progress, f"replaying {run}", mode.quiet)
+    display = choose_display(Output(stderr=True), progress, f"replaying {run}", mode.quiet)
     result = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
     if result.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
     elif result.error is None and mode.plain:
         outcome = result.outcome
-        click.echo(
+        echo(
             f"replayed {format_count(outcome.rounds, 'round')} of {run}: "
             f"the same {format_count(outcome.actions, 'action')}, the same history\ndigest {outcome.digest}"
         )
@@ -167,6 +199,7 @@ def replay_(run: Path, mode: OutputMode) -> None:
 @out_option
 @resource_options
 @yes_option
+@quality_option
 @output_options
 def fork_(  # noqa: PLR0913  # a command has as many options as it has
     run: Path,
@@ -195,8 +228,9 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
     """
     plan = plan_fork(RunDirectory.open(run), at, changes=sets, events=inject or ())
     if not yes:
-        confirm(plan.versions, resources.budget, plan.shared, "This fork, if all agents are asked again,")
-    child = fork_run(plan, out)
+        budget = resources.limits.apply_to(plan.versions.latest.budget)
+        confirm(plan.versions, budget, plan.shared, "This fork, if all agents are asked again,")
+    child = fork_run(plan, out, resources.limits)
     progress = RunProgress.of(child, known=dict.fromkeys(child.worlds, at))
     _work(child, progress, f"forking {run} at round {at} into {child.path}", mode, resources)
 
@@ -215,11 +249,15 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
             complain(f"You are {person.name}. {person.persona}")
         resources = replace(resources, answer=terminal_answer())
     else:
-        display = choose_display(Console(stderr=True), progress, title, mode.quiet)
+        display = choose_display(Output(stderr=True), progress, title, mode.quiet)
     result = run_operation(run, lambda stop: work_on_run(run, stop, progress, resources), display)
+    uncached = " --no-cache" if resources.cache is None else ""
+    again = (
+        f"stopped at round {result.outcome.rounds} of {scenario.rounds}; continue with: {run.resume_command}{uncached}"
+    )
     if result.signal is not None:
-        rounds = f"round {result.outcome.rounds} of {scenario.rounds}"
-        complain(f"stopped at {rounds}; continue with: shoal resume {quote_path(run.path)}")
+        complain(again)
     elif result.error is None and mode.plain:
         print_summary(Output(), summarize(run))
-    end_command(result, mode)
+    is_outage = isinstance(result.error, ProviderRefused | ProviderUnavailable)
+    end_command(result, mode, again=again if is_outage else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,39 +10,57 @@ import click
 import msgspec
 from rich.text import Text
 
-from shoal.cli.options import PATH, json_option, run_argument
-from shoal.cli.views.output import Output, echo_json, make_table
+from shoal.cli.errors import QualityMissed, complain
+from shoal.cli.options import PATH, json_option, quality_option, run_argument
+from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.cli.views.summary import STYLES, print_summary
-from shoal.errors import ShoalError
-from shoal.runs import RUNS, RunDirectory, list_runs
-from shoal.runs.reports import query_database, summarize
+from shoal.errors import QueryFailed, ShoalError
+from shoal.event_loop import run_async
+from shoal.runs import RUNS, RunDirectory, list_runs, replay
+from shoal.runs.reports import Verdict, query_database, summarize
+from shoal.text import format_count
 
 
 @click.command("show")
 @run_argument
+@click.option("--check", is_flag=True, help="First compare its streams and tables with the history in its journal.")
+@quality_option
 @json_option
-def show_(run: Path, as_json: bool) -> None:
+def show_(run: Path, check: bool, require_quality: bool, as_json: bool) -> None:
     """Summarise a run, at any time: while it runs, after it, after a crash.
+
+    Its quality is good, doubtful or bad, with the reasons. With --check, the run is run again from its journal first,
+    and a file that was changed ends the command with exit code 1; what differs first is named.
 
     \b
     Examples:
       shoal show runs/rumour-1
+      shoal show runs/rumour-1 --check
       shoal show runs/rumour-1 --json | jq '.worlds[0].top_posts'
+      shoal show runs/rumour-1 --require-quality && echo good
     """
-    summary = summarize(RunDirectory(run))
+    directory = RunDirectory.open(run)
+    if check:
+        if directory.has_worker():
+            raise QueryFailed(f"{run} is being worked on; it can be checked when it stops")
+        outcome = run_async(replay(directory, asyncio.Event()))
+        complain(f"checked {format_count(outcome.rounds, 'round')}: streams and tables are those of the journal")
+    summary = summarize(directory)
     if as_json:
         echo_json(summary)
     else:
         print_summary(Output(), summary)
+    if require_quality and summary.quality.verdict is not Verdict.GOOD:
+        raise QualityMissed(summary.quality.verdict)
 
 
 @click.command("query")
 @run_argument
 @click.argument("sql")
 @click.option("--world", metavar="NAME", help="Which world's database; default: the first of the run.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per row.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON list with an object for each row.")
 def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
-    """Query a run's database in SQL. The database is only read, also while the run goes on.
+    """Query a run's database in SQL, also while the run goes on. A query can only read; Ctrl-C ends it.
 
     \b
     Examples:
@@ -54,8 +73,7 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
         raise click.BadParameter(f"there is no world {world!r}; there are {', '.join(worlds)}", param_hint="--world")
     columns, rows = query_database(directory, world or worlds[0], sql)
     if as_json:
-        for row in rows:
-            echo_json(dict(zip(columns, row, strict=True)))
+        echo_json([dict(zip(columns, row, strict=True)) for row in rows])
     else:
         table = make_table(*map(Text, columns))
         for row in rows:
@@ -111,7 +129,7 @@ def list_(folder: Path, as_json: bool) -> None:
         echo_json(rows)
         return
     if not rows:
-        click.echo(f"no runs in {folder}; shoal run SCENARIO makes one")
+        echo(f"no runs in {folder}; shoal run SCENARIO makes one")
         return
     table = make_table("run", "status", "round", "actions", "started", "forked from", right=("round", "actions"))
     for row in rows:

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from shoal.cli.errors import leave_broken_pipe
+from shoal.text import hide_controls, make_storable
 
+#: Control characters that JSON allows in a text as they are.
+_UNESCAPED = re.compile("[\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069]")
 #: Columns of a terminal for the labels at the left, without the gap behind them.
 LABEL_WIDTH = 15
 
 
 class Output(Console):
-    """Standard output without highlighting: numbers and paths keep the colour of the text around them."""
+    """Standard output without highlighting: numbers and paths keep the colour of the text around them.
 
-    def __init__(self) -> None:
-        super().__init__(highlight=False)
+    All that commands print goes through this class, `echo`, `echo_json` or `complain`.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(highlight=False, stderr=stderr)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Render without the control characters of whoever wrote a text: a model, a server, a file."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(hide_controls(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         leave_broken_pipe()
@@ -53,6 +66,19 @@ def label_line(label: str, words: str | Text, style: str = "", width: int = LABE
     return Text.assemble((label.ljust(width), "dim"), words if isinstance(words, Text) else (words, style))
 
 
+def echo(text: object) -> None:
+    """Print a line without control characters."""
+    click.echo(hide_controls(str(text)))
+
+
 def echo_json(value: Any) -> None:
-    """Print one JSON object on one line; paths and other foreign values become strings."""
-    click.echo(msgspec.json.encode(value, enc_hook=str))
+    """Print one JSON object on one line; paths and other foreign values become strings.
+
+    Control characters are written as escapes, which is the same value in JSON.
+    """
+    try:
+        text = msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:
+        # The name of a file that is no UTF-8.
+        text = msgspec.json.encode(make_storable(msgspec.to_builtins(value, enc_hook=str))).decode()
+    click.echo(_UNESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
@@ -13,13 +14,16 @@ from rich.live import Live
 from rich.text import Text
 
 from shoal.engine import RoundRecord
+from shoal.models import Pause
 from shoal.runs import RunProgress, WorldProgress
-from shoal.text import format_duration, format_kind, format_milliseconds
+from shoal.text import format_duration, format_kind, format_milliseconds, format_wait
 
 FRAMES_PER_SECOND = 8
 #: A plain line comes after a tenth of the rounds, but not more often than this, and at least this often.
 LINE_SECONDS = 2.0
 LONG_SECONDS = 60.0
+#: A pause that ends earlier is not worth a line.
+SHORTEST_PAUSE_SECONDS = 1.0
 LINES = 10
 BAR_WIDTH = 24
 _TOP_KINDS = 6
@@ -95,6 +99,8 @@ class ProgressView:
         progress, now = self.progress, self.progress.now()
         head = Text.assemble(f"{format_duration(now - progress.began)}  ", (self.title, "bold"))
         parts = [Text(STOPPING, "yellow") if self.is_stopping else head]
+        if progress.pause is not None:
+            parts.append(Text(describe_pause(progress.pause, progress.now()), "yellow"))
         width = max(map(len, progress.worlds)) + 2
         for world in progress.worlds.values():
             filled = BAR_WIDTH * world.round // max(world.rounds, 1)
@@ -132,6 +138,8 @@ class PlainLines:
         #: World -> when its last line was written, and at which round.
         self._last = dict.fromkeys(progress.worlds, (progress.began, 0))
         progress.watch(self._show_round)
+        self._is_pause_shown = False
+        progress.watch_pauses(self._show_pause)
 
     def open(self) -> None:
         self._write(f"{self._title}\n")
@@ -151,10 +159,27 @@ class PlainLines:
             ]
             self._write("  ".join(part for part in parts if part) + "\n")
 
+    def _show_pause(self, pause: Pause | None) -> None:
+        """Show a pause once it has lasted for a moment, and that it is over."""
+        now = self._progress.now()
+        if pause is not None and not self._is_pause_shown and now - pause.began >= SHORTEST_PAUSE_SECONDS:
+            self._is_pause_shown = True
+            self._write(f"{describe_pause(pause, now)}\n")
+        elif pause is None and self._is_pause_shown:
+            self._is_pause_shown = False
+            self._write("the server answers again; going on\n")
+
     def show_stopping(self) -> None:
         self._write(f"{STOPPING}\n")
 
     def close(self) -> None: ...
+
+
+def describe_pause(pause: Pause, now: float) -> str:
+    """Say what a run waits for, since when, and for how long at most."""
+    since = datetime.fromtimestamp(pause.since).astimezone()
+    left = format_wait(max(pause.began + pause.patience_seconds - now, 0.0))
+    return f"paused since {since:%H:%M:%S}, tries again for {left}: {pause.reason}"
 
 
 def _format_day(progress: RunProgress, world: WorldProgress) -> str:

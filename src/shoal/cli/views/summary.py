@@ -14,7 +14,7 @@ from rich.text import Text
 
 from shoal.cli.views.output import LABEL_WIDTH, label_table, make_table
 from shoal.runs import Status
-from shoal.runs.reports import Summary, WorldSummary
+from shoal.runs.reports import Summary, Verdict, WorldSummary
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
 from shoal.worlds import Remark, kind_named
 from shoal.worlds.dialogue import Conversations
@@ -23,9 +23,11 @@ from shoal.worlds.room import RoomTalk
 STYLES: Mapping[str, str] = {
     Status.COMPLETED: "green",
     Status.RUNNING: "cyan",
+    Status.PAUSED: "yellow",
     Status.STOPPED: "yellow",
     Status.FAILED: "red",
 }
+_VERDICT_STYLES = {Verdict.GOOD: "green", Verdict.DOUBTFUL: "yellow", Verdict.BAD: "red"}
 _BARS = " ▁▂▃▄▅▆▇█"
 _BAR_WIDTH = 24
 #: Columns for the words after a sparkline.
@@ -39,7 +41,20 @@ _REASONS = {
     "silence": "nobody spoke",
     "left": "somebody left",
 }
-_ALSO_SPENT = {"cache_hits": "answered by the cache", "retries": "retries", "refused": "refused", "cut_off": "cut off"}
+_LIMITS = {
+    "max_cost": "${:,.4g}",
+    "max_tokens": "{:,} tokens",
+    "max_calls": "{:,} calls",
+    "parallel": "{:,} agents at once over all runs with --parallel",
+    "max_workers": "{:,} decisions at once",
+}
+_ALSO_SPENT = {
+    "cache_hits": "answered by the cache",
+    "retries": "retries",
+    "refused": "refused",
+    "cut_off": "cut off",
+    "estimated": "with tokens estimated",
+}
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -55,7 +70,19 @@ def print_summary(console: Console, summary: Summary) -> None:
     head.append(f"\n{format_count(summary.people, 'person', 'people')}, {rounds}, seed {summary.seed}{topic}")
     if summary.status is Status.FAILED:
         head.append(f"\n{summary.error or 'its worker was killed'}", "red")
+    elif summary.status is Status.STOPPED and summary.error:
+        head.append(f"\n{summary.error}", "yellow")
+    elif summary.status is Status.PAUSED and summary.waiting:
+        wait = summary.waiting
+        head.append(f"\nwaiting since {wait.since[11:19]}, until {wait.until[11:19]} UTC: {wait.reason}", "yellow")
     console.print(head)
+    quality = summary.quality
+    console.print(Text.assemble("quality ", (quality.verdict, _VERDICT_STYLES[quality.verdict])))
+    if quality.reasons:
+        reasons = Table.grid(padding=(0, 1, 0, 0))
+        for reason in quality.reasons:
+            reasons.add_row("  -", Text(str(reason)))
+        console.print(reasons)
     for world in summary.worlds:
         console.print(Text())
         console.print(Rule(Text(world.name, "bold cyan"), align="left", style="dim"))
@@ -66,7 +93,12 @@ def print_summary(console: Console, summary: Summary) -> None:
         for part in _describe_world(world):
             console.print(Text())
             console.print(part)
-    for line in (*_describe_spending(summary), _describe_work(summary), *_suggest_commands(summary)):
+    for line in (
+        *_describe_spending(summary),
+        *_describe_limits(summary),
+        _describe_work(summary),
+        *_suggest_commands(summary),
+    ):
         console.print(line, soft_wrap=True)
 
 
@@ -200,7 +232,7 @@ def _describe_spending(summary: Summary) -> Iterator[Text]:
             f"{sent:,} tokens sent{share}",
             f"{received:,} received",
         ]
-        parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending[name]]
+        parts += [f"{spending[name]:,} {words}" for name, words in _ALSO_SPENT.items() if spending.get(name)]
         cost = "unknown, for a model has no known price" if spending["cost"] is None else f"${spending['cost']:,.4g}"
         failures = ", ".join(f"{kind.replace('_', ' ')} {count:,}" for kind, count in spending["failures"].items())
         troubles = f"\nattempts that failed: {failures}" if failures else ""
@@ -212,6 +244,13 @@ def _describe_spending(summary: Summary) -> Iterator[Text]:
             f"{prefixes['own_share']:.0%} that of the same agent's last",
             "dim",
         )
+
+
+def _describe_limits(summary: Summary) -> Iterator[Text]:
+    """Yield `limited to $2, 500 calls, 8 agents at once over all runs with --parallel`."""
+    if summary.limits:
+        limits = ", ".join(_LIMITS[name].format(value) for name, value in summary.limits.items())
+        yield Text(f"\nlimited to {limits}", "dim")
 
 
 def _describe_work(summary: Summary) -> Text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -20,7 +21,7 @@ _FEW = 10
 _FAILING_SHARE = 0.01
 #: A single simulation that gets less than this share of a core is disturbed by other programs.
 _WHOLE_CORE = 0.8
-_LABEL_WIDTH = 9
+_label = partial(label_line, width=9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +81,6 @@ def render_result(found: TuneResult, written: Iterable[Path], where: str) -> Ite
     yield _label("files", "  ".join(quote_path(path) for path in written))
     if found.setting is not None:
         yield _label("setting", f"{found.setting}   {where}")
-
-
-def _label(label: str, words: str | Text) -> Text:
-    return label_line(label, words, width=_LABEL_WIDTH)
 
 
 def describe_failure(found: TuneResult) -> str:

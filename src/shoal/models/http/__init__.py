@@ -2,11 +2,3 @@
 
 from shoal.models.http.pool import open_transport, raise_file_limit
 from shoal.models.http.routes import Proxies
-
-__all__ = [
-    # pool
-    "open_transport",
-    "raise_file_limit",
-    # routes
-    "Proxies",
-]

@@ -9,6 +9,10 @@ from shoal.models.base import FailureKind, ModelFailure
 MAX_TEXT_CHARS = 300
 
 
+class NotConnected(ConnectionError):
+    """No connection could be opened: refused, no such name, no route."""
+
+
 def shorten_failure_text(text: str) -> str:
     """Return the text on one line, at most MAX_TEXT_CHARS long: it is journaled and shown to users."""
     text = " ".join(text.split())
@@ -32,10 +36,16 @@ def report_oversize(received_bytes: int) -> ModelFailure:
 
 
 def report_unreachable(error: Exception) -> ModelFailure:
-    """Report an error of the network. Only what cannot get better by itself is fatal."""
+    """Report an error of the network: a certificate that is not trusted, no connection, or one that was lost."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ModelFailure(
-            FailureKind.FATAL, shorten_failure_text(f"the server's certificate cannot be trusted: {error}")
+        text = f"the server's certificate cannot be trusted: {getattr(error, 'verify_message', error)}"
+        return ModelFailure(FailureKind.ADDRESS, shorten_failure_text(text))
+    if isinstance(error, ssl.SSLError):
+        said = (
+            f"it does not speak TLS as expected ({getattr(error, 'reason', None) or error}); is it http:// or https://?"
         )
-    said = str(error) or type(error).__name__
-    return ModelFailure(FailureKind.TRANSIENT, shorten_failure_text(f"the server cannot be reached: {said}"))
+        kind = FailureKind.UNREACHABLE
+    else:
+        said = str(error) or type(error).__name__
+        kind = FailureKind.UNREACHABLE if isinstance(error, NotConnected) else FailureKind.TRANSIENT
+    return ModelFailure(kind, shorten_failure_text(f"the server cannot be reached: {said}"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import ssl
 from base64 import b64encode
@@ -18,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 from shoal.errors import RunRefused
 from shoal.models.base import FailureKind, ModelFailed, ModelFailure
 from shoal.models.http.connection import HttpConnection
+from shoal.models.http.errors import NotConnected
 from shoal.models.http.messages import Origin
 
 
@@ -176,11 +178,13 @@ class Route:
         self._known_until = self._loop.time() + KNOWN_SECONDS
         return connected
 
-    def _name_peer(self, error: Exception) -> ConnectionError:
+    def _name_peer(self, error: Exception) -> NotConnected:
         """Add the address of the server or the proxy to an error."""
         what = "proxy " if self._proxy else ""
-        said = getattr(error, "strerror", None) or str(error)
-        return ConnectionError(f"{what}{self._next.authority}: {said}")
+        # The loops put other words around the system's own; names that are not found have negative numbers.
+        number = getattr(error, "errno", None) or 0
+        said = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
+        return NotConnected(f"{what}{self._next.authority}: {said}")
 
 
 async def connect_first(loop: asyncio.AbstractEventLoop, addresses: list[Address]) -> tuple[socket.socket, Address]:
@@ -236,7 +240,7 @@ async def _open_tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, ori
     status = said.partition(" ")[2]
     if status.startswith("407"):
         raise ModelFailed(
-            ModelFailure(FailureKind.FATAL, f"proxy {proxy.origin.authority}: {status}; it wants a name and password")
+            ModelFailure(FailureKind.ADDRESS, f"proxy {proxy.origin.authority}: {status}; it wants a name and password")
         )
     if not status.startswith("2"):
         raise ConnectionError(f"proxy {proxy.origin.authority}: {said}")

@@ -2,12 +2,3 @@
 
 from shoal.models.middleware.budget import Budget, Budgeted
 from shoal.models.middleware.limited import Limited, PlainLimit
-
-__all__ = [
-    # budget
-    "Budget",
-    "Budgeted",
-    # limited
-    "Limited",
-    "PlainLimit",
-]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from dataclasses import dataclass
 
 from shoal.errors import BudgetReached, RunRefused
-from shoal.models.base import Answer, Model, Question, Usage
+from shoal.models.base import Answer, Model, ModelFailed, Question, Usage
 from shoal.models.costs import Price, Spending, Spent
+
+_log = logging.getLogger(__name__)
 
 #: Assumed until a server has counted tokens: no usual text has more than this.
 FIRST_TOKENS_PER_BYTE = 1 / 3
@@ -109,25 +112,48 @@ class Budgeted:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def answer(self, question: Question) -> Answer:
+        """Ask, and once more if the reply cannot be read: each of them is paid for."""
+        try:
+            return await self._ask(question)
+        except ModelFailed as failed:
+            if failed.failure.usage is None:
+                raise
+            _log.info("%s: again: %s", question.key, failed)
+            self._spending.retries += 1
+        try:
+            return await self._ask(question)
+        except ModelFailed as failed:
+            self._spending.unanswered[failed.failure.kind] += failed.failure.usage is not None
+            raise
+
+    async def _ask(self, question: Question) -> Answer:
         if self._budget.is_open:
-            answer = await self._inner.answer(question)
-            self._charge(question, answer)
-            return answer
+            return await self._ask_and_charge(question)
         estimator = self._estimators.setdefault(question.model, UsageEstimator())
         reserved = await self._reserve(question, estimator)
         try:
-            answer = await self._inner.answer(question)
-            self._charge(question, answer)
+            answer = await self._ask_and_charge(question)
             estimator.learn(question, answer.usage)
             return answer
         finally:
             self._in_flight.add(reserved, -1)
             self._wake_next()
 
-    def _charge(self, question: Question, answer: Answer) -> None:
+    async def _ask_and_charge(self, question: Question) -> Answer:
+        try:
+            answer = await self._inner.answer(question)
+        except ModelFailed as failed:
+            if failed.failure.usage is not None:
+                self._spending.charge_unreadable(question.model, failed.failure.usage)
+            raise
         self._spending.charge(question.model, answer.usage)
         self._spending.cut_off += answer.finish == "length"
         self._spending.refused += answer.finish == "refused"
+        if answer.is_estimated:
+            if not self._spending.estimated:
+                _log.warning("%s: the server counts no tokens that can be true; they are estimated", question.model)
+            self._spending.estimated += 1
+        return answer
 
     async def _reserve(self, question: Question, estimator: UsageEstimator) -> Reservation:
         # Waiting calls are served in turn, so that the calls in flight run out and the end of the budget is noticed.

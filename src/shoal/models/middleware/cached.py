@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from hashlib import blake2b
 from pathlib import Path
 
@@ -84,7 +84,7 @@ class Cache:
 @asynccontextmanager
 async def open_cache(path: Path) -> AsyncIterator[Cache]:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(path)
         reading, writing = _connect(path), _connect(path)
     except (OSError, sqlite3.Error) as error:
         raise StorageFailed(
@@ -96,6 +96,20 @@ async def open_cache(path: Path) -> AsyncIterator[Cache]:
             yield cache
         finally:
             await cache.close()
+
+
+def _make_private(path: Path) -> None:
+    """Make the file, or let only the user read the one that is there: it holds what agents were told and said.
+
+    SQLite gives the files beside it the same mode. The folder is made private where it is Shoal's own.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.parent.name == "shoal":
+        path.parent.chmod(0o700)
+    path.touch(mode=0o600)
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        with suppress(FileNotFoundError):
+            path.with_name(name).chmod(0o600)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

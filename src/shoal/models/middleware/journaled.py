@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
 
+from shoal.event_loop import IdleQueue
 from shoal.journal import BACKGROUND_PURPOSES, Journal, JournalLine
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, ModelFailure, Question, Usage
 
@@ -26,6 +26,7 @@ class Journaled:
         """Pass None for `inner` in a replay: its journal is sealed, so nothing is ever asked."""
         self._inner = inner
         self._journal = journal
+        self._idle = IdleQueue()
 
     async def answer(self, question: Question) -> Answer:
         line = self._journal.lookup(question.key, lambda: question.digest)
@@ -34,12 +35,17 @@ class Journaled:
                 kind, _, text = (line.reason or "").partition(": ")
                 raise ModelFailed(ModelFailure(_KINDS.get(kind, FailureKind.FATAL), text))
             reply: dict[str, Any] = line.reply
-            usage = msgspec.convert(line.usage or {}, Usage)
+            usage = Usage.restore(line.usage or {})
             return Answer(reply["text"], usage, reply.get("finish", "stop"), line.ms)
         assert self._inner is not None
-        # The digest of a long prompt can wait until the request is on its way, and thousands of others with it.
         request: list[str] = []
-        asyncio.get_running_loop().call_soon(lambda: request.append(question.digest))
+
+        def add_digest() -> None:
+            if not request:
+                request.append(question.digest)
+
+        # The digest of a long prompt can wait until the request is on its way, and thousands of others with it.
+        self._idle.add(add_digest)
         try:
             answer = await self._inner.answer(question)
         except ModelFailed as error:
@@ -48,9 +54,10 @@ class Journaled:
                 line = JournalLine(question.key, question.digest, outcome=FAILED, reason=reason)
                 await self._journal.record(line)
             raise
+        add_digest()
         line = JournalLine(
             question.key,
-            request[0] if request else question.digest,
+            request[0],
             reply={"text": answer.text, "finish": answer.finish, "model": question.model},
             # None for an answer from the cache, so that a resumed run does not count it as paid.
             usage=None if answer.usage == Usage() else msgspec.structs.asdict(answer.usage),

@@ -20,8 +20,11 @@ class Limit(Protocol):
         """Give the slot back, with how the attempt ended and how long it took. None: it was cancelled."""
         ...
 
-    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
-        """Take note, for display, that the question is asked again after these seconds."""
+    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> float:
+        """Take note that the question is to be asked again after these seconds; return after how many it should enter.
+
+        A limit that decides itself when a refused call is sent again returns 0.
+        """
         ...
 
 
@@ -37,8 +40,8 @@ class PlainLimit:
     def leave(self, slot: None, question: Question, outcome: Answer | ModelFailure | None, seconds: float) -> None:
         self._slots.release()
 
-    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> None:
-        pass
+    def back_off(self, question: Question, failure: ModelFailure, attempt: int, seconds: float) -> float:
+        return seconds
 
 
 class Limited:

@@ -14,7 +14,8 @@ from shoal.seeds import Draws, derive
 
 _log = logging.getLogger(__name__)
 
-#: Share of a question's deadline that one attempt may take, so that others fit in after some that hung.
+#: Share of a question's deadline that one attempt may take, so that others fit in after some that hung. On a server
+#: that is slow for everybody, it may take longer.
 ATTEMPT_SHARE = 0.3
 #: Share of a question's deadline within which attempts may begin, so that the last one ends in time.
 BEGIN_SHARE = 0.65
@@ -50,6 +51,7 @@ class BackoffPolicy(NamedTuple):
 #: Failures of other kinds are not retried: they fail the same way each time, or until the user pays.
 BACKOFF_POLICIES = {
     FailureKind.TRANSIENT: BackoffPolicy(attempts=10, first_seconds=0.5, longest_seconds=30),
+    FailureKind.UNREACHABLE: BackoffPolicy(attempts=10, first_seconds=0.5, longest_seconds=30),
     FailureKind.OVERLOAD: BackoffPolicy(attempts=12, first_seconds=1, longest_seconds=30),
     FailureKind.REQUEST_RATE: BackoffPolicy(attempts=30, first_seconds=1, longest_seconds=60),
     FailureKind.TOKEN_RATE: BackoffPolicy(attempts=30, first_seconds=2, longest_seconds=60),
@@ -118,20 +120,19 @@ class Retrying:
                 return await self._inner.answer(question)
             except ModelFailed as failed:
                 failure = failed.failure
+                if failure.usage is not None:
+                    # It was paid for, so the budget says whether it may be asked again.
+                    raise
                 taken_seconds += self._clock.now() - began if failed.seconds is None else failed.seconds
             failures.append(failure.kind)
-            self._spending.failures[failure.kind] += 1
             attempt, left = len(failures), self._deadline_seconds * BEGIN_SHARE - taken_seconds
             draw = Draws(derive(self._seed, "retry", question.key, attempt)).random()
             wait = decide_retry(failure, failures.count(failure.kind), left, draw).seconds
             if wait is None:
-                self._spending.unanswered[failure.kind] += 1
-                said = f"{failure.kind}: {failure.text}"
-                _log.warning("%s: given up after %d attempts: %s", question.key, attempt, said)
                 raise ModelFailed(failure)
             self._spending.retries += 1
             _log.info("%s: again in %.1f s: %s: %s", question.key, wait, failure.kind, failure.text)
             if self._limit is not None:
-                self._limit.back_off(question, failure, attempt, wait)
+                wait = self._limit.back_off(question, failure, attempt, wait)
             await self._clock.sleep(wait)
             taken_seconds += wait

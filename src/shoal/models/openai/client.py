@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from shoal import __version__
-from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question, Usage
+from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport
 from shoal.models.openai.dialects import Dialect, RequestWriter, read_answer
@@ -99,9 +99,9 @@ class Client:
         reply = await self._transport.post(HttpRequest(server.embeddings, body, self._attempt_seconds))
         if reply.status != 200:
             raise ModelFailed(self._read_failure(reply))
-        text, tokens = read_embeddings(reply.body, len(question.messages))
+        answer = read_embeddings(reply.body, question)
         limits = read_rate_limits(reply.headers, self._wall())
-        return Answer(text, Usage(input=tokens), ms=_milliseconds_since(began), allowance=limits)
+        return msgspec.structs.replace(answer, ms=_milliseconds_since(began), allowance=limits)
 
     def _read_failure(self, reply: HttpReply) -> ModelFailure:
         return parse_failure(reply.status, reply.headers, reply.body, self._wall())

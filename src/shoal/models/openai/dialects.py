@@ -6,6 +6,7 @@ next simpler one is tried. What a server accepts is learned once and is no part 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from enum import StrEnum
@@ -17,6 +18,7 @@ import orjson
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.openai.errors import parse_error_object, read_rate_limits, report_unreadable
 from shoal.models.tokens import estimate
+from shoal.text import make_storable
 
 TOOL = "answer"
 #: There are few schemas, one for each world and turn. More than this many means that they are made anew each time.
@@ -26,6 +28,9 @@ _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning|thought)>.*?(</\1>\s*|$)"
 _FORMAT_WORDS = re.compile(
     r"response_format|json_schema|json_object|json mode|schema|grammar|guided|structured|tool|function|strict"
 )
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: More tokens than any model takes or gives in one call.
+_ABSURD_TOKENS = 100_000_000
 _FINISHES = {"length": "length", "max_tokens": "length", "model_length": "length", "content_filter": "refused"}
 
 
@@ -164,24 +169,41 @@ def _allow_null(part: dict[str, Any]) -> dict[str, Any]:
 def read_answer(headers: Mapping[str, str], body: bytes, question: Question, now: float) -> Answer:
     """Read the answer in a reply with status 200; raise ModelFailed if it holds none."""
     try:
-        reply = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise ModelFailed(report_unreadable(body, "is no JSON")) from error
+        reply = decode_body(body)
+    except ValueError as error:
+        is_stream = body.lstrip().startswith((b"data:", b"event:"))
+        why = "is a stream of events, which nobody asked for" if is_stream else "is no JSON"
+        raise ModelFailed(report_unreadable(body, why, question)) from error
     if not isinstance(reply, dict):
-        raise ModelFailed(report_unreadable(body, "is no JSON object"))
+        raise ModelFailed(report_unreadable(body, "is no JSON object", question))
     choices = reply.get("choices")
     if not choices:
         error_object = reply.get("error")
         if isinstance(error_object, dict):
             raise ModelFailed(parse_error_object(error_object, headers, now))
-        raise ModelFailed(report_unreadable(body, "is empty"))
+        raise ModelFailed(report_unreadable(body, "is empty", question))
     try:
         text, finish = _read_choice(choices[0])
     except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise ModelFailed(report_unreadable(body, "is no chat completion")) from error
-    return Answer(
-        text, _read_usage(reply.get("usage"), question, text), finish, allowance=read_rate_limits(headers, now)
-    )
+        raise ModelFailed(report_unreadable(body, "is no chat completion", question)) from error
+    usage, is_estimated = read_usage(reply.get("usage"), question, text)
+    return Answer(text, usage, finish, is_estimated=is_estimated, allowance=read_rate_limits(headers, now))
+
+
+def decode_body(body: bytes) -> Any:
+    """Decode the JSON of a reply; ValueError if it is none.
+
+    A byte order mark is skipped. Bytes that are no UTF-8 and halves of characters, as in a text that was cut between
+    them, become U+FFFD.
+    """
+    body = body.removeprefix(BYTE_ORDER_MARK)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        try:
+            return make_storable(json.loads(body.decode(errors="replace")))
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
 
 
 def _read_choice(choice: dict[str, Any]) -> tuple[str, str]:
@@ -197,8 +219,10 @@ def _read_choice(choice: dict[str, Any]) -> tuple[str, str]:
         if isinstance(content, list):
             # Some servers send the content in parts, thoughts among them.
             content = "".join(part.get("text") or "" for part in content if part.get("type", "text") == "text")
+        if not isinstance(content, str):
+            raise TypeError("the content is no text")
         text = strip_thoughts(content)
-    return text, _FINISHES.get(choice.get("finish_reason") or "", "stop")
+    return text, _FINISHES.get(str(choice.get("finish_reason")), "stop")
 
 
 def strip_thoughts(text: str) -> str:
@@ -215,14 +239,16 @@ def strip_thoughts(text: str) -> str:
     return after.lstrip() if end and "<think>" not in thoughts and not thoughts.lstrip().startswith("{") else text
 
 
-def _read_usage(usage: Any, question: Question, text: str) -> Usage:
-    if not isinstance(usage, dict):
-        # This server does not count tokens.
-        return Usage(sum(estimate(message.content) for message in question.messages), estimate(text))
-    details = usage.get("prompt_tokens_details") or {}
-    cached = details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")
-    return Usage(
-        usage.get("prompt_tokens") or usage.get("input_tokens") or 0,
-        usage.get("completion_tokens") or usage.get("output_tokens") or 0,
-        cached or usage.get("cache_read_input_tokens") or 0,
-    )
+def read_usage(usage: Any, question: Question, text: str) -> tuple[Usage, bool]:
+    """Read what a call took, and whether some of it is estimated: it is missing, or cannot be true."""
+
+    def find(part: Any, *names: str) -> int | None:
+        values = [part.get(name) for name in names] if isinstance(part, dict) else []
+        return next((value for value in values if type(value) is int and 0 <= value <= _ABSURD_TOKENS), None)
+
+    sent, made = find(usage, "prompt_tokens", "input_tokens"), find(usage, "completion_tokens", "output_tokens")
+    details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
+    cached = find(details, "cached_tokens") or find(usage, "prompt_cache_hit_tokens", "cache_read_input_tokens") or 0
+    is_estimated = not sent or made is None
+    sent = sent or sum(estimate(message.content) for message in question.messages)
+    return Usage(sent, estimate(text) if made is None else made, min(cached, sent)), is_estimated

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.journal import JournalKey
-from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, ModelFailure, Question
+from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, ModelFailure, Question, Usage
+from shoal.models.openai.dialects import BYTE_ORDER_MARK, read_usage
 from shoal.models.openai.errors import report_unreadable
 
 #: The role of messages that are to be embedded, not answered.
@@ -80,13 +81,9 @@ class _Row(msgspec.Struct):
     embedding: list[float]
 
 
-class _Used(msgspec.Struct):
-    prompt_tokens: int = 0
-
-
 class _EmbeddingsReply(msgspec.Struct):
     data: list[_Row]
-    usage: _Used = msgspec.field(default_factory=_Used)
+    usage: Any = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -97,13 +94,15 @@ def write_embedding_request(model: str, question: Question) -> bytes:
     return _encode({"model": model, "input": [message.content for message in question.messages]})
 
 
-def read_embeddings(body: bytes, count: int) -> tuple[str, int]:
+def read_embeddings(body: bytes, question: Question) -> Answer:
     """Read a reply: the embeddings in the order in which they were asked for, packed, and the tokens they took."""
+    count = len(question.messages)
     try:
-        reply = _decode(body)
-    except msgspec.DecodeError as error:
-        raise ModelFailed(report_unreadable(body, f"holds no embeddings ({error})")) from error
+        reply = _decode(body.removeprefix(BYTE_ORDER_MARK))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ModelFailed(report_unreadable(body, f"holds no embeddings ({error})", question)) from error
     rows = [row.embedding for row in sorted(reply.data, key=lambda row: row.index)]
     if len(rows) != count or len({len(row) for row in rows}) != 1 or not rows[0]:
-        raise ModelFailed(report_unreadable(body, f"does not hold {count} embeddings of one length"))
-    return pack(rows), reply.usage.prompt_tokens
+        raise ModelFailed(report_unreadable(body, f"does not hold {count} embeddings of one length", question))
+    usage, is_estimated = read_usage(reply.usage, question, "")
+    return Answer(pack(rows), Usage(usage.input), is_estimated=is_estimated)

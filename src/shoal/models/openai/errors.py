@@ -14,8 +14,9 @@ from typing import Any
 
 import orjson
 
-from shoal.models.base import FailureKind, ModelFailure
+from shoal.models.base import FailureKind, ModelFailure, Question, Usage
 from shoal.models.http.errors import shorten_failure_text
+from shoal.models.tokens import estimate
 from shoal.rate_limits import RateLimit, RateLimits
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -23,6 +24,8 @@ _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[dhms])")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 #: A limit that takes longer to fill up again counts by the day or so, and is not one to pace calls by.
 _LONGEST_RESET_SECONDS = 600.0
+#: A reply that cannot be read is taken for at most this much of a model's work.
+_MAX_CHARGED_BYTES = 1 << 20
 
 
 def parse_number(text: str | None) -> float | None:
@@ -101,6 +104,8 @@ _TOKENS = re.compile(
 _REQUESTS = re.compile(r"requests? per (min|sec)|\brpm\b|\brps\b")
 _KEY = re.compile(r"api[ _-]?key|unauthori[sz]ed|authentication|invalid[ _](token|credentials)|permission")
 _TRY_AGAIN = re.compile(r"(?:try again|retry) (?:in|after) (?P<span>(?:[\d.]+ ?(?:ms|[hms])[a-z]*\s*)+)")
+#: A shorter key may stand in a message by chance.
+_SHORTEST_UNIQUE_KEY = 8
 #: Words that look like a key, or like a key that the server has masked.
 _SECRETS = re.compile(r"\b(sk|gsk|pk|xai|hf)[-_][\w*.…-]{4,}|\S*\*{3,}\S*|(?<=Bearer )\S+")
 
@@ -110,10 +115,11 @@ def parse_failure(status: int, headers: Mapping[str, str], body: bytes, now: flo
     message, labels = _read_error(body)
     words = f"{labels} {message}".lower()
     kind = _classify(status, headers, words)
-    if kind is FailureKind.FATAL and status == 404:
+    if kind is FailureKind.ADDRESS and status == 404:
         message = f"the server does not know this model or address; check both ({message})"
-    elif kind is FailureKind.FATAL and 300 <= status < 400:
-        message = "the server sends us elsewhere; give the address it has moved to"
+    elif kind is FailureKind.ADDRESS and status < 400:
+        where = headers.get("location") or "it does not say where"
+        message = f"the server sends us elsewhere; give the address it has moved to ({where})"
     text = shorten_failure_text(f"{status}: {message}" if message else f"status {status}")
     wait_seconds = _read_retry_after(kind, headers, words, now)
     return ModelFailure(kind, text, status, wait_seconds, read_rate_limits(headers, now))
@@ -126,15 +132,22 @@ def parse_error_object(error: dict[str, Any], headers: Mapping[str, str], now: f
     return parse_failure(status, headers, orjson.dumps({"error": error}), now)
 
 
-def report_unreadable(body: bytes, why: str) -> ModelFailure:
+def report_unreadable(body: bytes, why: str, question: Question) -> ModelFailure:
+    """Report a reply with status 200 that holds no answer. The model has worked for it, so it is charged."""
     text = shorten_failure_text(f"the reply {why}: {body[:100].decode(errors='replace')!r}")
-    return ModelFailure(FailureKind.TRANSIENT, text, 200)
+    made = estimate(body[:_MAX_CHARGED_BYTES].decode(errors="replace"))
+    most = made if question.max_tokens is None else question.max_tokens
+    usage = Usage(sum(estimate(message.content) for message in question.messages), min(made, most))
+    return ModelFailure(FailureKind.UNREADABLE, text, 200, usage=usage)
 
 
 def mask_secrets(text: str, key: str | None) -> str:
     """Remove the key: some servers repeat it, whole or in part, in their messages."""
-    if key:
+    if key and len(key) >= _SHORTEST_UNIQUE_KEY:
         text = text.replace(key, "[key]")
+    elif key:
+        # Such as `none` for a server that wants any key: within another word, it is that word and no key.
+        text = re.sub(rf"(?<![\w-]){re.escape(key)}(?![\w-])", "[key]", text)
     return _SECRETS.sub("[key]", text)
 
 
@@ -176,6 +189,8 @@ def _classify(status: int, headers: Mapping[str, str], words: str) -> FailureKin
         return FailureKind.QUOTA if _QUOTA.search(words) and not _KEY.search(words) else FailureKind.AUTH
     if status in (408, 409, 425):
         return FailureKind.TRANSIENT
+    if status in (404, 405, 410) or status < 400:
+        return FailureKind.ADDRESS
     if status < 500 or status in (501, 505):
         return FailureKind.FATAL
     return FailureKind.OVERLOAD if status in (503, 529) or _OVERLOAD.search(words) else FailureKind.TRANSIENT

@@ -2,16 +2,3 @@
 
 from shoal.runs.interviews.ask import AnswerRow, AnswerTable, Asking, ask_agents, read_survey, score_agents, score_world
 from shoal.runs.interviews.selection import AgentSelection
-
-__all__ = [
-    # ask
-    "AnswerRow",
-    "AnswerTable",
-    "Asking",
-    "ask_agents",
-    "read_survey",
-    "score_agents",
-    "score_world",
-    # selection
-    "AgentSelection",
-]

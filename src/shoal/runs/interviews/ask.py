@@ -7,37 +7,42 @@ are in the table that is returned and, if it is used, in the response cache, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from shoal.agents import (
+    SCORE_FORM,
     Approach,
     Field,
     Item,
     LanguageSettings,
+    MemorySettings,
     Proposition,
     Survey,
-    TranscriptExcerpt,
     Unanswered,
     ask_survey,
     build_question,
+    excerpt_record,
     parse_fields,
 )
-from shoal.agents.memory import MemorySettings
-from shoal.errors import BudgetReached, QueryFailed
+from shoal.errors import BudgetReached, ProviderRefused, ProviderUnavailable, QueryFailed
 from shoal.journal import Journal, JournalKey
 from shoal.models import Model, ModelFailed, Question
+from shoal.runs.config import LimitSettings
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
-from shoal.runs.interviews.snapshots import Copies, last_round, snapshot_agents, write_transcript
+from shoal.runs.interviews.snapshots import Copies, snapshot_agents, write_transcript
+from shoal.runs.rerun.rerun import check_round
 from shoal.runs.resources import RunResources, open_models
 from shoal.scenario import BudgetSettings, read_document, read_text
 
 #: More questions than this need a budget.
 MAX_UNBUDGETED = 1_000
+#: How long a server may not answer: somebody waits for the answers.
+ASKING_PATIENCE_SECONDS = 60.0
 #: Tokens of a reply for each column.
 _TOKENS_PER_COLUMN = 200
 _SCORE_COLUMNS = ("score", "reason")
@@ -84,27 +89,21 @@ class AnswerTable:
     def records(self) -> list[dict[str, Any]]:
         """Return one mapping for each row, with every column in each."""
         return [
-            {
-                "agent": row.agent,
-                "name": row.name,
-                "iteration": row.iteration,
-                "model": row.model,
-                **{column: row.values.get(column) for column in self.columns},
-                "error": row.error,
-            }
+            {"agent": row.agent, "name": row.name, "iteration": row.iteration, "model": row.model}
+            | {column: row.values.get(column) for column in self.columns}
+            | {"error": row.error}
             for row in self.rows
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class InterviewJob:
-    """One question and how to ask it."""
+    """One question, and the form of its answer."""
 
     agent: int | None
     name: str
-    iteration: int
-    model: str
-    answer: Callable[[Model], Awaitable[Mapping[str, Any]]]
+    question: Question
+    form: Survey
 
 
 async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, outside: RunResources) -> AnswerTable:
@@ -116,8 +115,8 @@ async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, ou
     is_same = isinstance(own, LanguageSettings) and all(
         getattr(own, name) == getattr(mind, name) for name in ("model", "by_group", "by_agent")
     )
-    table = await _ask_models(directory, mind, outside, jobs)
-    return replace(table, round=copies.round, columns=survey.columns, stand_in=not is_same)
+    table = await _ask_models(directory, mind, outside, jobs, copies.round, survey.columns)
+    return replace(table, stand_in=not is_same)
 
 
 async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outside: RunResources) -> AnswerTable:
@@ -126,11 +125,10 @@ async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outs
     copies = await snapshot_agents(directory, asking.whom, asking.round, claim)
     jobs = []
     for agent in copies.respondents:
-        proposition = Proposition(claim, "agent", agent.name, agent.persona.partition("\n")[2])
-        transcript = TranscriptExcerpt.of_lines(copies.records[agent.agent])
-        jobs += _build_scorings(proposition, transcript, mind, agent.agent, copies.round, asking.iterations)
-    table = await _ask_models(directory, mind, outside, jobs)
-    return replace(table, round=copies.round, columns=_SCORE_COLUMNS)
+        record = excerpt_record(copies.records[agent.agent])
+        proposition = Proposition(claim, "agent", agent.name, record, agent.persona.partition("\n")[2])
+        jobs += _build_scorings(proposition, mind, agent.agent, copies.round, asking.iterations)
+    return await _ask_models(directory, mind, outside, jobs, copies.round, _SCORE_COLUMNS)
 
 
 async def score_world(
@@ -141,12 +139,10 @@ async def score_world(
     if world not in rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
     mind = _choose_mind(directory, asking)
-    until = last_round(rounds, asking.round)
-    transcript = TranscriptExcerpt.of_lines(write_transcript(directory.open_stream(world).read(until)))
-    proposition = Proposition(claim, "world", world)
-    jobs = _build_scorings(proposition, transcript, mind, world, until, asking.iterations)
-    table = await _ask_models(directory, mind, outside, jobs)
-    return replace(table, round=until, columns=_SCORE_COLUMNS)
+    until = check_round(rounds, asking.round)
+    record = excerpt_record(write_transcript(directory.open_stream(world).read(until)))
+    jobs = _build_scorings(Proposition(claim, "world", world, record), mind, world, until, asking.iterations)
+    return await _ask_models(directory, mind, outside, jobs, until, _SCORE_COLUMNS)
 
 
 def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iterations: int = 1) -> list[InterviewJob]:
@@ -157,34 +153,20 @@ def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, ite
         for iteration in range(iterations):
             key = JournalKey("ask", copies.round, agent.agent, str(iteration))
             question = build_question(agent, survey, approach, key, iteration)
-
-            async def interview(model: Model, question: Question = question) -> Mapping[str, Any]:
-                return await ask_survey(model, question, survey)
-
-            jobs.append(InterviewJob(agent.agent, agent.name, iteration, approach.model, interview))
+            jobs.append(InterviewJob(agent.agent, agent.name, question, survey))
     return jobs
 
 
 def _build_scorings(
-    proposition: Proposition,
-    transcript: TranscriptExcerpt,
-    mind: LanguageSettings,
-    subject: int | str,
-    round: int,
-    iterations: int,
+    proposition: Proposition, mind: LanguageSettings, subject: int | str, round: int, iterations: int
 ) -> list[InterviewJob]:
     """Build one scoring of an agent, by number, or of a world, by name, for each iteration."""
     approach, agent = _build_approach(mind, mind.model, _SCORE_COLUMNS), subject if isinstance(subject, int) else None
     jobs = []
     for iteration in range(iterations):
         key = JournalKey("claim", round, subject, str(iteration))
-        question = proposition.build_question(transcript, approach, key, iteration)
-
-        async def judge(model: Model, question: Question = question) -> Mapping[str, Any]:
-            found = await proposition.score(model, question)
-            return {"score": found.value, "reason": found.reason}
-
-        jobs.append(InterviewJob(agent, proposition.name, iteration, approach.model, judge))
+        question = proposition.build_question(approach, key, iteration)
+        jobs.append(InterviewJob(agent, proposition.name, question, SCORE_FORM))
     return jobs
 
 
@@ -211,23 +193,30 @@ def _choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
 
 
 async def _ask_models(
-    directory: RunDirectory, mind: LanguageSettings, outside: RunResources, jobs: Sequence[InterviewJob]
+    directory: RunDirectory,
+    mind: LanguageSettings,
+    outside: RunResources,
+    jobs: Sequence[InterviewJob],
+    round: int,
+    columns: tuple[str, ...],
 ) -> AnswerTable:
     """Ask all questions, with a journal and a budget of their own: those of the run are not touched."""
-    if len(jobs) > MAX_UNBUDGETED and outside.budget is None:
+    budget = outside.limits.apply_to(BudgetSettings())
+    if len(jobs) > MAX_UNBUDGETED and budget == BudgetSettings():
         raise QueryFailed(
             f"this would put {len(jobs):,} questions to a model, without a limit.\n"
             "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
         )
-    scenario = directory.scenario.model_copy(update={"mind": mind, "budget": outside.budget or BudgetSettings()})
+    limits = LimitSettings(patience=ASKING_PATIENCE_SECONDS).replace_with(outside.limits)
+    scenario = directory.scenario.model_copy(update={"mind": mind, "budget": budget})
     with TemporaryDirectory(prefix="shoal-ask-") as folder:
         async with (
             Journal.open(Path(folder) / "journal.jsonl") as journal,
-            open_models(scenario, journal, outside) as language,
+            open_models(scenario, journal, replace(outside, limits=limits)) as language,
         ):
             rows = await collect_answers(jobs, language.model)
             spending = language.model.spending.as_dict()
-    return AnswerTable(str(directory.path), 0, (), rows, spending)
+    return AnswerTable(str(directory.path), round, columns, rows, spending)
 
 
 async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[AnswerRow, ...]:
@@ -237,12 +226,12 @@ async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[A
         values: Mapping[str, Any] = {}
         error = None
         try:
-            values = await job.answer(model)
-        except (Unanswered, ModelFailed) as failure:
-            error = str(failure)
+            values = await ask_survey(model, job.question, job.form)
+        except (Unanswered, ModelFailed, ProviderRefused, ProviderUnavailable) as failure:
+            error = str(failure).partition("\n")[0]
         except BudgetReached as reached:
             error = f"not asked: the budget is reached ({reached.setting})"
-        return AnswerRow(job.agent, job.name, job.iteration, job.model, values, error)
+        return AnswerRow(job.agent, job.name, job.question.iteration, job.question.model, values, error)
 
     return tuple(await asyncio.gather(*map(collect, jobs)))
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from shoal.agents import LanguageSettings, Respondent, unwrap
+from shoal.agents import LanguageSettings, MemorySettings, Respondent, unwrap
 from shoal.agents.language import LanguageMind, PersonaTexts, summarise_turn
-from shoal.agents.memory import Memory, MemorySettings
-from shoal.errors import QueryFailed
+from shoal.agents.memory import Memory
 from shoal.models import CHARACTERS_PER_TOKEN
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
-from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
+from shoal.runs.rerun.rerun import Rerun, TurnObserver, check_round, open_rerun
 from shoal.runs.stream import StreamLine
 from shoal.text import format_age, format_moment, quote
 from shoal.types import Decision, Event, Notice, Observation
@@ -36,12 +35,6 @@ class Copies:
     respondents: tuple[Respondent, ...]
     #: Agent -> its turns in all worlds, one line each.
     records: Mapping[int, Sequence[str]]
-
-
-class _Recollection(Protocol):
-    async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
-        """Return the text of who an agent has become, and what it remembers in view of a cue. Changes nothing."""
-        ...
 
 
 class _TurnLog(TurnObserver):
@@ -72,6 +65,7 @@ class _TurnLog(TurnObserver):
         self._personas.change(agent, traits)
 
     async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
+        """Return who the agent is and what it remembers in view of a cue, as language minds do."""
         return self._personas.persona(agent), self._memory.recall(agent, round, cue)
 
 
@@ -79,7 +73,7 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
     """Copy the selected agents at the end of a round, or of the run. The cue says what they are reminded by."""
     run, scenario, clock = open_rerun(directory), directory.scenario, directory.clock
     people, minds = run.simulation.people, run.simulation.minds
-    last = last_round(run.rounds, round)
+    last = check_round(run.rounds, round)
     agents = selection.numbers(people, run.simulation.seed)
     mind = scenario.mind
     tokens = mind.observation_tokens if isinstance(mind, LanguageSettings) else _OBSERVATION_TOKENS
@@ -94,7 +88,7 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
         persona, memories, sights = "", [], []
         for world, log in logs.items():
             own = unwrap(minds[world], agent)
-            keeper: _Recollection = own if isinstance(own, LanguageMind) else log
+            keeper: LanguageMind | _TurnLog = own if isinstance(own, LanguageMind) else log
             seen = log.seen.get(agent)
             persona, memory = await keeper.recollection(agent, seen.round if seen else 0, cue)
             sight = "" if seen is None else renderer_for(seen).render_prompt(seen, chars, format_ago, is_past=True)
@@ -103,8 +97,8 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
             memories += [f"{heading}{memory}".rstrip()] if memory else []
             sights += [f"{heading}{sight}".rstrip()] if sight else []
         group = people[agent].traits.get("group")
-        remembered, seen_last = "\n".join(memories), "\n".join(sights)
-        return Respondent(agent, people.names[agent], persona, remembered, seen_last, group and str(group))
+        texts = persona, "\n".join(memories), "\n".join(sights)
+        return Respondent(agent, people.names[agent], *texts, group and str(group))
 
     try:
         for world, log in logs.items():
@@ -123,14 +117,6 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
         ]
         records[agent] = [line for _, line in sorted(turns, key=lambda turn: turn[0])]
     return Copies(until, respondents, records)
-
-
-def last_round(rounds: Mapping[str, int], wanted: int | None) -> int:
-    """Return the wanted round, or the last one; QueryFailed where the wanted round is not committed."""
-    last = max(rounds.values())
-    if wanted is not None and wanted > last:
-        raise QueryFailed(f"round {wanted} has not been committed; there are rounds 0 to {last}")
-    return last if wanted is None else wanted
 
 
 def write_transcript(lines: Iterable[StreamLine]) -> Iterator[str]:

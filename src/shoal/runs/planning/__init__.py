@@ -1,10 +1,3 @@
 """Estimates what a run will take before it is paid for."""
 
 from shoal.runs.planning.plan import Expected, Plan, plan_run
-
-__all__ = [
-    # plan
-    "Expected",
-    "Plan",
-    "plan_run",
-]

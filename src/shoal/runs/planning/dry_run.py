@@ -55,26 +55,22 @@ class CallSite(NamedTuple):
     round: int
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class CallTally:
     """Calls, and the tokens they took."""
 
-    calls: int = 0
+    calls: float = 0
     input: float = 0
     output: float = 0
     #: The part of the input that a server with a prefix cache has read before.
     cached: float = 0
 
-    def add(self, other: CallTally, times: float = 1.0) -> None:
-        self.calls += round(other.calls * times)
-        self.input += other.input * times
-        self.output += other.output * times
-        self.cached += other.cached * times
+    def __add__(self, other: CallTally) -> CallTally:
+        tokens = self.input + other.input, self.output + other.output, self.cached + other.cached
+        return CallTally(self.calls + other.calls, *tokens)
 
-    def mean(self) -> CallTally:
-        """Return the average call."""
-        calls = max(self.calls, 1)
-        return CallTally(1, self.input / calls, self.output / calls, self.cached / calls)
+    def __mul__(self, times: float) -> CallTally:
+        return CallTally(self.calls * times, self.input * times, self.output * times, self.cached * times)
 
 
 @dataclass(slots=True)
@@ -89,20 +85,6 @@ class Measurements:
     embedded: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     #: World -> actions other than doing nothing, each counted as a call.
     acts: defaultdict[str, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
-
-    def action_tokens(self, world: str) -> float:
-        """Return how long an action usually is."""
-        acts = self.acts[world]
-        return acts.output / acts.calls if acts.calls else ACTION_TOKENS
-
-    def after(self, done: Mapping[str, int]) -> Measurements:
-        """Return what is asked in the rounds after these."""
-        left = Measurements(acts=self.acts)
-        for name in ("turns", "decided", "remembered", "embedded"):
-            sites = getattr(self, name).items()
-            later = {site: found for site, found in sites if site.round > done.get(site.world, 0)}
-            getattr(left, name).update(later)
-        return left
 
 
 class DryRunModel:
@@ -119,18 +101,17 @@ class DryRunModel:
     def prepare_reply(self, observation: Observation, decision: Decision) -> None:
         """Take a decision as the reply to the agent's next question."""
         self._replies[JournalKey.of_turn(observation)] = _write_reply(decision.actions)
-        acts = self._measurements.acts[observation.world]
         for action in decision.actions:
             if action.kind != DO_NOTHING:
-                acts.calls += 1
-                acts.output += estimate(_write_reply([action])) - REPLY_TOKENS
+                tokens = estimate(_write_reply([action])) - REPLY_TOKENS
+                self._measurements.acts[observation.world] += CallTally(1, output=tokens)
 
     async def answer(self, question: Question) -> Answer:
         key = question.key
         site = CallSite(key.world, question.model, key.round)
         if is_embedding(question):
             texts = [message.content for message in question.messages]
-            self._measurements.embedded[site].add(CallTally(1, sum(map(estimate, texts))))
+            self._measurements.embedded[site] += CallTally(1, sum(map(estimate, texts)))
             return Answer(pack([embed_text(text, _EMBEDDING_DIMENSIONS) for text in texts]))
         if key.purpose == REMEMBER:
             # Conclusions of usual length, none of which was drawn before.
@@ -140,12 +121,12 @@ class DryRunModel:
                 f"What number {key.agent + 1} on my list told me about it turned out to be only half of the story.",
             ]
             text = _encode({"insights": insights}).decode()
-            self._measurements.remembered[site].add(self._measure(question, estimate(text)))
+            self._measurements.remembered[site] += self._measure(question, estimate(text))
         elif key in self._replies:
             text = self._replies.pop(key)
             if self._on_turn is not None:
                 self._on_turn(question)
-            self._measurements.decided[site].add(self._measure(question, REPLY_TOKENS))
+            self._measurements.decided[site] += self._measure(question, REPLY_TOKENS)
         else:
             # The second question about a decision that the world's actions cannot express.
             text = '{"thought": "", "actions": []}'
@@ -302,8 +283,12 @@ class DryRun:
 
     def after(self, done: Mapping[str, int]) -> DryRun:
         """Return what is left when these rounds are done."""
+        left = Measurements(acts=self.measurements.acts)
+        for name in ("turns", "decided", "remembered", "embedded"):
+            sites = getattr(self.measurements, name).items()
+            getattr(left, name).update({site: n for site, n in sites if site.round > done.get(site.world, 0)})
         rounds = {world: rounds[done.get(world, 0) + 1 :] for world, rounds in self.rounds.items()}
-        return replace(self, rounds=rounds, measurements=self.measurements.after(done))
+        return replace(self, rounds=rounds, measurements=left)
 
 
 async def play_dry(

@@ -6,14 +6,23 @@ population only a sample of the agents build their prompts, and the rest is take
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from shoal.agents import LanguageSettings
 from shoal.models import Price, Question, Usage, find_price
-from shoal.runs.planning.dry_run import USUAL_ACTIONS, CallSite, CallTally, DryRun, Measurements, play_dry
+from shoal.runs.planning.dry_run import (
+    ACTION_TOKENS,
+    USUAL_ACTIONS,
+    CallSite,
+    CallTally,
+    DryRun,
+    Measurements,
+    play_dry,
+)
 from shoal.scenario import BudgetSettings, Scenario, count_people
 from shoal.types import Versioned
 
@@ -73,41 +82,14 @@ class Plan(msgspec.Struct, frozen=True):
     short: tuple[str, ...] = ()
 
     @property
-    def calls(self) -> int:
-        return sum(each.calls for each in self.expected)
-
-    @property
-    def least_calls(self) -> int:
-        return sum(each.least_calls for each in self.expected)
+    def total(self) -> Expected:
+        """The sum over all models and worlds; a cost is None where a price is not known."""
+        return _add_up(self.expected)
 
     @property
     def may_end_early(self) -> bool:
         """Whether there are conversations, whose length is not known. Then all figures are the most that they take."""
-        return self.least_calls < self.calls
-
-    @property
-    def input(self) -> int:
-        return sum(each.input for each in self.expected)
-
-    @property
-    def cached(self) -> int:
-        return sum(each.cached for each in self.expected)
-
-    @property
-    def output(self) -> int:
-        return sum(each.output for each in self.expected)
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output
-
-    @property
-    def cost(self) -> float | None:
-        return _sum_costs(each.cost for each in self.expected)
-
-    @property
-    def cost_uncached(self) -> float | None:
-        return _sum_costs(each.cost_uncached for each in self.expected)
+        return self.total.least_calls < self.total.calls
 
     @property
     def unpriced(self) -> tuple[str, ...]:
@@ -136,25 +118,25 @@ async def plan_run(
     if done:
         run = run.after(done)
     expected = tuple(_predict_calls(run, scenario.mind))
-    calls, output = sum(each.calls for each in expected), sum(each.output for each in expected)
-    chats = calls - sum(each.embedding for each in expected)
-    seconds_per_call = latency_seconds or LATENCY_SECONDS + output / max(chats, 1) / TOKENS_PER_SECOND
+    total = _add_up(expected)
+    chats = max(total.calls - total.embedding, 1)
+    seconds_per_call = latency_seconds or LATENCY_SECONDS + total.output / chats / TOKENS_PER_SECOND
     # Calls follow one another within the slowest world, or because only a limited number can be made at once.
     waves = max(
         sum(round.waves(scenario.workers) for round in rounds) / run.visibility[world]
         for world, rounds in run.rounds.items()
     )
-    found = Plan(
+    return Plan(
         name=scenario.name,
         people=run.people,
         followed=run.followed,
         rounds=run.last_round,
         expected=expected,
-        seconds=max(waves, calls / scenario.workers) * seconds_per_call,
+        seconds=max(waves, total.calls / scenario.workers) * seconds_per_call,
         seconds_per_call=seconds_per_call,
         max_workers=scenario.workers,
+        short=tuple(_find_shortages(total, budget or scenario.budget)),
     )
-    return msgspec.structs.replace(found, short=tuple(_find_shortages(found, budget or scenario.budget)))
 
 
 async def collect_questions(scenario: Scenario, max_followed: int) -> list[Question]:
@@ -173,22 +155,15 @@ def _predict_calls(run: DryRun, settings: LanguageSettings) -> Iterator[Expected
     for site, count in measured.turns.items():
         turns[site.world] += count
     for site, tally in measured.decided.items():
-        followed[site.world] += tally.calls
-
-    def scale_besides(found: Mapping[CallSite, CallTally]) -> dict[Caller, CallTally]:
-        """Scale calls beside turns to all agents: agents with more turns make more of them."""
-        scaled: dict[Caller, CallTally] = {}
-        for caller, tally in _sum_by_caller(found).items():
-            scaled[caller] = CallTally()
-            scaled[caller].add(tally, turns[caller[0]] / max(followed[caller[0]], 1))
-        return scaled
-
-    remembering, embedding = scale_besides(measured.remembered), scale_besides(measured.embedded)
+        followed[site.world] += round(tally.calls)
+    # Calls beside turns are scaled to all agents: agents with more turns make more of them.
+    remembering, embedding = _sum_by_caller(measured.remembered), _sum_by_caller(measured.embedded)
     for world, model in sorted({*deciding, *remembering, *embedding}):
-        kinds = [found.get((world, model), CallTally()) for found in (deciding, remembering, embedding)]
-        total = CallTally()
-        for each in kinds:
-            total.add(each)
+        times = turns[world] / max(followed[world], 1)
+        kinds = [deciding[world, model], remembering[world, model] * times, embedding[world, model] * times]
+        total = sum(kinds, CallTally())
+        decided, remembered, embedded = (round(each.calls) for each in kinds)
+        calls = decided + remembered + embedded
         cached = 0 if model.startswith(UNCACHED) else round(total.cached)
         usage = Usage(round(total.input), round(total.output), cached)
         own = settings.price
@@ -197,41 +172,41 @@ def _predict_calls(run: DryRun, settings: LanguageSettings) -> Iterator[Expected
         yield Expected(
             world=world,
             model=model,
-            calls=total.calls,
-            remembering=kinds[1].calls,
-            embedding=kinds[2].calls,
+            calls=calls,
+            remembering=remembered,
+            embedding=embedded,
             input=usage.input,
             cached=usage.cached,
             output=usage.output,
             cost=None if price is None else price.of(usage),
             cost_uncached=None if price is None else price.of(Usage(usage.input, usage.output)),
-            least_calls=total.calls if least == 1 else round(kinds[0].calls * least),
+            least_calls=calls if least == 1 else round(decided * least),
         )
 
 
-def _scale_decisions(measured: Measurements, actions: float) -> dict[Caller, CallTally]:
+def _scale_decisions(measured: Measurements, actions: float) -> defaultdict[Caller, CallTally]:
     """Scale turns to all agents, each taken to be like those that were followed in the same round, or else in any.
 
     Each reply has this number of actions, of the length that is usual in the world.
     """
-    usual = _sum_by_caller(measured.decided)
-    found: dict[Caller, CallTally] = {}
+    usual, found = _sum_by_caller(measured.decided), defaultdict[Caller, CallTally](CallTally)
     for site, turns in measured.turns.items():
-        followed = measured.decided.get(site) or usual.get(site[:2]) or CallTally()
-        total = found.setdefault(site[:2], CallTally())
-        total.add(followed.mean(), turns)
-        total.output += turns * actions * measured.action_tokens(site.world)
+        followed, acts = measured.decided.get(site) or usual[site[:2]], measured.acts[site.world]
+        action_tokens = acts.output / acts.calls if acts.calls else ACTION_TOKENS
+        tokens = followed * (turns / max(followed.calls, 1))
+        output = tokens.output + turns * actions * action_tokens
+        found[site[:2]] += CallTally(turns, tokens.input, output, tokens.cached)
     return found
 
 
-def _sum_by_caller(found: Mapping[CallSite, CallTally]) -> dict[Caller, CallTally]:
-    summed: dict[Caller, CallTally] = {}
+def _sum_by_caller(found: Mapping[CallSite, CallTally]) -> defaultdict[Caller, CallTally]:
+    summed = defaultdict[Caller, CallTally](CallTally)
     for site, tally in found.items():
-        summed.setdefault(site[:2], CallTally()).add(tally)
+        summed[site[:2]] += tally
     return summed
 
 
-def _find_shortages(found: Plan, budget: BudgetSettings) -> Iterator[str]:
+def _find_shortages(found: Expected, budget: BudgetSettings) -> Iterator[str]:
     if budget.max_cost is not None and found.cost is not None and found.cost > budget.max_cost:
         yield f"max_cost is ${budget.max_cost:,.6g}, and ${found.cost:,.3g} are expected"
     if budget.max_tokens is not None and found.tokens > budget.max_tokens:
@@ -240,10 +215,9 @@ def _find_shortages(found: Plan, budget: BudgetSettings) -> Iterator[str]:
         yield f"max_calls is {budget.max_calls:,}, and {found.calls:,} are expected"
 
 
-def _sum_costs(costs: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total
+def _add_up(expected: Sequence[Expected]) -> Expected:
+    total: dict[str, Any] = {"world": "", "model": ""}
+    for name in Expected.__struct_fields__[2:]:
+        figures = [getattr(each, name) for each in expected]
+        total[name] = None if None in figures else sum(figures, 0.0 if name.startswith("cost") else 0)
+    return Expected(**total)

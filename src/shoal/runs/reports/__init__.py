@@ -1,15 +1,6 @@
 """Reads what happened in a run: summaries, conversations, exports."""
 
+from shoal.runs.reports.database import query_database
 from shoal.runs.reports.export import Graphs, export_run
-from shoal.runs.reports.summary import Summary, WorldSummary, query_database, summarize
-
-__all__ = [
-    # export
-    "Graphs",
-    "export_run",
-    # summary
-    "Summary",
-    "WorldSummary",
-    "query_database",
-    "summarize",
-]
+from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run
+from shoal.runs.reports.summary import Summary, WorldSummary, summarize

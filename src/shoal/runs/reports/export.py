@@ -17,12 +17,11 @@ import msgspec
 import shoal
 from shoal.errors import RunRefused
 from shoal.formats import ExportTable, Format, choose_writer, write_graphml
-from shoal.runs.directory import RunDirectory
+from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.files import replace_json, storage_errors
-from shoal.runs.reports.summary import open_database
+from shoal.runs.reports.database import open_database
 from shoal.runs.reports.tables import ExportedPeople, read_graphs, read_metrics, read_tables
 from shoal.runs.store import database_path
-from shoal.runs.worker import read_outcome
 from shoal.scenario import sample
 
 MANIFEST = "manifest.json"
@@ -54,11 +53,19 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def export_run(
-    directory: RunDirectory, out: Path, format: Format = "csv", graphs: Graphs = "all", force: bool = False
+    directory: RunDirectory,
+    out: Path,
+    format: Format = "csv",
+    graphs: Graphs = "all",
+    force: bool = False,
+    raw: bool = False,
 ) -> Manifest:
-    """Write all files of an export. The run is only read, also while it goes on."""
+    """Write all files of an export. The run is only read, also while it goes on.
+
+    In CSV, texts that a spreadsheet would run as formulas are quoted, unless they are wanted `raw`.
+    """
     config, outcome, scenario = directory.config, read_outcome(directory), directory.scenario_versions.first
-    write = choose_writer(format)
+    write = choose_writer(format, raw)
     files: list[ExportedFile] = []
     with _write_in_place(out, force) as folder:
 
@@ -93,6 +100,18 @@ def export_run(
     return manifest
 
 
+def _find_foreign_file(out: Path) -> Path | None:
+    """Find something in the folder of an export that its manifest does not name. Only folders hold more."""
+    try:
+        manifest = msgspec.json.decode((out / MANIFEST).read_bytes(), type=Manifest)
+    except msgspec.DecodeError:
+        return out / MANIFEST
+    made = {MANIFEST, *(file.path for file in manifest.files)}
+    found = sorted(out.rglob("*"))
+    is_made = {path: path.relative_to(out).as_posix() in made and not path.is_symlink() for path in found}
+    return next((path for path in found if not is_made[path] and (path.is_symlink() or not path.is_dir())), None)
+
+
 @contextmanager
 def _write_in_place(out: Path, force: bool) -> Iterator[Path]:
     """Yield a folder to write into. It becomes `out` when everything is written, and is removed if that fails.
@@ -102,6 +121,8 @@ def _write_in_place(out: Path, force: bool) -> Iterator[Path]:
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         if not (out / MANIFEST).is_file():
             raise RunRefused(f"{out} is there and is not an export.\nChoose another folder with --out.")
+        if foreign := _find_foreign_file(out):
+            raise RunRefused(f"{out} holds {foreign}, which no export made.\nMove it, or choose another with --out.")
         if not force:
             raise RunRefused(f"{out} holds an export already.\nReplace it with --force, or choose another with --out.")
     beside = out.absolute().with_name(f".{out.absolute().name}.{os.getpid()}")

@@ -5,9 +5,8 @@ Each database is read in one transaction, so that the figures of a world agree w
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,11 @@ from typing import Any
 import msgspec
 
 from shoal.engine import Metrics
-from shoal.errors import QueryFailed, StorageFailed
-from shoal.runs.directory import CONFIG, METRICS, RunDirectory
-from shoal.runs.state import Status, WorldState
+from shoal.runs.config import LimitSettings
+from shoal.runs.directory import METRICS, RunDirectory
+from shoal.runs.reports.database import open_database
+from shoal.runs.reports.quality import Quality, assess_run
+from shoal.runs.state import Status, WaitState, WorldState
 from shoal.runs.store import database_path
 from shoal.scenario import Scenario, count_people
 from shoal.worlds import Clock, SummaryContext, kind_named
@@ -28,7 +29,6 @@ from shoal.worlds.social import Talk, TopPost
 #: How many people are named.
 _MAX_NAMED = 5
 
-_HAS_ROUNDS = "SELECT 1 FROM sqlite_master WHERE name = 'shoal_round'"
 _ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
 _KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
 _ACTIVE = """
@@ -115,6 +115,8 @@ class Summary:
     name: str
     status: Status
     error: str | None
+    #: What it waits for, while it is paused.
+    waiting: WaitState | None
     parent: str | None
     started_at: str | None
     topic: str | None
@@ -129,9 +131,12 @@ class Summary:
     spending: dict[str, Any] | None
     #: How much of the prompts repeats the beginning of an earlier one.
     prefixes: dict[str, Any] | None
+    #: Name -> what it may cost and how much it does at once, as the scenario and the user limit it.
+    limits: dict[str, float]
     errors: int
     timeouts: int
     mind: str
+    quality: Quality
     #: None where nothing was measured.
     measured: MeasuredFigures | None
     worlds: tuple[WorldSummary, ...]
@@ -141,12 +146,13 @@ def summarize(directory: RunDirectory) -> Summary:
     """Read the whole summary. Nothing is changed."""
     config, state, clock = directory.config, directory.read_state(), directory.clock
     scenario = directory.scenario_versions.latest
-    camps = _read_camps(directory) if scenario.topic else None
+    camps = directory.read_camps() if scenario.topic else None
     return Summary(
         run=str(directory.path),
         name=config.simulation_id,
         status=directory.read_status(),
         error=state.error,
+        waiting=state.waiting,
         parent=config.parent,
         started_at=state.started_at,
         topic=scenario.topic,
@@ -159,15 +165,23 @@ def summarize(directory: RunDirectory) -> Summary:
         cost=state.cost,
         spending=state.spending,
         prefixes=state.prefixes,
+        limits=_list_limits(directory.read_limits(), scenario),
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,
+        quality=assess_run(directory),
         measured=_read_figures(directory.file(METRICS), state.metrics),
         worlds=tuple(
             _summarize_world(directory, scenario, clock, name, state.worlds.get(name, WorldState()).rejected, camps)
             for name in scenario.worlds
         ),
     )
+
+
+def _list_limits(given: LimitSettings, scenario: Scenario) -> dict[str, float]:
+    budget = given.apply_to(scenario.budget).model_dump()
+    limits = {**budget, "parallel": given.parallel, "max_workers": scenario.max_workers}
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 def _summarize_world(
@@ -209,70 +223,14 @@ def _summarize_world(
         )
 
 
-def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Return the column names and rows that answer a query in SQL."""
-    with open_database(database_path(directory.path, world)) as database:
-        if database is None:
-            return [], []
-        try:
-            answer = database.execute(sql)
-        except sqlite3.Error as error:
-            raise QueryFailed(f"the database does not understand this: {error}") from error
-        return [column for column, *_ in answer.description or ()], answer.fetchall()
-
-
-@contextmanager
-def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Yield the database in one consistent state, or None where no round was ever committed."""
-    if not path.exists():
-        yield None
-        return
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
-            database.execute("PRAGMA temp_store=MEMORY")
-            database.execute("BEGIN")
-            yield database if database.execute(_HAS_ROUNDS).fetchone() else None
-    except sqlite3.Error as error:
-        raise StorageFailed(f"cannot read {path}: {error}") from error
-
-
-class _Agent(msgspec.Struct):
-    agent_id: int
-    stance: str
-
-
-class _Agents(msgspec.Struct):
-    agents_count: int
-    agent_configs: list[_Agent]
-
-
-def _read_camps(directory: RunDirectory) -> dict[str, list[int]] | None:
-    """Read which agents held which opinion at the start, where the directory lists them all."""
-    listed = msgspec.json.decode(directory.file(CONFIG).read_bytes(), type=_Agents)
-    if listed.agents_count != len(listed.agent_configs):
-        return None
-    camps: dict[str, list[int]] = {"supportive": [], "neutral": [], "opposing": []}
-    for agent in listed.agent_configs:
-        camps[agent.stance].append(agent.agent_id)
-    return camps
-
-
-class _Metric(msgspec.Struct):
-    world: str
-    acting: int
-    seconds: float
-
-
 def _read_figures(path: Path, metrics: Metrics) -> MeasuredFigures | None:
     if not metrics.steps:
         return None
-    seconds: dict[str, float] = {}
+    seconds: defaultdict[str, float] = defaultdict(float)
     steps = 0
-    for line in read_whole_lines(path):
-        metric = msgspec.json.decode(line, type=_Metric)
-        seconds[metric.world] = seconds.get(metric.world, 0.0) + metric.seconds
-        steps += metric.acting
+    for line in map(msgspec.json.decode, read_whole_lines(path)):
+        seconds[line["world"]] += line["seconds"]
+        steps += line["acting"]
     return MeasuredFigures(
         # Worlds run side by side: the run took as long as the slowest of them.
         wall_seconds=max(seconds.values(), default=0.0),

@@ -10,16 +10,13 @@ from typing import Any
 
 import msgspec
 
-from shoal.formats import DirectedGraph, Edge, ExportTable, Row
+from shoal.formats import DirectedGraph, Edge, ExportTable
 from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.reports.summary import read_whole_lines
 from shoal.runs.stream import is_own
 from shoal.scenario import People
 from shoal.types import USUAL_HABITS, Event
 from shoal.worlds import NameIndex
-
-#: Rows that are read from a database at once.
-_CHUNK_ROWS = 10_000
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
 _LAST_ROUND = "SELECT coalesce(max(round), -1) FROM shoal_round"
@@ -29,7 +26,7 @@ COMMON_ARGS = (
     "content", "quote_content", "post_id", "new_post_id", "quoted_id", "comment_id", "followee_id", "target",
     "to_agent_id", "query", "opinion", "score",
 )  # fmt: skip
-_ACTION = ("id", "round", "timestamp", "agent_id", "agent_name", "action_type", "success", "result", "own")
+_EVENT = ("id", "round", "timestamp", "agent_id", "agent_name", "action_type", "success", "result")
 
 #: Actions towards a person -> the argument that names the person, or their post or comment.
 _TOWARDS = {
@@ -118,35 +115,22 @@ def read_tables(database: Connection, directory: RunDirectory, world: str) -> It
     for (name,) in database.execute(_TABLES).fetchall():
         found = database.execute(f'SELECT * FROM "{name}"')
         columns = tuple(column for column, *_ in found.description)
-        yield ExportTable(f"table_{name}" if name in ("actions", "notices") else name, columns, _fetch(found))
+        yield ExportTable(f"table_{name}" if name in ("actions", "notices") else name, columns, found)
+    # The stream of a running run may have more rounds than the database.
+    stream, last = directory.open_stream(world), database.execute(_LAST_ROUND).fetchone()[0]
     actions = (
         (
-            *(event.id, event.round, event.timestamp, event.agent_id, event.agent_name, event.action_type),
-            *(event.success, event.result, is_own(event)),
+            *(getattr(event, name) for name in _EVENT),
+            is_own(event),
             *(_to_cell(event.action_args.get(name)) for name in COMMON_ARGS),
             _encode(event.action_args).decode(),
         )
-        for event in read_actions(database, directory, world)
+        for event in stream.read_actions(last)
     )
-    yield ExportTable("actions", (*_ACTION, *COMMON_ARGS, "action_args"), actions)
-    notices = directory.open_stream(world).read_notices(_find_last_round(database))
+    yield ExportTable("actions", (*_EVENT, "own", *COMMON_ARGS, "action_args"), actions)
+    notices = stream.read_notices(last)
     rows = ((note.round, note.timestamp, note.event_type, note.content, _to_cell(list(note.to))) for note in notices)
     yield ExportTable("notices", ("round", "timestamp", "event_type", "content", "to"), rows)
-
-
-def _fetch(found: Any) -> Iterator[Row]:
-    while rows := found.fetchmany(_CHUNK_ROWS):
-        yield from rows
-
-
-def read_actions(database: Connection, directory: RunDirectory, world: str) -> Iterator[Event]:
-    """Read the actions of the rounds that the database has. The stream of a running run may have more."""
-    return directory.open_stream(world).read_actions(_find_last_round(database))
-
-
-def _find_last_round(database: Connection) -> int:
-    last: int = database.execute(_LAST_ROUND).fetchone()[0]
-    return last
 
 
 def read_graphs(
@@ -156,9 +140,9 @@ def read_graphs(
     tables = {name for (name,) in database.execute(_TABLES)}
     if "follow" in tables:
         found = database.execute("SELECT follower_id, followee_id FROM follow ORDER BY 1, 2")
-        yield "follows", DirectedGraph(people.nodes, (Edge(one, other, {}) for one, other in _fetch(found)), {})
+        yield "follows", DirectedGraph(people.nodes, (Edge(one, other, {}) for one, other in found), {})
     between: dict[tuple[int, int], Counter[str]] = {}
-    for event in read_actions(database, directory, world):
+    for event in directory.open_stream(world).read_actions(database.execute(_LAST_ROUND).fetchone()[0]):
         target = _find_target(event, database if {"post", "comment"} <= tables else None, people)
         if target is not None and target != event.agent_id:
             between.setdefault((event.agent_id, target), Counter())[event.action_type.lower()] += 1

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from shoal.types import Decision, Event, Notice, Observation
 #: The path of a difference that is an injected event, and no field of the scenario.
 INJECTED = "injected"
 #: Fields that do not change what happens in the rounds that both runs have.
-_IDLE_FIELDS = ("name", "rounds", "max_workers", "metrics", "mind.latency")
+_IDLE_FIELDS = ("name.", "rounds.", "max_workers.", "metrics.", "mind.latency.")
 #: Differences of the first round that are listed; the rest is counted.
 _MAX_LISTED = 50
 
@@ -42,10 +42,6 @@ class DeclaredDifference:
     since: int
     one: Any
     other: Any
-
-    @property
-    def may_change_history(self) -> bool:
-        return self.path != INJECTED and not any(f"{self.path}.".startswith(f"{idle}.") for idle in _IDLE_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +116,15 @@ async def diff_runs(one: RunDirectory, other: RunDirectory, rounds: int | None =
     """Compare two runs up to a round, or as far as both go."""
     left, right = open_rerun(one), open_rerun(other)
     declared = tuple(compare_declared(one, other))
-    redeclared = any(difference.may_change_history for difference in declared)
+    fields = [f"{difference.path}." for difference in declared if difference.path != INJECTED]
+    redeclared = not all(field.startswith(_IDLE_FIELDS) for field in fields)
     # Agents are compared by number, and one run may have more of them.
     names = max((run.simulation.people.names for run in (left, right)), key=len)
-    worlds = []
-    for world in left.rounds:
-        if world in right.rounds:
-            comparison = _Comparison(names, Spread(names, redeclared))
-            worlds.append(await _compare_world(world, (left, right), rounds, comparison))
+    worlds = [
+        await _compare_world(world, (left, right), rounds, _Comparison(names, redeclared))
+        for world in left.rounds
+        if world in right.rounds
+    ]
     only = [tuple(name for name in a.rounds if name not in b.rounds) for a, b in ((left, right), (right, left))]
     return Diff(
         one=str(one.path),
@@ -209,13 +206,10 @@ class _ObservedRound:
             else:
                 self.made.append(line)
 
-    @property
-    def in_turn(self) -> bool:
-        return self.record.step is not None and self.record.step.mode == "sequential"
-
     def times(self) -> Iterator[str]:
-        yield from (line.timestamp for line in self.made)
-        yield from (event.timestamp for events in self.own.values() for event in events)
+        """Yield the times of what was seen and of what happened."""
+        yield from (saw.time for saw, _ in self.turns.values())
+        yield from (line.timestamp for line in chain(self.made, *self.own.values()))
 
 
 @dataclass(slots=True)
@@ -257,9 +251,9 @@ async def _compare_world(
 class _Comparison:
     """Compares one world of two runs, round by round."""
 
-    def __init__(self, names: Sequence[str], spread: Spread) -> None:
+    def __init__(self, names: Sequence[str], redeclared: bool) -> None:
         self._names = names
-        self._spread = spread
+        self._spread = Spread(names, redeclared)
         self._first: Divergence | None = None
         self._rounds: list[RoundDiff] = []
         self._saw: set[int] = set()
@@ -284,8 +278,7 @@ class _Comparison:
                 sides = (line, None) if line in one.made else (None, line)
                 found.append(Difference("happening", *whose, *sides))
             found += self._compare_turns(one, other, turns)
-            seen = (saw.time for side in (one, other) for saw, _ in side.turns.values())
-            time = next((time for times in (seen, one.times(), other.times()) for time in times), "")
+            time = next(chain(one.times(), other.times()), "")
             self._first = Divergence(round, time, tuple(found[:_MAX_LISTED]), len(found))
         if self._first is not None:
             pictures = tuple(turn.agent for turn in turns if turn.changed)
@@ -335,13 +328,14 @@ class _Comparison:
 
 def _find_deviations(one: _ObservedRound, other: _ObservedRound) -> Iterator[Deviation]:
     """Yield the turns that differ in any way, in the order in which they were taken."""
+    in_turn = any(side.record.step is not None and side.record.step.mode == "sequential" for side in (one, other))
     for agent in {**one.turns, **other.turns}:
         left, right = one.turns.get(agent), other.turns.get(agent)
         if left is None or right is None:
             yield Deviation(agent, (left and left[0], right and right[0]), acted=True)
             continue
         acted = left[1] != right[1] or one.own.get(agent) != other.own.get(agent)
-        turn = Deviation(agent, (left[0], right[0]), acted, one.in_turn or other.in_turn)
+        turn = Deviation(agent, (left[0], right[0]), acted, in_turn)
         if acted or turn.changed:
             yield turn
 

@@ -17,7 +17,7 @@ from shoal.errors import QueryFailed
 from shoal.journal import Journal, JournalKey, digest
 from shoal.models import Question
 from shoal.runs.directory import RunDirectory
-from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
+from shoal.runs.rerun.rerun import Rerun, TurnObserver, check_round, open_rerun, parse_round
 from shoal.runs.stream import is_own
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 from shoal.worlds import NameIndex
@@ -94,9 +94,7 @@ async def explain_turn(directory: RunDirectory, agent: str, round: int, world: s
     if world is not None and world not in run.rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(run.rounds)}")
     worlds = list(run.rounds) if world is None else [world]
-    last = max(run.rounds[name] for name in worlds)
-    if round > last:
-        raise QueryFailed(f"round {round} has not been committed; there are rounds 0 to {last}")
+    check_round({name: run.rounds[name] for name in worlds}, round)
     found: list[Explanation | NoTurn] = []
     for name in worlds:
         if round <= run.rounds[name]:

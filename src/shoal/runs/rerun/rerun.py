@@ -15,6 +15,7 @@ from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.progress import RunProgress, Watch
+from shoal.runs.rerun.files import check_files
 from shoal.runs.resources import build_replay_models
 from shoal.runs.state import Status
 from shoal.runs.store import DigestCheck
@@ -115,19 +116,37 @@ def open_rerun(directory: RunDirectory) -> Rerun:
     return Rerun(directory)
 
 
+def check_round(rounds: Mapping[str, int], wanted: int | None) -> int:
+    """Return the wanted round, or the last one; QueryFailed where the wanted round is not committed."""
+    last = max(rounds.values())
+    if wanted is not None and wanted > last:
+        raise QueryFailed(f"round {wanted} has not been committed; there are rounds 0 to {last}")
+    return last if wanted is None else wanted
+
+
 async def replay(directory: RunDirectory, stop: asyncio.Event, progress: RunProgress | None = None) -> RunOutcome:
-    """Run all worlds again, and compare every round with what was committed."""
+    """Run all worlds again, and compare every round with what was committed: digests, streams and tables.
+
+    While a worker goes on with the run, only digests are compared, since its files change.
+    """
     rerun, state = Rerun(directory), directory.make_state()
     progress = progress or RunProgress(state.total_rounds, dict.fromkeys(rerun.rounds, 0), directory.clock)
     state.become(Status.RUNNING)
-    with manual_gc() as collect:
-        engines = {name: rerun.engine(name, progress.add_round, collect) for name in rerun.rounds}
+    is_whole = directory.read_status() is Status.COMPLETED and directory.is_over()
+    committed = () if directory.has_worker() else directory.list_begun_worlds()
+    worlds = {name: rerun.simulation.worlds[name] for name in committed}
+    planned, people = directory.config.planned_rounds, len(rerun.simulation.people)
+    with manual_gc() as collect, check_files(directory.path, worlds, planned, people, is_whole) as checks:
+        watches = {name: [checks[name].add_round] if name in checks else [] for name in rerun.rounds}
+        engines = {name: rerun.engine(name, *watches[name], progress.add_round, collect) for name in rerun.rounds}
         await advance_worlds(engines, rerun.rounds, stop)
     progress.plan(state.total_rounds)
     progress.copy_to(state)
     is_whole = all(world.completed for world in state.worlds.values())
     state.become(Status.COMPLETED if is_whole else Status.STOPPED)
-    return RunOutcome.of(directory, state)
+    # The history is the same, and so is the verdict about it.
+    state.quality = directory.read_state().quality
+    return RunOutcome.of(directory.path, state)
 
 
 def parse_round(record: RoundRecord) -> Iterator[Event | Notice]:

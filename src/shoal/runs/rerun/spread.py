@@ -109,11 +109,12 @@ class Spread:
                         has_begun = any(who.round < round for who in self.reached.values())
                         is_reaction = has_begun and (turn.changed or not self._redeclared)
                         contact = _Contact("totals" if is_reaction else "scenario", None, 0)
-                    self._reach(round, turn.agent, contact)
+                    self.reached[turn.agent] = Reached(turn.agent, self._names[turn.agent], round, *contact)
         self._last_turn.update(dict.fromkeys(acting, round))
         for line in made:
             if isinstance(line, Event) and line.agent_id not in self.reached:
-                self._reach(round, line.agent_id, _Contact("happening", None, 0))
+                name = self._names[line.agent_id]
+                self.reached[line.agent_id] = Reached(line.agent_id, name, round, "happening", None, 0)
         return list(self.reached.values())[known:]
 
     def add_reactions(self, events: Iterable[Event]) -> None:
@@ -132,9 +133,6 @@ class Spread:
         while (via := self.reached[links[-1]].via) is not None:
             links.append(via)
         return links[::-1]
-
-    def _reach(self, round: int, agent: int, contact: _Contact) -> None:
-        self.reached[agent] = Reached(agent, self._names[agent], round, *contact)
 
     def _find_contact(self, round: int, turn: Deviation) -> _Contact | None:
         """Find what differed for the agent, nearest to the start: a notice, or something in its observation."""

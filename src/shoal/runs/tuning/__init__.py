@@ -12,31 +12,3 @@ from shoal.runs.tuning.probes import (
 )
 from shoal.runs.tuning.result import CALLS, SIMULATIONS, TuneResult, save_result
 from shoal.runs.tuning.simulations import count_cores, measure_simulations
-
-__all__ = [
-    # calls
-    "TuneBounds",
-    "TuneTarget",
-    "count_most_calls",
-    "measure_calls",
-    # knee
-    "Knee",
-    "MeasuredLevel",
-    # levels
-    "Gauge",
-    "STOPPED",
-    # probes
-    "FEWEST_PROMPT_TOKENS",
-    "PROMPT_TOKENS",
-    "REPLY_TOKENS",
-    "make_scenario_probes",
-    "make_synthetic_probes",
-    # result
-    "CALLS",
-    "SIMULATIONS",
-    "TuneResult",
-    "save_result",
-    # simulations
-    "count_cores",
-    "measure_simulations",
-]

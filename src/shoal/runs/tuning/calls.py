@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from shoal.errors import BudgetReached, RunRefused
-from shoal.models import FailureKind, Model, ModelFailed, ModelFailure, Spending, find_price
+from shoal.models import Answer, FailureKind, Model, ModelFailed, ModelFailure, Price, Remedy, Spending, find_price
 from shoal.models.http import Proxies, open_transport
 from shoal.models.middleware import Budget, Budgeted, Limited, PlainLimit
 from shoal.models.openai import Client, Endpoint
@@ -42,9 +42,9 @@ LONGEST_WAIT_SECONDS = 60.0
 MARGIN = 1.1
 
 #: These failures meet every call, however few are made.
-_HOPELESS = frozenset({FailureKind.AUTH, FailureKind.QUOTA})
+_HOPELESS = frozenset(kind for kind in FailureKind if kind.remedy is Remedy.MEND)
 #: The same question would fail again.
-_LASTING = _HOPELESS | {FailureKind.FATAL, FailureKind.CONTEXT_TOO_LONG, FailureKind.REFUSED}
+_LASTING = frozenset(kind for kind in FailureKind if kind.remedy is not Remedy.WAIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,20 +68,19 @@ class TuneTarget:
     probes: Probes
     proxies: Proxies = field(default_factory=Proxies)
 
-    def spending(self) -> Spending:
-        return Spending({self.model: self.endpoint.price or find_price(self.model)})
+    @property
+    def price(self) -> Price | None:
+        return self.endpoint.price or find_price(self.model)
 
 
 async def measure_calls(target: TuneTarget, bounds: TuneBounds, gauge: Gauge) -> str:
     """Measure level after level and return why it ended. If it is cancelled, the gauge has what was measured."""
-    spending = gauge.spending = target.spending()
-    budget = Budget(bounds.max_cost, bounds.max_tokens)
-    budget.check({target.model: spending.price(target.model)})
+    Budget(bounds.max_cost).check({target.model: target.price})
     if bounds.max_calls < FEWEST_CALLS + 1:
         raise RunRefused(f"max_calls {bounds.max_calls} does not suffice: a first level takes {FEWEST_CALLS + 1} calls")
     async with open_transport(target.proxies) as transport:
         client = Client(transport, {target.model: target.endpoint}, CALL_SECONDS)
-        measurement = _Measurement(target, bounds, gauge, client, budget, spending)
+        measurement = _Measurement(target, bounds, gauge, client)
         await measurement.make_first_call()
         return await measure_levels(gauge, bounds.up_to, measurement.measure_level)
 
@@ -153,15 +152,13 @@ class _Trial:
 class _Measurement:
     """The calls of one measurement, numbered through."""
 
-    def __init__(
-        self, target: TuneTarget, bounds: TuneBounds, gauge: Gauge, client: Model, budget: Budget, spending: Spending
-    ) -> None:
+    def __init__(self, target: TuneTarget, bounds: TuneBounds, gauge: Gauge, client: Model) -> None:
         self._target = target
         self._bounds = bounds
         self._gauge = gauge
         self._client = client
-        self._budget = budget
-        self._spending = spending
+        self._budget = Budget(bounds.max_cost, bounds.max_tokens)
+        self._spending = gauge.spending = Spending({target.model: target.price})
         self._asked = 0
         self._until = time.monotonic() + bounds.seconds
         #: Until when the server asked to wait.
@@ -173,7 +170,7 @@ class _Measurement:
         model = self._build_model(1)
         for attempt in range(1, FIRST_CALLS + 1):
             try:
-                await model.answer(self._target.probes(self._take_number()))
+                await self._ask(model)
                 return
             except BudgetReached as reached:
                 raise _refuse_budget("one call", str(reached).partition("\n")[0]) from None
@@ -216,48 +213,46 @@ class _Measurement:
         return None
 
     async def _use_slot(self, model: Model, trial: _Trial) -> None:
-        """Make one call after another until the level has enough."""
+        """Make one call after another until the level has enough. A slot whose call failed stays empty for a while."""
         while trial.has_more(began := time.monotonic()):
             trial.taken, trial.last_taken = trial.taken + 1, began
             try:
-                answer = await model.answer(self._target.probes(self._take_number()))
+                answer = await self._ask(model)
             except ModelFailed as failed:
-                if not await self._pause_slot(trial, failed.failure, began):
+                pause = self._count_failure(trial, failed.failure, time.monotonic() - began)
+                now = time.monotonic()
+                if not trial.has_more(now) or now + pause > trial.began + LEVEL_SECONDS:
                     return
+                await asyncio.sleep(pause)
             else:
                 now = time.monotonic()
                 trial.answers.append((now, now - began, answer.usage.input + answer.usage.output))
                 self._gauge.done += 1
 
-    async def _pause_slot(self, trial: _Trial, failure: ModelFailure, began: float) -> bool:
-        """Count a failure and leave the slot empty for a while; return False if that is the rest of the level."""
+    def _count_failure(self, trial: _Trial, failure: ModelFailure, took: float) -> float:
+        """Count a failure, and return for how long its slot is to stay empty."""
         if failure.kind in _HOPELESS:
             raise _HopelessError(failure.text)
-        now = time.monotonic()
         if failure.status is not None:
             name = f"{failure.status} {failure.kind}"
         else:
-            name = "timeout" if now - began >= 0.98 * CALL_SECONDS else "no connection"
+            name = "timeout" if took >= 0.98 * CALL_SECONDS else "no connection"
         trial.failures[name] += 1
         self._gauge.failed += 1
         self._note_wait(failure)
-        pause = failure.retry_after
-        if pause is None and trial.answers:
-            pause = median(seconds for _, seconds, _ in trial.answers)
-        if pause is None:
-            pause = self._gauge.levels[-1].p50 if self._gauge.levels else FIRST_WAIT_SECONDS
-        if not trial.has_more(now) or now + pause > trial.began + LEVEL_SECONDS:
-            return False
-        await asyncio.sleep(pause)
-        return True
+        if failure.retry_after is not None:
+            return failure.retry_after
+        if trial.answers:
+            return median(seconds for _, seconds, _ in trial.answers)
+        return self._gauge.levels[-1].p50 if self._gauge.levels else FIRST_WAIT_SECONDS
 
     def _build_model(self, at_once: int) -> Model:
         """Build the stack of a run, without what would answer in place of the server or ask it again."""
         return Budgeted(Limited(self._client, PlainLimit(at_once)), self._budget, self._spending)
 
-    def _take_number(self) -> int:
+    async def _ask(self, model: Model) -> Answer:
         self._asked += 1
-        return self._asked
+        return await model.answer(self._target.probes(self._asked))
 
     def _count_affordable(self) -> int:
         """Return how many calls the budget is still good for."""

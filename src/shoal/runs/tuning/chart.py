@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib import resources
 from itertools import pairwise
 from math import ceil, floor, log2, log10
 
@@ -20,32 +21,7 @@ TICKS = 4
 #: Texts whose centres are closer than this would touch.
 _TEXT_WIDTH = 26
 
-STYLE = """
-  :root { color-scheme: light dark; }
-  .card { fill: #ffffff; stroke: #d8dee4; }
-  text { font: 13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif; fill: #57606a; }
-  .title { font-size: 17px; font-weight: 600; fill: #1f2328; }
-  .head { font-weight: 600; fill: #1f2328; paint-order: stroke; stroke: #ffffff; stroke-width: 6px; }
-  .grid { stroke: #d8dee4; stroke-width: 1; }
-  .axis { stroke: #8c959f; stroke-width: 1; }
-  .much { fill: none; stroke: #0969da; stroke-width: 2.5; }
-  .area { fill: #0969da; opacity: 0.10; }
-  .slow { fill: none; stroke: #9a6700; stroke-width: 2.5; }
-  .half { fill: none; stroke: #9a6700; stroke-width: 1.5; stroke-dasharray: 2 4; }
-  .dot-much { fill: #0969da; } .dot-slow { fill: #9a6700; }
-  .fails { fill: #cf222e; } .failing { fill: #a40e26; font-size: 12px; }
-  .knee { stroke: #1a7f37; stroke-width: 2; stroke-dasharray: 5 4; }
-  .pill { fill: #1a7f37; } .pill-text { fill: #ffffff; font-weight: 600; }
-  @media (prefers-color-scheme: dark) {
-    .card { fill: #161b22; stroke: #30363d; }
-    text { fill: #9da7b3; } .title, .head { fill: #e6edf3; } .head { stroke: #161b22; }
-    .grid { stroke: #2a3038; } .axis { stroke: #6e7681; }
-    .much { stroke: #58a6ff; } .area { fill: #58a6ff; opacity: 0.13; } .dot-much { fill: #58a6ff; }
-    .slow, .half { stroke: #e3b341; } .dot-slow { fill: #e3b341; }
-    .fails { fill: #f85149; } .failing { fill: #ff938a; }
-    .knee { stroke: #3fb950; } .pill { fill: #238636; } .pill-text { fill: #ffffff; }
-  }
-"""
+STYLE = resources.files(__package__).joinpath("chart.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +52,8 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
         return ""
     scales = _Scales(ordered, knee)
     title, what, took = titles
-    much = _Panel(scales, UPPER, max(level.per_second for level in ordered))
-    slow = _Panel(scales, LOWER, max(level.p95 for level in ordered))
+    much = _Panel.up_to(scales, UPPER, max(level.per_second for level in ordered))
+    slow = _Panel.up_to(scales, LOWER, max(level.p95 for level in ordered))
     parts = [
         f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="10"/>',
         _draw_text(LEFT - 50, 36, title, "title"),
@@ -95,7 +71,7 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
     label = escape(title, quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        f'role="img" aria-label="{label}">\n<style>{STYLE}</style>\n{body}\n</svg>\n'
+        f'role="img" aria-label="{label}">\n<style>\n{STYLE}</style>\n{body}\n</svg>\n'
     )
 
 
@@ -105,27 +81,26 @@ class _Panel:
 
     scales: _Scales
     span: tuple[int, int]
-    most: float
+    #: Between two lines, and how many lines there are above the axis.
+    step: float
+    steps: int
+
+    @classmethod
+    def up_to(cls, scales: _Scales, span: tuple[int, int], most: float) -> _Panel:
+        """Choose 1, 2 or 5 times a power of ten as the step, for about four lines."""
+        rough = max(most, 1e-9) / TICKS
+        power = 10.0 ** floor(log10(rough))
+        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+        return cls(scales, span, step, ceil(max(most, 1e-9) / step - 1e-9))
 
     def y(self, value: float) -> float:
         top, bottom = self.span
-        return bottom - value / self._top * (bottom - top)
-
-    @property
-    def _step(self) -> float:
-        """Return 1, 2 or 5 times a power of ten, for about four lines."""
-        rough = max(self.most, 1e-9) / TICKS
-        power = 10.0 ** floor(log10(rough))
-        return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
-
-    @property
-    def _top(self) -> float:
-        return self._step * ceil(max(self.most, 1e-9) / self._step - 1e-9)
+        return bottom - value / (self.step * self.steps) * (bottom - top)
 
     def draw_frame(self, title: str) -> Iterator[str]:
         yield _draw_text(LEFT - 50, self.span[0] - 14, title, "head")
-        for number in range(round(self._top / self._step) + 1):
-            value = number * self._step
+        for number in range(self.steps + 1):
+            value = number * self.step
             y = self.y(value)
             yield f'<line class="{"grid" if number else "axis"}" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
             yield _draw_text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")

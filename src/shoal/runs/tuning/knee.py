@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from itertools import pairwise
 from math import log2, sqrt
 from typing import Any
@@ -25,7 +24,7 @@ BENT_GROWTH = 1.6
 STRAINED_SHARE = 0.01
 #: A level whose median duration is this many times the shortest is too slow.
 EXPLODED = 8.0
-#: If this share fails with one at a time, the number at once is not the cause.
+#: If this share and this many fail with one at a time, the number at once is not the cause.
 HOPELESS_SHARE = 0.25
 HOPELESS_FAILURES = 3
 #: The most levels that are measured between those that doubled.
@@ -75,15 +74,6 @@ class MeasuredLevel(msgspec.Struct, frozen=True, kw_only=True):
         return {**plain, "failed": self.failed, "failed_share": round(self.failed_share, 4)}
 
 
-class StopReason(StrEnum):
-    """Why going higher has no point."""
-
-    HOPELESS = "hopeless"
-    FAILING = "failing"
-    SLOW = "slow"
-    FLAT = "flat"
-
-
 class Knee(msgspec.Struct, frozen=True):
     """The recommended level, and a sentence that says why."""
 
@@ -99,7 +89,7 @@ def next_level(levels: Sequence[MeasuredLevel], up_to: int) -> int | None:
     if not levels:
         return 1
     rising = _select_rising(levels)
-    if find_stop_reason(rising) is None:
+    if not has_turned(rising):
         top = rising[-1].at_once
         if top < up_to:
             return min(2 * top, up_to)
@@ -121,22 +111,23 @@ def next_level(levels: Sequence[MeasuredLevel], up_to: int) -> int | None:
     return (low + high) // 2 if high - low > max(NEXT_SHARE * low, 1) else None
 
 
-def find_stop_reason(levels: Sequence[MeasuredLevel]) -> StopReason | None:
-    """Return why no higher level is worth measuring than the last of these rising ones; None if one may be."""
-    *below, last = levels
+def has_turned(rising: Sequence[MeasuredLevel]) -> bool:
+    """Return whether no level above the last of these is worth measuring: it fails, is too slow or brings no more."""
+    *below, last = rising
     if not below:
-        is_hopeless = last.failed >= HOPELESS_FAILURES and last.failed_share > HOPELESS_SHARE
-        return StopReason.HOPELESS if is_hopeless else None
-    if last not in find_usable(levels):
-        return StopReason.FAILING
-    if last.p50 > EXPLODED * min(level.p50 for level in below):
-        return StopReason.SLOW
-    return StopReason.FLAT if _falls_short(levels, GROWTH) else None
+        return is_hopeless(last)
+    is_slow = last.p50 > EXPLODED * min(level.p50 for level in below)
+    return last not in find_usable(rising) or is_slow or _falls_short(rising, GROWTH)
+
+
+def is_hopeless(first: MeasuredLevel) -> bool:
+    """Return whether so much fails with one at a time that the number at once cannot be the cause."""
+    return first.failed >= HOPELESS_FAILURES and first.failed_share > HOPELESS_SHARE
 
 
 def is_end_found(levels: Sequence[MeasuredLevel]) -> bool:
     """Return whether the end of what more brings was seen."""
-    return bool(levels) and find_stop_reason(_select_rising(levels)) is not None
+    return bool(levels) and has_turned(_select_rising(levels))
 
 
 def find_usable(levels: Iterable[MeasuredLevel]) -> list[MeasuredLevel]:
@@ -192,12 +183,16 @@ def _find_neighbour(levels: Iterable[MeasuredLevel], level: MeasuredLevel, side:
 
 def find_knee(levels: Sequence[MeasuredLevel], ended: str = "", noun: str = "calls") -> Knee | None:
     """Return the level to use; `ended` says why no more was measured. None if nothing works."""
-    if not levels or find_stop_reason(_select_rising(levels)[:1]) is StopReason.HOPELESS:
+    if not levels or is_hopeless(levels[0]):
         return None
     best, usable = _select_knee(levels), find_usable(levels)
     above, most = _find_neighbour(levels, best, 1), usable[-1]
     if above is not None and above not in usable:
-        reason = f"beyond {best.at_once} {_describe_failures(above, noun)}"
+        [(worst, _)] = Counter(above.failures).most_common(1)
+        verb = "the server refuses" if worst.startswith("429") else "more fails"
+        reason = f"beyond {best.at_once} {verb}: {above.failed_share:.0%} of {noun} at {above.at_once} ({worst})"
+        if above.is_rate_limited:
+            reason += ". What it limits is a rate, which a run keeps to by itself"
     elif above is not None:
         share = most.per_second / best.per_second if best.per_second else 1.0
         slower = f"{most.p50 / best.p50:.1f} times" if best.p50 else "many times"
@@ -209,10 +204,3 @@ def find_knee(levels: Sequence[MeasuredLevel], ended: str = "", noun: str = "cal
         why = f" ({ended})" if ended else ""
         reason = f"{best.at_once} is the most that was measured{why}, and it still brought more: there may be room"
     return Knee(best.at_once, reason)
-
-
-def _describe_failures(level: MeasuredLevel, noun: str) -> str:
-    [(worst, _)] = Counter(level.failures).most_common(1)
-    verb = "the server refuses" if worst.startswith("429") else "more fails"
-    text = f"{verb}: {level.failed_share:.0%} of {noun} at {level.at_once} ({worst})"
-    return f"{text}. What it limits is a rate, which a run keeps to by itself" if level.is_rate_limited else text

@@ -41,18 +41,14 @@ class TuneResult(msgspec.Struct, frozen=True, kw_only=True):
     measured_at: str = msgspec.field(default_factory=wall_clock)
 
     @property
-    def is_of_calls(self) -> bool:
-        return self.kind == CALLS
-
-    @property
     def knee(self) -> Knee | None:
-        return find_knee(self.levels, self.ended, CALLS if self.is_of_calls else "rounds")
+        return find_knee(self.levels, self.ended, CALLS if self.kind == CALLS else "rounds")
 
     @property
     def setting(self) -> str | None:
         """The line for a scenario; None for simulations, whose number is no setting."""
         found = self.knee
-        return f"max_workers: {found.at_once}" if found is not None and self.is_of_calls else None
+        return f"max_workers: {found.at_once}" if found is not None and self.kind == CALLS else None
 
     def as_dict(self) -> dict[str, Any]:
         plain: dict[str, Any] = msgspec.to_builtins(self)
@@ -63,7 +59,7 @@ class TuneResult(msgspec.Struct, frozen=True, kw_only=True):
         """Write the files into a folder that exists, and return their paths."""
         replace_json(folder / FIGURES, self.as_dict())
         written = [folder / FIGURES]
-        what, took = ("answers", "answer") if self.is_of_calls else ("agent-steps", "round")
+        what, took = ("answers", "answer") if self.kind == CALLS else ("agent-steps", "round")
         titles = f"{self.name}: {self.kind} at once", f"{what} per second", f"seconds per {took}"
         setting = ""
         if self.setting is not None and self.knee is not None:

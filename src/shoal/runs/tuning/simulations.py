@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from math import inf
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
@@ -145,57 +144,45 @@ def _sum_up(at_once: int, results: list[_ProcessResult], cores: float) -> Measur
     )
 
 
-# In a separate process
-
-
 def _run_process(scenario: Scenario, window_seconds: float, folder: Path, gate: Barrier, end: Connection) -> None:
+    """Run simulations in a separate process, and send what was done."""
     # Ctrl-C reaches all processes of the terminal; the one that started this one ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     folder.mkdir()
     gate.wait(BEGIN_SECONDS)
-    end.send(run_async(_Simulator(scenario, window_seconds, folder).run()))
+    end.send(run_async(_run_simulations(scenario, window_seconds, folder)))
 
 
-class _Simulator:
-    """Runs the scenario again and again, with other draws each time, until the window is over."""
+async def _run_simulations(scenario: Scenario, window_seconds: float, folder: Path) -> _ProcessResult:
+    """Run the scenario again and again, with other draws each time, until the window is over."""
+    result, stop = _ProcessResult(), asyncio.Event()
+    began, used_before = time.monotonic(), time.process_time()
+    last: dict[str, float] = {}
 
-    def __init__(self, scenario: Scenario, window_seconds: float, folder: Path) -> None:
-        self._scenario = scenario
-        self._window_seconds = window_seconds
-        self._folder = folder
-        self._stop = asyncio.Event()
-        self._began = time.monotonic()
-        self._last: dict[str, float] = {}
-        self._result = _ProcessResult()
-
-    async def run(self) -> _ProcessResult:
-        result, before = self._result, time.process_time()
-        for number in count():
-            if self._stop.is_set() or result.failure is not None:
-                break
-            result.runs += 1
-            self._last = {}
-            scenario = self._scenario.model_copy(update={"seed": self._scenario.seed + number})
-            try:
-                run = create_run(scenario, self._folder / str(number))
-                await work_on_run(run, self._stop, RunProgress.of(run, self._watch))
-            except Stopped:
-                pass
-            except ShoalError as error:
-                result.failure = str(error).partition("\n")[0]
-            except Exception as error:
-                # Reported once by the process that started this one, not by each process.
-                result.failure = f"{type(error).__name__}: {error}"
-        result.cpu_seconds = time.process_time() - before
-        result.memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB
-        return result
-
-    def _watch(self, record: RoundRecord) -> None:
-        now, result = time.monotonic(), self._result
+    def watch(record: RoundRecord) -> None:
+        now = time.monotonic()
         result.steps += record.tally.acting
-        result.seconds = now - self._began
-        if record.world in self._last:
-            result.rounds.append(now - self._last[record.world])
-        self._last[record.world] = now
-        if result.seconds > self._window_seconds and result.steps:
-            self._stop.set()
+        result.seconds = now - began
+        if record.world in last:
+            result.rounds.append(now - last[record.world])
+        last[record.world] = now
+        if result.seconds > window_seconds and result.steps:
+            stop.set()
+
+    while not stop.is_set() and result.failure is None:
+        last.clear()
+        result.runs += 1
+        try:
+            seeded = scenario.model_copy(update={"seed": scenario.seed + result.runs - 1})
+            run = create_run(seeded, folder / str(result.runs))
+            await work_on_run(run, stop, RunProgress.of(run, watch))
+        except Stopped:
+            break
+        except ShoalError as error:
+            result.failure = str(error).partition("\n")[0]
+        except Exception as error:
+            # Reported once by the process that started this one, not by each process.
+            result.failure = f"{type(error).__name__}: {error}"
+    result.cpu_seconds = time.process_time() - used_before
+    result.memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_PER_MB
+    return result

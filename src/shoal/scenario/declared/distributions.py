@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from shoal.scenario.fields import DeclaredModel, Number, Whole
+from shoal.scenario.fields import DeclaredModel, Number, Whole, make_tag
 from shoal.scenario.validation.problems import InvalidValue, Path, Problem
 from shoal.text import nearest, one_of
 
 STANCE_WORDS: Mapping[str, float] = {"supportive": 0.7, "opposing": -0.7, "neutral": 0.0, "observer": 0.0}
 GENDERS = ("female", "male", "other")
-#: Fields that make a mapping a numeric distribution rather than a table of weights.
-NUMERIC_SHAPES = ("normal", "uniform", "beta", "choice")
 MAX_INTERESTS = 8
 
 # Tables of weights
@@ -74,15 +72,11 @@ class _Bounded(DeclaredModel):
 class Normal(_Bounded):
     """A bell curve, cut off at `min` and `max`."""
 
-    tag: ClassVar[str] = "<normal>"
-
     normal: tuple[Number, Annotated[Number, Field(ge=0)]] = Field(description="Mean and standard deviation.")
 
 
 class Uniform(_Bounded):
     """All values between two ends alike."""
-
-    tag: ClassVar[str] = "<uniform>"
 
     uniform: tuple[Number, Number] = Field(description="Lowest and highest value.")
 
@@ -99,8 +93,6 @@ _Shape = Annotated[Number, Field(ge=0.01, le=10_000)]
 
 class Beta(_Bounded):
     """A beta distribution, stretched over `min` to `max` (0 to 1 unless said otherwise)."""
-
-    tag: ClassVar[str] = "<beta>"
 
     beta: tuple[_Shape, _Shape] = Field(description="The two shape parameters.")
 
@@ -133,22 +125,22 @@ def _parse_number(value: object, place: str | int) -> float:
 class Choice(DeclaredModel):
     """Some values, each with its weight."""
 
-    tag: ClassVar[str] = "<choice>"
-
     choice: Annotated[dict[float, Weight], BeforeValidator(parse_numeric_keys), AfterValidator(require_weight)] = Field(
         description="Value -> weight."
     )
+
+
+#: Fields that make a mapping a numeric distribution rather than a table of weights.
+_SHAPES: Mapping[str, type[DeclaredModel]] = {"normal": Normal, "uniform": Uniform, "beta": Beta, "choice": Choice}
 
 
 def find_numeric_tag(value: object) -> str | None:
     """Return the tag of a numeric distribution; None where the value is none."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return "<number>"
-    if isinstance(value, Normal | Uniform | Beta | Choice):
-        return value.tag
     if isinstance(value, Mapping):
-        return next((f"<{shape}>" for shape in NUMERIC_SHAPES if shape in value), None)
-    return None
+        return next((make_tag(model) for shape, model in _SHAPES.items() if shape in value), None)
+    return make_tag(type(value)) if isinstance(value, Normal | Uniform | Beta | Choice) else None
 
 
 def require_numeric(value: object) -> object:
@@ -156,22 +148,22 @@ def require_numeric(value: object) -> object:
         if find_numeric_tag(value) is None:
             raise InvalidValue(Problem.mismatch("a number or a distribution such as {normal: [40, 12]}", value))
         return value
-    shapes = [key for key in value if key in NUMERIC_SHAPES]
+    shapes = [key for key in value if key in _SHAPES]
     if len(shapes) > 1:
-        message = f"a distribution is one of {one_of(NUMERIC_SHAPES)}"
+        message = f"a distribution is one of {one_of(_SHAPES)}"
         raise InvalidValue(Problem((), message, found=one_of(map(str, shapes))))
     if not shapes:
-        word, known = str(next(iter(value))), NUMERIC_SHAPES
-        raise InvalidValue(Problem.unknown("distribution", word, known, word, expected=one_of(known), at_key=True))
+        word = str(next(iter(value)))
+        raise InvalidValue(Problem.unknown("distribution", word, _SHAPES, word, expected=one_of(_SHAPES), at_key=True))
     return value
 
 
 Numeric = Annotated[
     Annotated[Number, Tag("<number>")]
-    | Annotated[Normal, Tag(Normal.tag)]
-    | Annotated[Uniform, Tag(Uniform.tag)]
-    | Annotated[Beta, Tag(Beta.tag)]
-    | Annotated[Choice, Tag(Choice.tag)],
+    | Annotated[Normal, Tag(make_tag(Normal))]
+    | Annotated[Uniform, Tag(make_tag(Uniform))]
+    | Annotated[Beta, Tag(make_tag(Beta))]
+    | Annotated[Choice, Tag(make_tag(Choice))],
     Discriminator(find_numeric_tag),
     BeforeValidator(require_numeric),
 ]

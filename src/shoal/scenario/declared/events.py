@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from shoal.scenario.declared.distributions import parse_stance
 from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, Name
-from shoal.scenario.fields import DeclaredModel, Text, Who, Whole
+from shoal.scenario.fields import DeclaredModel, Text, Who, Whole, make_tag
 from shoal.scenario.validation.problems import InvalidValue, Path, Problem
 from shoal.text import nearest, one_of
 
@@ -18,12 +18,10 @@ from shoal.text import nearest, one_of
 class _Event(DeclaredModel):
     """The base class of events."""
 
-    tag: ClassVar[str]
-
     @property
     def kind(self) -> str:
         """The word that the event is declared with."""
-        return self.tag.strip("<>")
+        return next(kind for kind, model in _KINDS.items() if isinstance(self, model))
 
     def mentions(self) -> Iterator[tuple[Path, str | int]]:
         """Yield the people that the event names, each with its path in the event."""
@@ -46,8 +44,6 @@ class _WorldEvent(_Event):
 class PostEvent(_WorldEvent):
     """A post in the name of a person."""
 
-    tag: ClassVar[str] = "<post>"
-
     post: Text = Field(description="What the post says.")
     by: Who = Field(default=RANDOM, description="Name or number of the author, random, or most_followed.")
     round: Annotated[Whole, Field(ge=0)] = Field(default=0, description="When; 0 is before round 1.")
@@ -55,8 +51,6 @@ class PostEvent(_WorldEvent):
 
 class BroadcastEvent(_WorldEvent):
     """A message that people receive, whatever else they see."""
-
-    tag: ClassVar[str] = "<broadcast>"
 
     broadcast: Text = Field(description="What the message says.")
     to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people who receive it; default: all.")
@@ -70,8 +64,6 @@ STIMULI = ("hear", "see", "think", "goal", "location")
 
 class StimulusEvent(_WorldEvent):
     """Something that reaches people in a room. Exactly one of the first five is given."""
-
-    tag: ClassVar[str] = "<stimulus>"
 
     hear: Text | None = Field(default=None, description="Something they hear.")
     see: Text | None = Field(default=None, description="Something they see.")
@@ -94,8 +86,6 @@ class StimulusEvent(_WorldEvent):
 class ChangeEvent(_WorldEvent):
     """Something about people becomes different."""
 
-    tag: ClassVar[str] = "<change>"
-
     change: dict[str, Any] = Field(min_length=1, description="Trait -> new value, for example {stance: 0.5}.")
     to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people it concerns; default: all.")
 
@@ -113,16 +103,12 @@ class ChangeEvent(_WorldEvent):
 class MuteEvent(_WorldEvent):
     """People who take no turns for a while."""
 
-    tag: ClassVar[str] = "<mute>"
-
     mute: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
     rounds: Annotated[Whole, Field(ge=1)] = Field(default=1, description="For how many rounds.")
 
 
 class StopEvent(_WorldEvent):
     """The end of the world's history."""
-
-    tag: ClassVar[str] = "<stop>"
 
     stop: Text = Field(description="Why it ends here.")
 
@@ -145,8 +131,6 @@ def parse_minutes(value: object) -> int:
 
 class SkipEvent(_Event):
     """Time that passes before a round without anybody acting."""
-
-    tag: ClassVar[str] = "<skip>"
 
     skip: Annotated[int, BeforeValidator(parse_minutes)] = Field(
         description="How long, for example 3 days; a number means minutes."
@@ -174,8 +158,8 @@ _KINDS: Mapping[str, type[_Event]] = {
 
 def find_event_tag(value: object) -> str | None:
     if isinstance(value, Mapping):
-        return next((model.tag for kind, model in _KINDS.items() if value.get(kind) is not None), None)
-    return value.tag if isinstance(value, _Event) else None
+        return next((make_tag(model) for kind, model in _KINDS.items() if value.get(kind) is not None), None)
+    return make_tag(type(value)) if isinstance(value, _Event) else None
 
 
 def require_event(value: object) -> object:
@@ -198,13 +182,13 @@ def require_event(value: object) -> object:
 
 
 EventField = Annotated[
-    Annotated[PostEvent, Tag(PostEvent.tag)]
-    | Annotated[BroadcastEvent, Tag(BroadcastEvent.tag)]
-    | Annotated[StimulusEvent, Tag(StimulusEvent.tag)]
-    | Annotated[ChangeEvent, Tag(ChangeEvent.tag)]
-    | Annotated[MuteEvent, Tag(MuteEvent.tag)]
-    | Annotated[StopEvent, Tag(StopEvent.tag)]
-    | Annotated[SkipEvent, Tag(SkipEvent.tag)],
+    Annotated[PostEvent, Tag(make_tag(PostEvent))]
+    | Annotated[BroadcastEvent, Tag(make_tag(BroadcastEvent))]
+    | Annotated[StimulusEvent, Tag(make_tag(StimulusEvent))]
+    | Annotated[ChangeEvent, Tag(make_tag(ChangeEvent))]
+    | Annotated[MuteEvent, Tag(make_tag(MuteEvent))]
+    | Annotated[StopEvent, Tag(make_tag(StopEvent))]
+    | Annotated[SkipEvent, Tag(make_tag(SkipEvent))],
     Discriminator(find_event_tag),
     BeforeValidator(require_event),
 ]

@@ -29,8 +29,10 @@ class EdgeColumns(DeclaredModel):
 class FollowSettings(DeclaredModel):
     """How the follow graph is made."""
 
-    graph: GraphKind = Field(
-        default="scale-free", description="scale-free, small-world, homophilous or none; none where there is a file."
+    graph: GraphKind | None = Field(
+        default=None,
+        description="scale-free, small-world, homophilous or none; default: scale-free where people are drawn in "
+        "groups and no file says whom anybody follows, else none.",
     )
     mean_degree: Annotated[Number, Field(ge=0, le=10_000)] = Field(
         default=8.0, description="How many others a person follows on average."
@@ -73,15 +75,15 @@ class FollowSettings(DeclaredModel):
 
 
 def parse_follows(value: object) -> object:
-    """Expand the short form, the kind of graph alone. Where there is a file, no graph is drawn by default."""
+    """Expand the short form, the kind of graph alone. Whoever says how many people follow asks for a graph."""
     if isinstance(value, str):
         if value not in GRAPHS:
             raise InvalidValue(Problem.unknown("graph", value, GRAPHS, expected=one_of(GRAPHS)))
         return {"graph": value}
     if not isinstance(value, (Mapping, FollowSettings)):
         raise InvalidValue(Problem.mismatch(f"{one_of(GRAPHS)}, or a mapping of settings", value))
-    if isinstance(value, Mapping) and value.get("file") is not None and "graph" not in value:
-        return {**value, "graph": "none"}
+    if isinstance(value, Mapping) and "graph" not in value and value.get("file") is None and "mean_degree" in value:
+        return {**value, "graph": "scale-free"}
     return value
 
 

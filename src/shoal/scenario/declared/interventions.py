@@ -109,18 +109,16 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
         raise UnreadableExpression(f"{ast.unparse(part)!r} has no place in a condition")
 
 
-def wrap_event(value: object) -> object:
-    """Put a single event, which may stand without a list around it, into a list."""
-    return value if isinstance(value, (list, tuple)) else (value,)
-
-
 class Intervention(DeclaredModel):
     """When a condition holds after a round, do this in the next."""
 
     when: Text = Field(description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5.')
-    do: Annotated[tuple[EventField, ...], Field(min_length=1), BeforeValidator(wrap_event)] = Field(
-        description="Events as in `events`, without a round."
-    )
+    #: A single event may stand without a list around it.
+    do: Annotated[
+        tuple[EventField, ...],
+        Field(min_length=1),
+        BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else (value,)),
+    ] = Field(description="Events as in `events`, without a round.")
     name: Text | None = Field(default=None, description="What to call it in the stream; default: its condition.")
     times: Annotated[Whole, Field(ge=1)] = Field(default=1, description="How often at most.")
     pause: Annotated[Whole, Field(ge=0)] = Field(default=0, description="Rounds before it may happen again.")

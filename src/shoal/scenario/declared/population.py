@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -33,11 +33,11 @@ from shoal.scenario.declared.distributions import (
     Weights,
     parse_stance,
 )
-from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole
-from shoal.scenario.importers.columns import ColumnRequest
-from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, Source, make_unique, read_people
+from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole, make_tag
+from shoal.scenario.importers.columns import FileColumn
+from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, make_unique, read_people
 from shoal.scenario.validation.problems import InvalidValue, Problem
-from shoal.text import nearest
+from shoal.text import make_storable, nearest, printable
 
 #: Words that stand for a person in events, which cannot be names.
 RANDOM, MOST_FOLLOWED = "random", "most_followed"
@@ -47,7 +47,7 @@ MAX_PEOPLE = 10_000_000
 def check_own_name(value: str) -> str:
     if value in (RANDOM, MOST_FOLLOWED):
         raise InvalidValue(Problem((), f"{value!r} cannot be a name: in events it stands for somebody else"))
-    if value != value.strip() or not value.isprintable():
+    if value != value.strip() or value != printable(value) or not value[0].isprintable():
         raise InvalidValue(Problem((), expected="a name without line breaks or spaces around it", found=repr(value)))
     return value
 
@@ -67,8 +67,6 @@ Delay = Annotated[tuple[_Minutes, _Minutes], AfterValidator(check_delay)]
 
 class PersonEntry(DeclaredModel):
     """One person, written by hand."""
-
-    tag: ClassVar[str] = "<person>"
 
     name: OwnName = Field(description="The person's name; it must be unique.")
     username: OwnName | None = Field(default=None, description="Name of the account; default: made from the name.")
@@ -100,18 +98,24 @@ class PersonEntry(DeclaredModel):
         default=None, description="Least and most minutes until the person comes across a post."
     )
     follows: tuple[Name, ...] = Field(default=(), description="Names of people this person follows.")
-    traits: dict[str, Any] = Field(default_factory=dict, description="Anything else worth knowing about the person.")
+    traits: Annotated[dict[str, Any], AfterValidator(make_storable)] = Field(
+        default_factory=dict, description="Anything else worth knowing about the person."
+    )
 
     @field_validator("interests")
     @classmethod
     def _drop_repeated(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if value is None else tuple(dict.fromkeys(value))
 
+    @property
+    def roster(self) -> PeopleTable:
+        """The person as a table with one row."""
+        fields = {field: [value] for field, value in vars(self).items() if field != "traits"}
+        return PeopleTable("", 1, fields, {name: [value] for name, value in self.traits.items()})
+
 
 class GroupEntry(DeclaredModel):
     """Many people, each drawn from the distributions given here."""
-
-    tag: ClassVar[str] = "<group>"
 
     count: Annotated[Whole, Field(ge=1, le=MAX_PEOPLE)] = Field(description="How many people.")
     group: Text | None = Field(default=None, description="What to call the group.")
@@ -130,16 +134,6 @@ class GroupEntry(DeclaredModel):
     traits: dict[str, Trait] = Field(default_factory=dict, description="Name -> distribution of anything else.")
 
 
-class FileColumn(DeclaredModel):
-    """A column of a file, and how to read it."""
-
-    column: Text = Field(description="What the column is called in the file.")
-    separator: Text | None = Field(
-        default=None,
-        description="What stands between the items of a list; default: a semicolon, bar or comma, found in the cell.",
-    )
-
-
 ColumnChoice = Annotated[
     FileColumn, BeforeValidator(lambda value: {"column": value} if isinstance(value, str) else value)
 ]
@@ -156,8 +150,6 @@ FullPath = Annotated[Text, AfterValidator(resolve_path)]
 
 class FileEntry(DeclaredModel):
     """Many people, each a record of a file."""
-
-    tag: ClassVar[str] = "<file>"
 
     file: FullPath = Field(description="CSV, TSV, JSONL, JSON or Parquet, or a folder of *.agent.json.")
     format: PeopleFormat | None = Field(
@@ -181,18 +173,11 @@ class FileEntry(DeclaredModel):
     def _read(self) -> FileEntry:
         """Read the file now, so that later changes to it mean nothing."""
         try:
-            self._roster = read_people(self.source, PersonEntry)
+            fragments = map(Path, self.fragments)
+            self._roster = read_people(Path(self.file), PersonEntry, self.format, self.columns, fragments, self.limit)
         except ScenarioInvalid as error:
             raise InvalidValue(*(Problem(("file",), text) for text in error.problems)) from error
         return self
-
-    @property
-    def source(self) -> Source:
-        wanted = tuple(
-            ColumnRequest(field, choice.column, choice.separator) if choice is not None else ColumnRequest(field, None)
-            for field, choice in self.columns.items()
-        )
-        return Source(Path(self.file), self.format, wanted, tuple(map(Path, self.fragments)), self.limit)
 
     @property
     def roster(self) -> PeopleTable:
@@ -202,16 +187,14 @@ class FileEntry(DeclaredModel):
 
 PopulationEntry = PersonEntry | GroupEntry | FileEntry
 PopulationEntries = tuple[PopulationEntry, ...]
-_TAGS: Mapping[str, str] = {"name": PersonEntry.tag, "count": GroupEntry.tag, "file": FileEntry.tag}
+_KINDS: Mapping[str, type[DeclaredModel]] = {"name": PersonEntry, "count": GroupEntry, "file": FileEntry}
 _ENTRY = "a person (`name`), a group (`count`) or a `file` of people"
 
 
 def find_entry_tag(value: object) -> str | None:
-    if isinstance(value, PopulationEntry):
-        return value.tag
-    if not isinstance(value, Mapping):
-        return None
-    return next((tag for key, tag in _TAGS.items() if key in value), GroupEntry.tag)
+    if isinstance(value, Mapping):
+        return make_tag(next((model for key, model in _KINDS.items() if key in value), GroupEntry))
+    return make_tag(type(value)) if isinstance(value, PopulationEntry) else None
 
 
 def require_entry(value: object) -> object:
@@ -219,7 +202,7 @@ def require_entry(value: object) -> object:
         return value
     if not isinstance(value, Mapping) or not value:
         raise InvalidValue(Problem.mismatch(_ENTRY, value))
-    kinds = [key for key in _TAGS if key in value]
+    kinds = [key for key in _KINDS if key in value]
     if kinds == ["name", "count"]:
         message = "an entry is a person (`name`) or a group (`count`), not both; label a group with `group`"
         raise InvalidValue(Problem((), message))
@@ -229,8 +212,8 @@ def require_entry(value: object) -> object:
     if not kinds:
         fields = {*GroupEntry.model_fields, *PersonEntry.model_fields, *FileEntry.model_fields}
         for key in value:
-            if key not in fields and nearest(key, _TAGS):
-                raise InvalidValue(Problem.unknown("field", key, _TAGS, key, at_key=True))
+            if key not in fields and nearest(key, _KINDS):
+                raise InvalidValue(Problem.unknown("field", key, _KINDS, key, at_key=True))
         raise InvalidValue(Problem((), expected=_ENTRY, found="none of them"))
     return value
 
@@ -245,9 +228,9 @@ def list_entries(value: object) -> object:
 
 
 _EntryField = Annotated[
-    Annotated[PersonEntry, Tag(PersonEntry.tag)]
-    | Annotated[GroupEntry, Tag(GroupEntry.tag)]
-    | Annotated[FileEntry, Tag(FileEntry.tag)],
+    Annotated[PersonEntry, Tag(make_tag(PersonEntry))]
+    | Annotated[GroupEntry, Tag(make_tag(GroupEntry))]
+    | Annotated[FileEntry, Tag(make_tag(FileEntry))],
     Discriminator(find_entry_tag),
     BeforeValidator(require_entry),
 ]
@@ -262,14 +245,14 @@ def number_entries(entries: PopulationEntries) -> Iterator[tuple[int, Population
         start += count_entry(entry)
 
 
+def count_people(entries: PopulationEntries) -> int:
+    return sum(count_entry(entry) for entry in entries)
+
+
 def count_entry(entry: PopulationEntry) -> int:
     if isinstance(entry, PersonEntry):
         return 1
     return entry.count if isinstance(entry, GroupEntry) else entry.roster.count
-
-
-def count_people(entries: PopulationEntries) -> int:
-    return sum(map(count_entry, entries))
 
 
 def number_own_names(entries: PopulationEntries) -> dict[str, int]:

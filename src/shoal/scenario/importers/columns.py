@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any
 
 import msgspec
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from shoal.errors import ScenarioInvalid
+from shoal.scenario.fields import DeclaredModel, Text
 from shoal.scenario.importers.tables import RecordTable
 from shoal.scenario.validation.problems import describe_mismatch, read_problems
 from shoal.text import hint
@@ -37,55 +36,50 @@ SYNONYMS: Mapping[str, Sequence[str]] = {
 }
 #: Texts that stand for a missing number in many files.
 _MISSING = frozenset({"na", "n/a", "nan", "null", "none", "-"})
-_WORDS: Mapping[str, Mapping[str, str | None]] = {
-    "gender": {
-        **dict.fromkeys(("f", "w", "woman", "girl"), "female"),
-        **dict.fromkeys(("m", "man", "boy"), "male"),
-        **dict.fromkeys(("non-binary", "nonbinary", "non binary", "nb", "diverse", "d", "x"), "other"),
-        **dict.fromkeys(("unknown", "not stated", "n/a", "na"), None),
-    }
+_GENDERS: Mapping[str, str | None] = {
+    **dict.fromkeys(("female", "f", "w", "woman", "girl"), "female"),
+    **dict.fromkeys(("male", "m", "man", "boy"), "male"),
+    **dict.fromkeys(("other", "non-binary", "nonbinary", "non binary", "nb", "diverse", "d", "x"), "other"),
+    **dict.fromkeys(("unknown", "not stated", "n/a", "na"), None),
 }
 _SEPARATORS = ";|,"
+#: Fields in which a comma separates values.
+LIST_FIELDS = frozenset({"interests", "follows", "active_hours", "response_delay"})
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+),\d+")
+_NUMBER_WITH_DOTS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
 _ROUND = re.compile(r"-?[0-9]+\.0+")
 
 Reader = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRequest:
-    """The column that the user wants for a field; None: the field stays empty."""
+class FileColumn(DeclaredModel):
+    """A column of a file, and how to read it."""
 
-    field: str
-    column: str | None
-    separator: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnAssignment:
-    """The column that fills a field."""
-
-    field: str
-    column: str
-    separator: str | None = None
+    column: Text = Field(description="What the column is called in the file.")
+    separator: Text | None = Field(
+        default=None,
+        description="What stands between the items of a list; default: a semicolon, bar or comma, found in the cell.",
+    )
 
 
-def assign_columns(
-    table: RecordTable, fields: Iterable[str], requests: Sequence[ColumnRequest]
-) -> list[ColumnAssignment]:
+#: Field of a person -> the column that the user wants for it; None: the field stays empty.
+ColumnRequests = Mapping[str, FileColumn | None]
+
+
+def assign_columns(table: RecordTable, fields: Iterable[str], requests: ColumnRequests) -> dict[str, FileColumn]:
     """Assign requested columns first, then columns with the name of a field, then columns with a synonym of it."""
     known = list(fields)
     problems = []
-    assigned: dict[str, ColumnAssignment] = {}
+    assigned: dict[str, FileColumn] = {}
     #: Column -> the field that it fills.
     taken: dict[str, str] = {}
-    for request in requests:
-        field, column = request.field, request.column
+    for field, request in requests.items():
         if field not in known:
             problems.append(f"people have no field {field!r}{hint(field, known)}")
-        if column is None:
+        if request is None:
             continue
-        assigned[field] = ColumnAssignment(field, column, request.separator)
+        assigned[field], column = request, request.column
         if column not in table.columns:
             there = hint(column, table.columns) or f"; there is {', '.join(map(repr, table.columns))}"
             problems.append(f"{table.name}: no column {column!r}{there}")
@@ -93,17 +87,16 @@ def assign_columns(
             problems.append(f"{table.name}: column {column!r} is asked for by {first} and by {field}")
     if problems:
         raise ScenarioInvalid(problems)
-    asked = {request.field for request in requests}
     folded = {column.casefold().replace(" ", "_").replace("-", "_"): column for column in reversed(list(table.columns))}
     for field in known:
-        if field in asked or (table.only and field not in table.only):
+        if field in requests or (table.only and field not in table.only):
             continue
         names = (folded.get(name) for name in (field, *SYNONYMS.get(field, ())))
-        column = next((name for name in names if name is not None and name not in taken), None)
-        if column is not None:
-            assigned[field] = ColumnAssignment(field, column)
-            taken[column] = field
-    return [assigned[field] for field in known if field in assigned]
+        free = next((name for name in names if name is not None and name not in taken), None)
+        if free is not None:
+            assigned[field] = FileColumn(column=free)
+            taken[free] = field
+    return {field: assigned[field] for field in known if field in assigned}
 
 
 class BadCell(Exception):
@@ -112,7 +105,11 @@ class BadCell(Exception):
 
 def make_reader(name: str, field: FieldInfo, separator: str | None = None) -> Reader:
     """Return a function that converts a cell to a value of the field, or raises BadCell."""
-    convert = _choose_converter(name, _strip_annotation(field.annotation), separator)
+    if name == "follows":
+        return lambda cell: tuple(split_list(cell, separator))
+    if name == "interests":
+        return lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, separator)))) or None
+    convert = _CONVERTERS.get(name, _to_number)
     annotated: Any = Annotated
     kind: Any = annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
     adapter: TypeAdapter[Any] = TypeAdapter(kind, config=ConfigDict(allow_inf_nan=False))
@@ -125,34 +122,6 @@ def make_reader(name: str, field: FieldInfo, separator: str | None = None) -> Re
             raise BadCell(read_problems(error.errors(include_url=False)[0])[0].text) from error
 
     return read
-
-
-def _strip_annotation(annotation: Any) -> Any:
-    """Return a type without constraints and None."""
-    if get_origin(annotation) is Annotated:
-        return _strip_annotation(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        return _strip_annotation(next(kind for kind in get_args(annotation) if kind is not NoneType))
-    return annotation
-
-
-def _choose_converter(name: str, kind: Any, separator: str | None) -> Reader:
-    """Return a function that converts a cell to what the validators of the field expect."""
-    origin, args = get_origin(kind), get_args(kind)
-    if kind in (int, float):
-        return _to_number
-    if origin is Literal:
-        words = {**_WORDS.get(name, {}), **{word: word for word in args}}
-        return lambda cell: words.get(cell.casefold(), cell) if isinstance(cell, str) else cell
-    if origin is dict:
-        return _to_mapping
-    if origin is tuple and _strip_annotation(args[0]) is str:
-        return lambda cell: list(dict.fromkeys(split_list(cell, separator)))
-    if origin is tuple and args[-1] is not Ellipsis:
-        return _to_range
-    if kind is str:
-        return _to_text
-    return lambda cell: split_list(cell, None) if isinstance(cell, str) and cell.startswith("[") else cell
 
 
 def _to_text(cell: Any) -> Any:
@@ -194,6 +163,20 @@ def _to_range(cell: Any) -> Any:
     return [cell, cell] if isinstance(cell, (int, float)) and not isinstance(cell, bool) else cell
 
 
+def _to_hours(cell: Any) -> Any:
+    return split_list(cell, None) if isinstance(cell, str) and cell.startswith("[") else cell
+
+
+#: Turns a cell into what the validators of the field expect; fields that are not listed are numbers.
+_CONVERTERS: Mapping[str, Reader] = {
+    **dict.fromkeys(("name", "username", "bio", "persona", "country", "profession"), _to_text),
+    "gender": lambda cell: _GENDERS.get(cell.casefold(), cell) if isinstance(cell, str) else cell,
+    "active_hours": _to_hours,
+    "response_delay": _to_range,
+    "traits": _to_mapping,
+}
+
+
 def split_list(cell: Any, separator: str | None) -> list[Any]:
     """Return the items of a list, of a list written as JSON or Python text, or of text with separators."""
     if not isinstance(cell, (str, list, tuple)):
@@ -214,6 +197,20 @@ def split_list(cell: Any, separator: str | None) -> list[Any]:
         if isinstance(item, bool) or not isinstance(item, (str, int, float)):
             raise BadCell(describe_mismatch("text", item))
     return items
+
+
+def replace_decimal_commas(cells: Sequence[Any]) -> Sequence[Any]:
+    """Write 1.234,5 as 1234.5 in a column of numbers with decimal commas; words may stand among them."""
+    texts = [cell for cell in cells if isinstance(cell, str)]
+    with_comma = [text for text in texts if "," in text]
+    if not with_comma or not all(map(_DECIMAL_COMMA.fullmatch, with_comma)):
+        return cells
+    return [
+        cell.replace(".", "").replace(",", ".")
+        if isinstance(cell, str) and (_DECIMAL_COMMA.fullmatch(cell) or _NUMBER_WITH_DOTS.fullmatch(cell))
+        else cell
+        for cell in cells
+    ]
 
 
 def parse_numbers(cells: Sequence[Any]) -> Sequence[Any]:

@@ -11,19 +11,21 @@ from typing import Any
 
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.declared.population import FileEntry
-from shoal.scenario.importers.fields import ImportResult
-from shoal.scenario.importers.mirofish.scenario import (
+from shoal.scenario.importers.fields import ImportResult, note_language
+from shoal.scenario.importers.mirofish import (
     CONFIG,
     REDDIT,
     TWITTER,
     import_mirofish,
     is_mirofish,
     is_run_directory,
+    refuse_simulations,
 )
 from shoal.scenario.importers.people_file import AGENT_SUFFIX, detect_oasis
 from shoal.scenario.loading import validate
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.scenario import Scenario
+from shoal.text import format_count
 
 _KINDS = {
     **dict.fromkeys((".tsv", ".tab"), "TSV of people"),
@@ -33,6 +35,8 @@ _KINDS = {
     ".json": "JSON list of people",
 }
 _OASIS = {"oasis-reddit": "OASIS Reddit profiles", "oasis-twitter": "OASIS Twitter profiles"}
+#: Where the people of other systems meet there.
+_WORLDS = {"oasis-reddit": "reddit", "oasis-twitter": "twitter", "tinytroupe": "room"}
 #: Columns that often hold the numbers of people.
 _ID_COLUMNS = ("id", "user_id", "userid", "uid", "agent_id", "node_id")
 _MAX_NAME_CHARS = 40
@@ -42,8 +46,8 @@ _MAX_NAME_CHARS = 40
 class ImportOptions:
     """How the user wants a source to be read."""
 
-    #: Field of a person -> column of the file.
-    columns: Mapping[str, str] = field(default_factory=dict)
+    #: Field of a person -> column of the file; None: the field stays empty.
+    columns: Mapping[str, str | None] = field(default_factory=dict)
     fragments: Sequence[Path] = ()
     #: A file with the follow graph.
     follows: Path | None = None
@@ -62,6 +66,7 @@ def import_path(path: Path, options: ImportOptions = ImportOptions()) -> ImportR
             )
         return import_mirofish(path)
     if path.is_dir() and not any(path.glob(f"*{AGENT_SUFFIX}")):
+        refuse_simulations(path, "import")
         profiles = [path / name for name in (REDDIT, TWITTER) if (path / name).exists()]
         if profiles:
             command = f"shoal import {profiles[0]}"
@@ -90,13 +95,17 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
         if _make_absolute(fragment) not in entry.get("fragments", ()):
             about = "a fragment says something about whoever it is merged into (--fragment)"
             notes.append(f"{fragment.name} is not used: {about}")
-    notes += _note_follows(scenario)
     fields = [use.field for use in people.uses]
     if any(field.startswith("persona.") for field in fields):
+        origin: str | None = "tinytroupe"
         kind = "TinyTroupe specifications" if people.count > 1 else "TinyTroupe specification"
     else:
-        oasis = detect_oasis(fields)
-        kind = _OASIS[oasis] if oasis else _KINDS[path.suffix.lower()]
+        origin = detect_oasis(fields)
+        kind = _OASIS[origin] if origin else _KINDS[path.suffix.lower()]
+    if origin is not None:
+        content["worlds"] = [_WORLDS[origin]]
+    notes += note_language([*people.column("persona"), *people.column("bio")])
+    notes += _note_follows(scenario, on_platform=origin != "tinytroupe")
     return ImportResult(kind, content, uses, tuple(notes))
 
 
@@ -104,8 +113,8 @@ def _make_absolute(path: Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100  # symlinks stay as they are
 
 
-def _note_follows(scenario: Scenario) -> Iterator[str]:
-    """Note how the files with follows were read."""
+def _note_follows(scenario: Scenario, on_platform: bool) -> Iterator[str]:
+    """Note how the files with follows were read, or that nothing says whom people follow on a platform."""
     edges = scenario.follows.from_file
     if edges is not None:
         yield from (f"{edges.name}: {note}" for note in edges.notes)
@@ -118,5 +127,7 @@ def _note_follows(scenario: Scenario) -> Iterator[str]:
                     )
     found = read_links(scenario.population, scenario.follows)
     if len(found.sources):
-        yield f"who follows whom: {len(found.sources):,} edges"
+        yield f"who follows whom: {format_count(len(found.sources), 'edge')}"
+    elif on_platform:
+        yield "nobody follows anybody at the start; `follows: scale-free` in the scenario draws a graph"
     yield from found.notes

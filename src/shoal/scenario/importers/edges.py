@@ -16,6 +16,7 @@ from shoal.errors import ScenarioInvalid
 from shoal.formats import decode_json, decode_text, guess_delimiter, read_csv_rows, read_graphml
 from shoal.scenario.importers.fields import FieldUse, raise_problems
 from shoal.scenario.importers.people_file import read_content
+from shoal.scenario.importers.tables import locate_line
 from shoal.scenario.validation.problems import describe_mismatch, show_value
 from shoal.text import hint
 
@@ -47,7 +48,7 @@ _Rows = tuple[Sequence[_Row], tuple[FieldUse, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The edges of a follow graph, read from a file. Two with the same digest are equal."""
+    """Edges of a follow graph that stand in a file. Two with the same digest are equal."""
 
     digest: str
     name: str = field(compare=False)
@@ -60,6 +61,12 @@ class Edges:
     lines: Sequence[int] = field(compare=False)
     uses: tuple[FieldUse, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    #: What that number counts; empty for lines.
+    unit: str = field(default="", compare=False)
+
+    def locate(self, edge: int) -> str:
+        """Return where an edge stands, as the beginning of a problem."""
+        return locate_line(self.name, self.unit, self.lines[edge])
 
 
 @dataclass(frozen=True, slots=True)

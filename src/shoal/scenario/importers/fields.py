@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 from shoal.errors import ScenarioInvalid
@@ -18,6 +19,8 @@ Bounds = tuple[float | None, float | None]
 #: Problems of one file that are listed.
 MAX_PROBLEMS = 20
 _ANY: Bounds = (None, None)
+#: Texts of a source that tell its language, and the last of the Latin letters.
+_MAX_TEXTS_READ, _LAST_LATIN = 200, "\u024f"
 #: The order of deeper fields is not learned.
 _MAX_DEPTH = 8
 
@@ -62,10 +65,22 @@ def raise_problems(problems: Iterable[str]) -> None:
         raise ScenarioInvalid(limit_problems(found))
 
 
+def note_language(texts: Iterable[str | None]) -> Iterator[str]:
+    """Note what the offline mind cannot do, where most letters of the first texts are not Latin."""
+    letters = [letter for text in islice(filter(None, texts), _MAX_TEXTS_READ) for letter in text if letter.isalpha()]
+    if 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters):
+        yield (
+            "the texts are not in English: the offline mind reads and writes English only, and finds neither topics "
+            "nor opinions in them; a language model does (--model)"
+        )
+
+
 class FieldReport:
     """How every field of a source was used, the problems of the source, and notes for the user."""
 
-    def __init__(self) -> None:
+    def __init__(self, ignored: Collection[str] = ()) -> None:
+        #: Fields that the other system ignores. What is wrong with them is noted, and their defaults are used.
+        self._ignored = ignored
         self._uses: dict[tuple[str, str, Use, str], FieldUse] = {}
         self._problems: list[str] = []
         self._order: dict[tuple[str, str], int] = {}
@@ -82,6 +97,9 @@ class FieldReport:
             self.notes.append(text)
 
     def add_problem(self, source: str, path: str, text: str) -> None:
+        if path.rpartition(".")[2] in self._ignored:
+            self.add_note(f"{source}: {path}: {text}; it is as if it were not there")
+            return
         self._problems.append(f"{source}: {path}: {text}" if path else f"{source}: {text}")
 
     def check(self) -> None:
@@ -159,31 +177,27 @@ class SourceRecord:
 
     def read_number(self, name: str, becomes: str, default: float, bounds: Bounds = _ANY) -> float:
         value = self.take(name, "used", becomes)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.add_problem(name, describe_mismatch("a number", value))
-            return default
-        return value if self._check_bounds(name, value, bounds) else default
+        return value if self._check_number(name, value, bounds, "a number") else default
 
     def read_whole(self, name: str, becomes: str, default: int | None, bounds: Bounds = _ANY) -> int | None:
         value = self.take(name, "used", becomes)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-            self.add_problem(name, describe_mismatch("a whole number", value))
-            return default
-        return int(value) if self._check_bounds(name, value, bounds) else default
+        return int(value) if self._check_number(name, value, bounds, "a whole number") else default
 
-    def _check_bounds(self, name: str, value: float, bounds: Bounds) -> bool:
+    def _check_number(self, name: str, value: Any, bounds: Bounds, expected: str) -> bool:
+        """Return whether there is a number within the bounds; a wrong value is reported."""
+        if value is None:
+            return False
         low, high = bounds
-        if low is not None and not value >= low:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or (expected == "a whole number" and value % 1):
+            self.add_problem(name, describe_mismatch(expected, value))
+        elif low is not None and not value >= low:
             self.add_problem(name, f"must be at least {low:g}, found {value}")
-            return False
-        if high is not None and not value <= high:
+        elif high is not None and not value <= high:
             self.add_problem(name, f"must be at most {high:g}, found {value}")
-            return False
-        return True
+        else:
+            return True
+        return False
 
     def read_text(self, name: str, becomes: str, use: Use = "used") -> str | None:
         """Read text without surrounding spaces; a number becomes its digits."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import BaseModel
@@ -16,14 +17,14 @@ from shoal.errors import ScenarioInvalid
 from shoal.formats import decode_json, decode_text
 from shoal.scenario.declared.distributions import MAX_INTERESTS
 from shoal.scenario.importers.columns import (
+    LIST_FIELDS,
     BadCell,
-    ColumnAssignment,
-    ColumnRequest,
-    Reader,
+    ColumnRequests,
+    FileColumn,
     assign_columns,
     make_reader,
     parse_numbers,
-    split_list,
+    replace_decimal_commas,
 )
 from shoal.scenario.importers.fields import FieldUse, raise_problems
 from shoal.scenario.importers.tables import (
@@ -58,18 +59,9 @@ _OASIS_COLUMNS = frozenset({"mbti", "karma", "realname", "interested_topics", "u
 #: Fields that must be unique: what is appended to a repeated value, and how values are compared.
 _UNIQUE: Mapping[str, tuple[str, Callable[[str], str]]] = {"name": (" {}", str), "username": ("_{}", str.casefold)}
 _MAX_SHOWN = 3
+#: Cells in which nothing stands; many tools write an empty list or mapping so.
+_EMPTY = (None, "[]", "{}")
 _TABLES_KEPT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file or folder of people, and how to read it."""
-
-    path: Path
-    format: PeopleFormat | None = None
-    wanted: tuple[ColumnRequest, ...] = ()
-    fragments: tuple[Path, ...] = ()
-    limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,28 +87,44 @@ class PeopleTable:
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadedSource:
-    """A source with the content of its files. Two with the same digest are equal, wherever the files stand."""
+class _Source:
+    """A file or folder of people with its content, and how to read it.
+
+    Two with the same digest are equal, wherever the files stand.
+    """
 
     digest: str
     person: type[BaseModel]
-    source: Source = field(compare=False)
+    path: Path = field(compare=False)
+    format: PeopleFormat | None = field(compare=False)
+    columns: ColumnRequests = field(compare=False)
+    limit: int | None = field(compare=False)
     files: tuple[tuple[str, bytes], ...] = field(compare=False)
     fragments: tuple[tuple[str, bytes], ...] = field(compare=False)
 
 
-def read_people(source: Source, person: type[BaseModel]) -> PeopleTable:
-    """Read the people of a source, with the fields of the given model. Raise ScenarioInvalid with every problem."""
-    files = tuple((path.name, read_content(path)) for path in list_files(source.path))
-    fragments = tuple((path.name, read_content(path)) for path in source.fragments)
+def read_people(
+    path: Path,
+    person: type[BaseModel],
+    format: PeopleFormat | None = None,
+    columns: ColumnRequests = MappingProxyType({}),
+    fragments: Iterable[Path] = (),
+    limit: int | None = None,
+) -> PeopleTable:
+    """Read the people of a file or folder, with the fields of the given model.
+
+    Raise ScenarioInvalid with every problem.
+    """
+    files = tuple((each.name, read_content(each)) for each in list_files(path))
+    merged = tuple((each.name, read_content(each)) for each in fragments)
     # The names of the files do not count, except for the suffix.
-    digest = hashlib.sha256(repr((source.format, source.wanted, source.limit, source.path.suffix)).encode())
-    for part in (files, fragments):
+    digest = hashlib.sha256(repr((format, dict(columns), limit, path.suffix)).encode())
+    for part in (files, merged):
         for _, content in part:
             digest.update(f"{len(content)}:".encode())
             digest.update(content)
         digest.update(b"/")
-    return _parse_people(_LoadedSource(digest.hexdigest(), person, source, files, fragments))
+    return _parse_people(_Source(digest.hexdigest(), person, path, format, columns, limit, files, merged))
 
 
 def list_files(path: Path) -> list[Path]:
@@ -145,23 +153,22 @@ def read_content(path: Path) -> bytes:
 
 
 @lru_cache(maxsize=_TABLES_KEPT)
-def _parse_people(loaded: _LoadedSource) -> PeopleTable:
-    return build_people_table(_parse_table(loaded), loaded.person, loaded.source.wanted, loaded.digest)
+def _parse_people(source: _Source) -> PeopleTable:
+    return build_people_table(_parse_table(source), source.person, source.columns, source.digest)
 
 
-def _parse_table(loaded: _LoadedSource) -> RecordTable:
+def _parse_table(source: _Source) -> RecordTable:
     """Read the records of a source in its format."""
-    path, limit = loaded.source.path, loaded.source.limit
-    name, content = loaded.files[0]
-    kind = loaded.source.format
+    path, limit, kind = source.path, source.limit, source.format
+    name, content = source.files[0]
     if kind is None and (path.is_dir() or path.name.lower().endswith(AGENT_SUFFIX)):
         kind = "tinytroupe"
     if kind is None and (kind := _FORMATS.get(path.suffix.lower())) is None:
         raise ScenarioInvalid([f"{path}: expected a file that ends in {', '.join(_FORMATS)}, or say its `format`"])
-    if loaded.fragments and kind not in ("json", "tinytroupe"):
+    if source.fragments and kind not in ("json", "tinytroupe"):
         raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this is {kind}"])
     if kind == "tinytroupe":
-        return _parse_specs(loaded, [(file, decode_json(decode_text(each, file), file)) for file, each in loaded.files])
+        return _parse_specs(source, [(file, decode_json(decode_text(each, file), file)) for file, each in source.files])
     if kind == "parquet":
         return read_parquet_table(content, name, limit)
     text = decode_text(content, name)
@@ -172,17 +179,17 @@ def _parse_table(loaded: _LoadedSource) -> RecordTable:
         return _check_oasis(read_csv_table(text, name, delimiter, limit), kind, _TWITTER_COLUMNS)
     value = decode_json(text, name)
     specs = value if isinstance(value, list) else [value]
-    if kind == "json" and loaded.source.format is None and specs and all(map(is_spec, specs)):
-        return _parse_specs(loaded, [(name, spec) for spec in specs])
-    if loaded.fragments:
+    if kind == "json" and source.format is None and specs and all(map(is_spec, specs)):
+        return _parse_specs(source, [(name, spec) for spec in specs])
+    if source.fragments:
         raise ScenarioInvalid([f"{name}: fragments are merged into TinyTroupe's specifications, and this has none"])
     return _check_oasis(read_json_table(value, name, limit), kind, _REDDIT_COLUMNS)
 
 
-def _parse_specs(loaded: _LoadedSource, specs: Sequence[tuple[str, Any]]) -> RecordTable:
+def _parse_specs(source: _Source, specs: Sequence[tuple[str, Any]]) -> RecordTable:
     flat = [(file, one) for file, spec in specs for one in (spec if isinstance(spec, list) else [spec])]
-    fragments = [(file, decode_json(decode_text(each, file), file)) for file, each in loaded.fragments]
-    return build_spec_table(flat[: loaded.source.limit], fragments, loaded.source.path.name)
+    fragments = [(file, decode_json(decode_text(each, file), file)) for file, each in source.fragments]
+    return build_spec_table(flat[: source.limit], fragments, source.path.name)
 
 
 def detect_oasis(columns: Iterable[str]) -> PeopleFormat | None:
@@ -209,20 +216,36 @@ def _check_oasis(table: RecordTable, kind: str, required: Sequence[str]) -> Reco
 
 
 def build_people_table(
-    table: RecordTable, person: type[BaseModel], wanted: Sequence[ColumnRequest], digest: str
+    table: RecordTable, person: type[BaseModel], requests: ColumnRequests, digest: str
 ) -> PeopleTable:
     """Convert records to people. Raise ScenarioInvalid with the first wrong cells and their number."""
     if not len(table):
         raise ScenarioInvalid([f"{table.name}: nobody in it"])
-    assigned = assign_columns(table, person.model_fields, wanted)
-    problems: list[str] = []
-    fields = {item.field: _convert_column(table, item, person, problems) for item in assigned}
+    notes, problems, fields = list(table.notes), [], {}
+    assigned = assign_columns(table, person.model_fields, requests)
+    if table.has_decimal_commas:
+        lists = {choice.column for field, choice in assigned.items() if field in LIST_FIELDS}
+        read = {
+            name: cells if name in lists else replace_decimal_commas(cells) for name, cells in table.columns.items()
+        }
+        table = replace(table, columns=read)
+    for name, choice in [*assigned.items()]:
+        wrong: list[str] = []
+        values = _convert_column(table, name, choice, person, wrong)
+        if wrong and name not in requests and name != choice.column:
+            # The column only sounds like the field. One that never fits it means something else.
+            if len(wrong) == sum(cell is not None for cell in table.columns[choice.column]):
+                del assigned[name]
+                reason = wrong[0].partition(f"column {choice.column!r}: ")[2]
+                notes.append(f"column {choice.column!r} is a trait and not read as {name}: {reason}")
+                continue
+            wrong[0] += f" (to keep the column out of {name}: --map {name}=, or columns: {{{name}: null}})"
+        fields[name] = values
+        problems += wrong
     raise_problems(problems)
-
-    notes = list(table.notes)
     if "name" not in fields:
         notes.append("no column with names: names are drawn, as they are for groups")
-    columns = {item.column for item in assigned}
+    columns = {choice.column for choice in assigned.values()}
     rest = {name: parse_numbers(cells) for name, cells in table.columns.items() if name not in columns}
     traits = {name: cells for name, cells in rest.items() if any(cell is not None for cell in cells)}
     # A column of whole mappings becomes one trait for each key.
@@ -249,17 +272,13 @@ def build_people_table(
 
 
 def _convert_column(
-    table: RecordTable, item: ColumnAssignment, person: type[BaseModel], problems: list[str]
+    table: RecordTable, name: str, column: FileColumn, person: type[BaseModel], problems: list[str]
 ) -> list[Any]:
     """Convert the cells of a column. A value that occurs in many cells is converted once."""
-    readers: Mapping[str, Reader] = {
-        "follows": lambda cell: tuple(split_list(cell, item.separator)),
-        "interests": lambda cell: tuple(map(str, dict.fromkeys(split_list(cell, item.separator)))) or None,
-    }
-    read = readers.get(item.field) or make_reader(item.field, person.model_fields[item.field], item.separator)
+    read = make_reader(name, person.model_fields[name], column.separator)
     known: dict[Any, Any] = {}
     values: list[Any] = []
-    for row, cell in enumerate(table.columns[item.column]):
+    for row, cell in enumerate(table.columns[column.column]):
         if cell is None:
             values.append(None)
             continue
@@ -271,7 +290,7 @@ def _convert_column(
                     known[key] = value
             values.append(value)
         except BadCell as error:
-            problems.append(f"{table.locate(row)}: column {item.column!r}: {error}")
+            problems.append(f"{table.locate(row)}: column {column.column!r}: {error}")
             values.append(None)
     return values
 
@@ -303,15 +322,15 @@ def make_unique(
 
 
 def _list_uses(
-    table: RecordTable, assigned: Sequence[ColumnAssignment], rest: Mapping[str, Sequence[Any]]
+    table: RecordTable, assigned: Mapping[str, FileColumn], rest: Mapping[str, Sequence[Any]]
 ) -> list[FieldUse]:
     """List how the columns of a table were used: assigned ones fill a field, the rest become traits."""
     uses = []
-    for item in assigned:
-        count = sum(cell is not None for cell in table.columns[item.column])
-        uses.append(FieldUse(table.name, item.column, "used", item.field, count))
+    for becomes, choice in assigned.items():
+        count = sum(cell not in _EMPTY for cell in table.columns[choice.column])
+        uses.append(FieldUse(table.name, choice.column, "used", becomes, count))
     for name, cells in rest.items():
-        filled = [cell for cell in cells if cell is not None]
+        filled = [cell for cell in cells if cell not in _EMPTY]
         if filled:
             uses.append(FieldUse(table.name, name, "kept", f"trait, for example {show_value(filled[0])}", len(filled)))
         else:

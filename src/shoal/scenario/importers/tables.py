@@ -32,6 +32,8 @@ class RecordTable:
     uses: tuple[FieldUse, ...] = ()
     #: How values that stand beside the records were used.
     beside: tuple[FieldUse, ...] = ()
+    #: Whether numbers may have a comma before their decimals, as in files that are separated by semicolons.
+    has_decimal_commas: bool = False
     #: The only fields that columns fill unless the user asks for more; empty means all fields.
     only: tuple[str, ...] = ()
 
@@ -40,7 +42,11 @@ class RecordTable:
 
     def locate(self, record: int) -> str:
         """Return where a record stands, as the beginning of a problem."""
-        return f"{self.name}:{f' {self.unit} ' if self.unit else ''}{self.lines[record]}"
+        return locate_line(self.name, self.unit, self.lines[record])
+
+
+def locate_line(name: str, unit: str, line: int) -> str:
+    return f"{name}: {unit} {line}" if unit else f"{name}:{line}"
 
 
 def read_csv_table(text: str, name: str, delimiter: str | None = None, limit: int | None = None) -> RecordTable:
@@ -78,7 +84,7 @@ def read_csv_table(text: str, name: str, delimiter: str | None = None, limit: in
     notes = [f"empty rows: {blank:,}, left out"] if blank else []
     if used not in (",", delimiter):
         notes.append(f"cells are separated by {'tabs' if used == chr(9) else repr(used)}")
-    return RecordTable(name, columns, lines, notes=tuple(notes))
+    return RecordTable(name, columns, lines, notes=tuple(notes), has_decimal_commas=used == ";")
 
 
 def read_jsonl_table(text: str, name: str, limit: int | None = None) -> RecordTable:

@@ -36,6 +36,8 @@ _FIELDS = {
 _FIRST = ("name", "age", "gender", "nationality", "residence")
 #: The only fields that are filled. Other keys with the name of a field become traits.
 _FILLED = ("name", "age", "gender", "country", "profession", "interests", "persona")
+#: Where a relationship says what the other person is, and where it says more about them.
+_RELATION_KEYS = (("relation", "relationship", "role", "type"), ("description", "details"))
 #: Facts of at most this many characters are also traits.
 _MAX_TRAIT_CHARS = 80
 
@@ -92,12 +94,7 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     row |= {key: value for key, value in spec.items() if key not in _UNUSED and key != PERSONA}
     occupation, relationships = persona.get("occupation"), persona.get("relationships")
     if isinstance(relationships, list):
-        # Each becomes a name and a description of the other person.
-        pairs = []
-        for item in relationships:
-            folded = {key.casefold(): below for key, below in item.items()} if isinstance(item, Mapping) else {}
-            pairs.append([folded.get("name"), folded.get("description")] if "name" in folded else [str(item), None])
-        relationships = pairs
+        relationships = list(map(_read_relationship, relationships))
     row |= {
         **{key: persona.get(key) for key in ("name", "age", "gender")},
         "country": persona.get("residence") or persona.get("nationality"),
@@ -108,6 +105,15 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         "persona": render_persona(persona),
     }
     return {key: value for key, value in row.items() if value is not None and key not in ("occupation", "residence")}
+
+
+def _read_relationship(item: Any) -> list[str | None]:
+    """Return the name of the other person, and what they are, as the person who has the relationship puts it."""
+    if not isinstance(item, Mapping):
+        return [str(item), None]
+    folded = {key.casefold(): value for key, value in item.items()}
+    what = [next((str(folded[key]) for key in keys if folded.get(key)), None) for keys in _RELATION_KEYS]
+    return [folded.get("name") or _render_item(item), ": ".join(filter(None, what)) or None]
 
 
 def render_persona(persona: Mapping[str, Any]) -> str:
@@ -153,13 +159,20 @@ def _label(key: str) -> str:
 
 def _list_uses(specs: Sequence[Spec]) -> Iterator[FieldUse]:
     """List every field that occurs, with the number of specifications that have it."""
-    counts = Counter(path for _, spec in specs for path in dict.fromkeys(_list_paths(spec)))
+    counts: Counter[str] = Counter()
+    for _, spec in specs:
+        found: dict[str, bool] = {}
+        for path, is_filled in _list_paths(spec):
+            found[path] = found.get(path, False) or is_filled
+        counts.update({path: int(is_filled) for path, is_filled in found.items()})
     source = specs[0][0] if len(specs) == 1 else f"{len(specs)} files"
     for path, count in counts.items():
         top = path.partition(".")[0].removesuffix("[]")
         use: Use = "used"
         becomes = "part of the persona text"
-        if top in _UNUSED:
+        if not count:
+            use, becomes = "unused", "empty in every record"
+        elif top in _UNUSED:
             use, becomes = "unused", _UNUSED[top]
         elif top != PERSONA:
             use, becomes = "kept", f"trait {top!r}"
@@ -174,13 +187,14 @@ def _list_uses(specs: Sequence[Spec]) -> Iterator[FieldUse]:
         yield FieldUse(source, path, use, becomes, count)
 
 
-def _list_paths(value: Mapping[str, Any], before: str = "") -> Iterator[str]:
-    """List every field below a mapping, for example `persona.relationships[].name`."""
+def _list_paths(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, bool]]:
+    """List every field below a mapping, for example `persona.relationships[].name`, and whether anything is in it."""
     for key, below in value.items():
         if isinstance(below, Mapping) and below:
             yield from _list_paths(below, f"{before}{key}.")
         elif isinstance(below, list) and any(isinstance(item, Mapping) for item in below):
             for item in below:
-                yield from _list_paths(item, f"{before}{key}[].") if isinstance(item, Mapping) else [f"{before}{key}[]"]
+                is_deeper = isinstance(item, Mapping)
+                yield from _list_paths(item, f"{before}{key}[].") if is_deeper else [(f"{before}{key}[]", True)]
         else:
-            yield f"{before}{key}"
+            yield f"{before}{key}", below not in (None, "", [], {})

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.scenario.declared.follows import FollowSettings
-from shoal.scenario.declared.population import PersonEntry, number_own_names
+from shoal.scenario.declared.follows import FollowSettings, GraphKind
+from shoal.scenario.declared.population import FileEntry, GroupEntry, PersonEntry, number_own_names
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.sampling.people import People
 from shoal.scenario.scenario import Scenario
@@ -49,19 +49,31 @@ def draw_follow_graph(scenario: Scenario, people: People) -> FollowGraph:
     by_hand = np.array([source * count + target for source, target in edges], dtype=np.int64)
     in_files = read_links(scenario.population, settings)
     extra = _sort_distinct(np.concatenate([by_hand, in_files.sources * count + in_files.targets]))
-    if settings.graph == "none" or settings.mean_degree == 0 or count == 1:
+    graph = choose_graph(scenario)
+    if graph == "none" or settings.mean_degree == 0 or count == 1:
         return _compress(count, iter([extra]))
-    if settings.graph == "small-world":
+    if graph == "small-world":
         draw = _make_small_world(seed, settings.rewire, count)
     else:
         # Running sums of heavy-tailed weights, one per person.
         luck = 1.0 - uniforms(derive(seed, "follows", "popularity"), np.arange(count))
         popularity = np.cumsum(np.rint(_WEIGHT_UNIT * luck**_POPULARITY_EXPONENT).astype(np.int64))
-        if settings.graph == "homophilous":
+        if graph == "homophilous":
             draw = _make_homophilous(seed, settings.homophily, people.stances, popularity)
         else:
             draw = _make_scale_free(derive(seed, "follows", "anybody"), popularity)
     return _compress(count, _draw_chunks(count, _draw_degrees(seed, settings, count), draw, extra))
+
+
+def choose_graph(scenario: Scenario) -> GraphKind:
+    """Return the graph that the scenario names. By default one is drawn for groups, but not beside lists in files."""
+    follows = scenario.follows
+    if follows.graph is not None:
+        return follows.graph
+    files = (entry.roster for entry in scenario.population if isinstance(entry, FileEntry))
+    is_stated = follows.file is not None or any("follows" in roster.fields for roster in files)
+    is_drawn = any(isinstance(entry, GroupEntry) for entry in scenario.population)
+    return "scale-free" if is_drawn and not is_stated else "none"
 
 
 def _draw_degrees(seed: int, settings: FollowSettings, count: int) -> Ints:

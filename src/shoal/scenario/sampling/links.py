@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from shoal.scenario.declared.follows import FollowSettings
 from shoal.scenario.declared.population import (
     FileEntry,
-    PersonEntry,
+    GroupEntry,
     PopulationEntries,
     count_people,
     find_own_names,
     number_entries,
     number_own_names,
 )
-from shoal.scenario.importers.edges import EdgeEnd, encode_edges
+from shoal.scenario.importers.edges import EdgeEnd, Edges, encode_edges
 from shoal.scenario.importers.fields import MAX_PROBLEMS, limit_problems
-from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import hint, nearest
 
@@ -28,18 +27,6 @@ _NEEDS = frozenset({"names", "numbers"})
 _MAX_PLACES_SHOWN = 3
 
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class _StatedEdges:
-    """The edges of one file: each person it mentions once, and for each edge the places of its two ends among these."""
-
-    path: Path
-    ends: Sequence[EdgeEnd]
-    sources: NDArray[np.int32]
-    targets: NDArray[np.int32]
-    #: Returns the file and line of an edge, by its number.
-    place: Callable[[int], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +41,26 @@ class Links:
 
 def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     """Look up the people in all edges. Edges to oneself and repeated edges are left out, and noted."""
-    sources, targets = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
-    problems: list[Problem] = []
-    notes: list[str] = []
+    none = np.empty(0, dtype=np.int64)
+    found = [Links(none, none, (), ())]
     stated = list(_list_edges_in_files(entries, follows))
     by_name = _PeopleIndex(entries) if stated else None
-    for edges in stated:
-        trait = follows.by if edges.path == ("follows", "file") else None
-        owners = (entry.roster if isinstance(entry, FileEntry) else entry for entry in entries)
+    for path, edges in stated:
+        trait = follows.by if path == ("follows", "file") else None
+        owners = (entry if isinstance(entry, GroupEntry) else entry.roster for entry in entries)
         if trait is not None and trait not in (known := {name: None for owner in owners for name in owner.traits}):
             message, suggestion = f"nobody has a trait {trait!r}", nearest(trait, known)
-            problems.append(Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS))
-            continue
-        people = by_name if trait is None else _PeopleIndex(entries, trait)
-        assert people is not None
-        found = _ResolvedEdges(edges, people)
-        sources.append(found.sources)
-        targets.append(found.targets)
-        unknown = limit_problems(found.unknown, found.unknown_count)
-        problems += [Problem(edges.path, text, needs=_NEEDS) for text in unknown]
-        notes += found.notes
-    return Links(np.concatenate(sources), np.concatenate(targets), problems, notes)
+            problem = Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS)
+            found.append(Links(none, none, [problem], ()))
+        else:
+            people = by_name if by_name is not None and trait is None else _PeopleIndex(entries, trait)
+            found.append(_resolve_edges(path, edges, people))
+    return Links(
+        np.concatenate([links.sources for links in found]),
+        np.concatenate([links.targets for links in found]),
+        [problem for links in found for problem in links.problems],
+        [note for links in found for note in links.notes],
+    )
 
 
 class _PeopleIndex:
@@ -93,11 +79,8 @@ class _PeopleIndex:
             return
         self._numbers = self._names = {}
         for start, entry in number_entries(entries):
-            if isinstance(entry, FileEntry):
-                values = entry.roster.traits.get(trait, ())
-                self._numbers |= {str(value): start + row for row, value in enumerate(values) if value is not None}
-            elif isinstance(entry, PersonEntry) and trait in entry.traits:
-                self._numbers[str(entry.traits[trait])] = start
+            values = () if isinstance(entry, GroupEntry) else entry.roster.traits.get(trait, ())
+            self._numbers |= {str(value): start + row for row, value in enumerate(values) if value is not None}
 
     def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
@@ -120,64 +103,53 @@ class _PeopleIndex:
         return f"unknown person {shown!r}{near}"
 
 
-class _ResolvedEdges:
-    """The edges of one file as numbers of people, without those that cannot be used."""
+def _resolve_edges(path: Path, stated: Edges, people: _PeopleIndex) -> Links:
+    """Return the edges of one file as numbers of people, without those that cannot be used."""
+    known = (people.find(end) for end in stated.ends)
+    numbers = np.array([-1 if number is None else number for number in known], dtype=np.int64)
+    sources, targets = numbers[stated.sources], numbers[stated.targets]
+    usable = (sources >= 0) & (targets >= 0) & (sources != targets)
+    rows = np.flatnonzero(usable)
+    count = int(numbers.max(initial=0)) + 1
+    first = np.zeros(len(sources), dtype=bool)
+    first[rows[np.unique(sources[rows] * count + targets[rows], return_index=True)[1]]] = True
 
-    def __init__(self, stated: _StatedEdges, people: _PeopleIndex) -> None:
-        known = (people.find(end) for end in stated.ends)
-        numbers = np.array([-1 if number is None else number for number in known], dtype=np.int64)
-        sources, targets = numbers[stated.sources], numbers[stated.targets]
-        usable = (sources >= 0) & (targets >= 0) & (sources != targets)
-        rows = np.flatnonzero(usable)
-        count = int(numbers.max(initial=0)) + 1
-        first = np.zeros(len(sources), dtype=bool)
-        first[rows[np.unique(sources[rows] * count + targets[rows], return_index=True)[1]]] = True
-        self.sources, self.targets = sources[first], targets[first]
-
-        unknown = np.flatnonzero((sources < 0) | (targets < 0))
-        self.unknown_count = len(unknown)
-        #: Messages about the first edges with an unknown person.
-        self.unknown: list[str] = []
-        for edge in unknown[:MAX_PROBLEMS].tolist():
-            end = next(int(end) for end in (stated.sources[edge], stated.targets[edge]) if numbers[end] < 0)
-            self.unknown.append(f"{stated.place(edge)}: {people.explain_unknown(stated.ends[end])}")
-
-        self.notes: list[str] = []
-        for edges, what in (
-            (np.flatnonzero((sources == targets) & (sources >= 0)), "of people who follow themselves"),
-            (np.flatnonzero(usable & ~first), "that stand twice"),
-        ):
-            places = [stated.place(edge) for edge in edges[:_MAX_PLACES_SHOWN].tolist()]
-            more = ", ..." if len(edges) > _MAX_PLACES_SHOWN else ""
-            if len(edges):
-                self.notes.append(f"edges {what}: {len(edges):,}, left out ({', '.join(places)}{more})")
+    unknown = np.flatnonzero((sources < 0) | (targets < 0))
+    problems = []
+    for edge in unknown[:MAX_PROBLEMS].tolist():
+        end = next(int(end) for end in (stated.sources[edge], stated.targets[edge]) if numbers[end] < 0)
+        problems.append(f"{stated.locate(edge)}: {people.explain_unknown(stated.ends[end])}")
+    notes = []
+    for edges, what in (
+        (np.flatnonzero((sources == targets) & (sources >= 0)), "of people who follow themselves"),
+        (np.flatnonzero(usable & ~first), "that stand twice"),
+    ):
+        places = [stated.locate(edge) for edge in edges[:_MAX_PLACES_SHOWN].tolist()]
+        more = ", ..." if len(edges) > _MAX_PLACES_SHOWN else ""
+        if len(edges):
+            notes.append(f"edges {what}: {len(edges):,}, left out ({', '.join(places)}{more})")
+    listed = [Problem(path, text, needs=_NEEDS) for text in limit_problems(problems, len(unknown))]
+    return Links(sources[first], targets[first], listed, notes)
 
 
-def _list_edges_in_files(entries: PopulationEntries, follows: FollowSettings) -> Iterator[_StatedEdges]:
-    """Yield the edges of the follow graph's file, and those in columns of the population's files.
+def _list_edges_in_files(entries: PopulationEntries, follows: FollowSettings) -> Iterator[tuple[Path, Edges]]:
+    """Yield the edges of the follow graph's file, and those in columns of the population's files, each with its path.
 
     In a column a name is that of any person, a number that of a person in the same file.
     """
-    edges = follows.from_file
-    if edges is not None:
-        name, lines = edges.name, edges.lines
-        yield _StatedEdges(
-            ("follows", "file"), edges.ends, edges.sources, edges.targets, lambda edge: f"{name}:{lines[edge]}"
-        )
+    if follows.from_file is not None:
+        yield ("follows", "file"), follows.from_file
     for index, (start, entry) in enumerate(number_entries(entries)):
         if not isinstance(entry, FileEntry) or "follows" not in entry.roster.fields:
             continue
-        roster = entry.roster
-        own_names = {name for name in roster.column("name") if name is not None}
+        table = entry.roster.table
+        own_names = {name for name in entry.roster.column("name") if name is not None}
         rows: list[int] = []
         targets: list[str | int] = []
-        for row, followed in enumerate(roster.fields["follows"]):
+        for row, followed in enumerate(entry.roster.fields["follows"]):
             for who in followed or ():
                 is_number = isinstance(who, int) or (str(who).isdecimal() and who not in own_names)
                 rows.append(row)
                 targets.append(start + int(who) if is_number else str(who))
-
-        def place(edge: int, roster: PeopleTable = roster, rows: Sequence[int] = rows) -> str:
-            return roster.table.locate(rows[edge])
-
-        yield _StatedEdges(("population", index, "file"), *encode_edges([start + row for row in rows], targets), place)
+        encoded, lines = encode_edges([start + row for row in rows], targets), [table.lines[row] for row in rows]
+        yield ("population", index, "file"), Edges("", table.name, *encoded, lines, unit=table.unit)

@@ -45,10 +45,6 @@ class Labels(Sequence[str | None]):
         """Give each person in the slice the word at their place."""
         self.codes[where] = [-1 if word is None else self.number(word) for word in words]
 
-    def put_one(self, person: int, word: str | None) -> None:
-        if word is not None:
-            self.codes[person] = self.number(word)
-
     def __len__(self) -> int:
         return len(self.codes)
 

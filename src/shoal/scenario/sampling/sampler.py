@@ -41,11 +41,16 @@ TOPIC_SHARE = 0.6
 #: Two camps and a middle: share of people, and their stances.
 CAMPS = ((0.35, Normal(normal=(-0.55, 0.2))), (0.3, Normal(normal=(0.0, 0.15))), (0.35, Normal(normal=(0.55, 0.2))))
 _EVERYDAY = Interests.model_validate({"from": EVERYDAY_INTERESTS})
-#: People who do not state their hours get up at one of these, and are awake for this long.
-_WAKING_HOURS = (6, 7, 8, 9)
-_HOURS_AWAKE = 16
 #: Decimals that are kept, few enough for all machines to agree.
 _DECIMALS = 3
+
+
+def _to_mask(hours: Sequence[int]) -> int:
+    return sum(1 << hour % 24 for hour in hours)
+
+
+#: The hours of people who do not state theirs: they get up at 6, 7, 8 or 9, and are awake for 16 hours.
+_DAYS = np.array([_to_mask(range(start, start + 16)) for start in (6, 7, 8, 9)], dtype=np.uint32)
 
 
 def sample(scenario: Scenario) -> People:
@@ -69,14 +74,16 @@ class _Sampler:
         rosters: dict[int, PeopleTable] = {}
         for number, (start, entry) in enumerate(number_entries(self._entries)):
             where = slice(start, start + count_entry(entry))
-            if isinstance(entry, PersonEntry):
-                listed[start] = entry
-                self.fill_person(number, entry, start)
-            elif isinstance(entry, GroupEntry):
+            if isinstance(entry, GroupEntry):
                 self.fill_group(number, entry, where)
             else:
+                self.fill_roster(number, entry.roster, where)
+            if isinstance(entry, PersonEntry):
+                listed[start] = entry
+            elif entry.group is not None:
+                people.groups.put(where, [entry.group], np.zeros(count_entry(entry), dtype=np.int64))
+            if isinstance(entry, FileEntry):
                 rosters[start] = entry.roster
-                self.fill_file(number, entry, where)
         people.names = self.draw_names()
         people.topics = self._words.words
         people.enlist(listed, rosters, find_own_names(self._entries, "username"))
@@ -90,7 +97,7 @@ class _Sampler:
 
     def draw_names(self) -> list[str]:
         """Draw names; a drawn name that is also stated somewhere gets `Jr.`, so that names stay unique."""
-        result = draw_names(self._seed, 0, self._people.genders)
+        result = draw_names(self._seed, self._people.genders)
         own_names = find_own_names(self._entries, "name")
         taken = set(own_names.values())
         for number in [number for number, name in enumerate(result) if name in taken]:
@@ -102,8 +109,6 @@ class _Sampler:
 
     def fill_group(self, entry: int, group: GroupEntry, where: slice) -> None:
         people, count = self._people, group.count
-        if group.group is not None:
-            people.groups.put(where, [group.group], np.zeros(count, dtype=np.int64))
         people.ages[where] = np.rint(find_quantiles(group.age, self.draw_uniforms(entry, count, "age"), 0, 120))
         genders = np.array([GENDERS.index(word) for word in group.gender], dtype=np.int8)
         people.genders[where] = genders[pick_options(group.gender, self.draw_uniforms(entry, count, "gender"))]
@@ -136,9 +141,7 @@ class _Sampler:
     def draw_hours(self, entry: int, count: int, hours: Sequence[int] | None) -> NDArray[np.uint32]:
         if hours is not None:
             return np.full(count, _to_mask(hours), dtype=np.uint32)
-        days = [_to_mask(range(start, start + _HOURS_AWAKE)) for start in _WAKING_HOURS]
-        starts = np.floor(self.draw_uniforms(entry, count, "hours") * len(_WAKING_HOURS)).astype(np.int64)
-        return np.array(days, dtype=np.uint32)[starts]
+        return _DAYS[np.floor(self.draw_uniforms(entry, count, "hours") * len(_DAYS)).astype(np.int64)]
 
     def draw_interests(
         self, entry: int, where: slice, choice: Interests, keen_share: float | Floats = TOPIC_SHARE
@@ -168,33 +171,9 @@ class _Sampler:
         else:
             column[where] = np.round(find_quantiles(distribution, u), _DECIMALS)
 
-    def fill_person(self, entry: int, person: PersonEntry, number: int) -> None:
+    def fill_roster(self, entry: int, roster: PeopleTable, where: slice) -> None:
+        """Fill in people who are stated in a file or by hand."""
         people = self._people
-        people.ages[number] = -1 if person.age is None else person.age
-        people.genders[number] = -1 if person.gender is None else GENDERS.index(person.gender)
-        people.countries.put_one(number, person.country)
-        people.professions.put_one(number, person.profession)
-        people.stances[number], people.activity[number] = person.stance, person.activity
-        people.active_hours[number] = self.draw_hours(entry, 1, person.active_hours)[0]
-        fill_habits(people.habits, len(people), number, {field: [getattr(person, field)] for field in USUAL})
-        # People with an opinion care about the topic; otherwise interests are exactly as stated.
-        if person.interests is None:
-            keen_share = 1.0 if person.stance else TOPIC_SHARE
-            self.draw_interests(entry, slice(number, number + 1), _EVERYDAY, keen_share)
-        else:
-            row = people.interests[number]
-            row[:] = self.encode_interests(person.interests, bool(person.stance), len(row))
-        for name, value in person.traits.items():
-            column = people.traits[name]
-            if isinstance(column, Labels):
-                column.put_one(number, None if value is None else str(value))
-            elif isinstance(value, (int, float)):
-                column[number] = value
-
-    def fill_file(self, entry: int, file: FileEntry, where: slice) -> None:
-        people, roster = self._people, file.roster
-        if file.group is not None:
-            people.groups.put(where, [file.group], np.zeros(roster.count, dtype=np.int64))
         people.ages[where] = _replace_none(roster.column("age"), -1)
         people.genders[where] = [-1 if word is None else GENDERS.index(word) for word in roster.column("gender")]
         people.countries.put_each(where, roster.column("country"))
@@ -206,7 +185,7 @@ class _Sampler:
         hours[[row for row, _ in stated]] = [_to_mask(value) for _, value in stated]
         people.active_hours[where] = hours
         fill_habits(people.habits, len(people), where.start, {field: roster.column(field) for field in USUAL})
-        self.fill_file_interests(entry, roster, where)
+        self.fill_stated_interests(entry, roster, where)
         for name, values in roster.traits.items():
             traits = people.traits[name]
             if isinstance(traits, Labels):
@@ -214,8 +193,8 @@ class _Sampler:
             else:
                 traits[where] = _replace_none(values, np.nan)
 
-    def fill_file_interests(self, entry: int, roster: PeopleTable, where: slice) -> None:
-        """Fill interests as for people written by hand: people with an opinion care about the topic."""
+    def fill_stated_interests(self, entry: int, roster: PeopleTable, where: slice) -> None:
+        """Fill in interests as stated, and the topic for people with an opinion; draw those that are not stated."""
         stances, interests = self._people.stances[where], roster.column("interests")
         rows = self._people.interests[where]
         stated = [row for row, words in enumerate(interests) if words is not None]
@@ -242,14 +221,12 @@ def _find_most_interests(entries: PopulationEntries, topic: str | None) -> int:
     """Return the most interests that one person can have."""
     widths = [1]
     for entry in entries:
-        if isinstance(entry, PersonEntry) and entry.interests is not None:
-            widths.append(len(entry.interests))
-        elif isinstance(entry, FileEntry):
-            interests = entry.roster.column("interests")
-            widths.append(max(_EVERYDAY.pick[1] if words is None else len(words) for words in interests))
-        else:
-            choice = entry.interests if isinstance(entry, GroupEntry) and entry.interests is not None else _EVERYDAY
+        if isinstance(entry, GroupEntry):
+            choice = entry.interests or _EVERYDAY
             widths.append(min(choice.pick[1], len(choice.among)))
+        else:
+            interests = [entry.interests] if isinstance(entry, PersonEntry) else entry.roster.column("interests")
+            widths += [_EVERYDAY.pick[1] if words is None else len(words) for words in interests]
     return max(widths) + (topic is not None)
 
 
@@ -258,8 +235,7 @@ def _make_trait_columns(entries: PopulationEntries, count: int) -> dict[str, Col
     numeric: dict[str, bool] = {}
     for entry in entries:
         if isinstance(entry, FileEntry):
-            traits = entry.roster.traits.items()
-            texts = {name: any(map(_is_text, values)) for name, values in traits}
+            texts = {name: any(map(_is_text, values)) for name, values in entry.roster.traits.items()}
         else:
             texts = {name: value is None or _is_text(value) for name, value in entry.traits.items()}
         for name, is_text in texts.items():
@@ -268,12 +244,8 @@ def _make_trait_columns(entries: PopulationEntries, count: int) -> dict[str, Col
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, (str, dict, list, bool))
+    return isinstance(value, (str, dict, list, tuple, bool))
 
 
 def _replace_none(values: Sequence[float | None], default: float) -> list[float]:
     return [default if value is None else value for value in values]
-
-
-def _to_mask(hours: Sequence[int]) -> int:
-    return sum(1 << hour % 24 for hour in hours)

@@ -7,79 +7,52 @@ reported where one of those parts is broken.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Protocol
 
 from shoal.agents import LanguageSettings, ScriptedSettings, ScriptedTurn
 from shoal.scenario.declared.events import DeclaredEvent, PostEvent, SkipEvent
-from shoal.scenario.declared.follows import FollowSettings
-from shoal.scenario.declared.interventions import OPINIONS, Intervention
+from shoal.scenario.declared.interventions import OPINIONS
 from shoal.scenario.declared.population import (
     MAX_PEOPLE,
     MOST_FOLLOWED,
     RANDOM,
     FileEntry,
     PersonEntry,
-    PopulationEntries,
     count_people,
     number_own_names,
 )
 from shoal.scenario.sampling.links import read_links
+from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import nearest
 from shoal.types import MAX_ACTIONS_PER_TURN
-from shoal.worlds import TimeSettings, WorldSettings, kind_named
+from shoal.worlds import WorldSettings, kind_named
 
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
 #: Interests are kept as 16-bit numbers.
 MAX_TOPICS = 32_000
 
 
-class DeclaredParts(Protocol):
-    """The parts of a scenario that are checked against one another."""
-
-    @property
-    def topic(self) -> str | None: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def time(self) -> TimeSettings: ...
-    @property
-    def population(self) -> PopulationEntries: ...
-    @property
-    def follows(self) -> FollowSettings: ...
-    @property
-    def worlds(self) -> Mapping[str, WorldSettings]: ...
-    @property
-    def mind(self) -> object: ...
-    @property
-    def events(self) -> Sequence[DeclaredEvent]: ...
-    @property
-    def interventions(self) -> Sequence[Intervention]: ...
-    @property
-    def play(self) -> Sequence[str | int]: ...
-
-
 # People
 
 
-def check_people(declared: DeclaredParts) -> Iterator[Problem]:
+def check_people(scenario: Scenario) -> Iterator[Problem]:
     """Find too many people, repeated names, and more interests than can be numbered."""
-    total = count_people(declared.population)
+    total = count_people(scenario.population)
     if total > MAX_PEOPLE:
         yield Problem(("population",), f"{total:,} people in all; at most {MAX_PEOPLE:,} are possible")
     for field in ("name", "username"):
         seen: dict[str, int] = {}
-        for index, entry in enumerate(declared.population):
+        for index, entry in enumerate(scenario.population):
             value = getattr(entry, field, None)
             if value is None:
                 continue
             first = seen.setdefault(value.casefold() if field == "username" else value, index)
             if first != index:
                 yield Problem(("population", index, field), f"{value!r} is already the {field} of population.{first}")
-    words = {declared.topic} if declared.topic else set()
-    for entry in declared.population:
+    words = {scenario.topic} if scenario.topic else set()
+    for entry in scenario.population:
         if isinstance(entry, FileEntry):
             words.update(*(stated for stated in entry.roster.column("interests") if stated is not None))
         elif entry.interests is not None:
@@ -88,32 +61,27 @@ def check_people(declared: DeclaredParts) -> Iterator[Problem]:
         yield Problem(("population",), f"{len(words):,} different interests; at most {MAX_TOPICS:,} are possible")
 
 
-def check_files_of_edges(declared: DeclaredParts) -> Iterator[Problem]:
-    """Find people in files of follow edges who do not exist."""
-    yield from read_links(declared.population, declared.follows).problems
-
-
-def check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_mentions(scenario: Scenario) -> Iterator[Problem]:
     """Find people who are mentioned anywhere but do not exist."""
     mentions: list[tuple[Path, str | int]] = []
-    for index, entry in enumerate(declared.population):
+    for index, entry in enumerate(scenario.population):
         if isinstance(entry, PersonEntry):
             mentions += [(("population", index, "follows", place), who) for place, who in enumerate(entry.follows)]
-    for index, edge in enumerate(declared.follows.edges):
+    for index, edge in enumerate(scenario.follows.edges):
         mentions += [(("follows", "edges", index, end), who) for end, who in enumerate(edge)]
-    for path, event in _list_events(declared):
+    for path, event in _list_events(scenario):
         mentions += [((*path, *below), who) for below, who in event.mentions()]
-    for index, intervention in enumerate(declared.interventions):
+    for index, intervention in enumerate(scenario.interventions):
         asked = intervention.condition.asked
         mentions += [(("interventions", index, "when"), who) for who in (*asked.get("by", ()), *asked.get("quiet", ()))]
-    for name, world in declared.worlds.items():
+    for name, world in scenario.worlds.items():
         mentions += [(("worlds", name, *path), who) for path, who in world.mentions()]
-    mentions += [(("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(declared)]
-    mentions += [(("play", index), who) for index, who in enumerate(declared.play)]
-    if isinstance(declared.mind, LanguageSettings):
-        mentions += [(("mind", "by_agent", name), name) for name in declared.mind.by_agent]
+    mentions += [(("mind", "turns", index, "agent"), turn.agent) for index, turn in _list_turns(scenario)]
+    mentions += [(("play", index), who) for index, who in enumerate(scenario.play)]
+    if isinstance(scenario.mind, LanguageSettings):
+        mentions += [(("mind", "by_agent", name), name) for name in scenario.mind.by_agent]
 
-    names, total = number_own_names(declared.population), count_people(declared.population)
+    names, total = number_own_names(scenario.population), count_people(scenario.population)
     for path, who in mentions:
         if isinstance(who, str) and who not in names:
             advice = "only people listed with a name can be called by it, others by number"
@@ -123,30 +91,30 @@ def check_mentions(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem(path, message, needs=_NUMBERS)
 
 
-def _list_events(declared: DeclaredParts) -> Iterator[tuple[Path, DeclaredEvent]]:
+def _list_events(scenario: Scenario) -> Iterator[tuple[Path, DeclaredEvent]]:
     """Yield scheduled events and events of interventions."""
-    yield from ((("events", index), event) for index, event in enumerate(declared.events))
-    for index, intervention in enumerate(declared.interventions):
+    yield from ((("events", index), event) for index, event in enumerate(scenario.events))
+    for index, intervention in enumerate(scenario.interventions):
         yield from ((("interventions", index, "do", place), event) for place, event in enumerate(intervention.do))
 
 
-def _list_turns(declared: DeclaredParts) -> Iterable[tuple[int, ScriptedTurn]]:
-    return enumerate(declared.mind.turns) if isinstance(declared.mind, ScriptedSettings) else ()
+def _list_turns(scenario: Scenario) -> Iterable[tuple[int, ScriptedTurn]]:
+    return enumerate(scenario.mind.turns) if isinstance(scenario.mind, ScriptedSettings) else ()
 
 
 def _find_number(who: str | int, names: Mapping[str, int]) -> str | int:
     return names.get(who, who) if isinstance(who, str) else who
 
 
-def check_edges(declared: DeclaredParts) -> Iterator[Problem]:
+def check_edges(scenario: Scenario) -> Iterator[Problem]:
     """Find people who would follow themselves, and edges that are written twice."""
-    for index, entry in enumerate(declared.population):
+    for index, entry in enumerate(scenario.population):
         if isinstance(entry, PersonEntry) and entry.name in entry.follows:
             place = entry.follows.index(entry.name)
             yield Problem(("population", index, "follows", place), f"{entry.name!r} cannot follow themselves")
-    names = number_own_names(declared.population)
+    names = number_own_names(scenario.population)
     seen: dict[tuple[str | int, str | int], int] = {}
-    for index, (source, target) in enumerate(declared.follows.edges):
+    for index, (source, target) in enumerate(scenario.follows.edges):
         edge = (_find_number(source, names), _find_number(target, names))
         first = seen.setdefault(edge, index)
         path = ("follows", "edges", index)
@@ -156,19 +124,19 @@ def check_edges(declared: DeclaredParts) -> Iterator[Problem]:
             yield Problem(path, f"the same edge as follows.edges.{first}", needs=_NAMES | _NUMBERS)
 
 
-def check_meetings(declared: DeclaredParts) -> Iterator[Problem]:
+def check_meetings(scenario: Scenario) -> Iterator[Problem]:
     """Find people in two conversations at once, and people who would talk or be related to themselves."""
-    names = number_own_names(declared.population)
-    for name, world in declared.worlds.items():
+    names = number_own_names(scenario.population)
+    for name, world in scenario.worlds.items():
         for path, message in world.problems(lambda who: _find_number(who, names)):
             yield Problem(("worlds", name, *path), message, needs=_NAMES | _NUMBERS)
 
 
-def check_groups(declared: DeclaredParts) -> Iterator[Problem]:
+def check_groups(scenario: Scenario) -> Iterator[Problem]:
     """Find groups that have a model of their own but do not exist."""
-    known = {group for entry in declared.population if (group := getattr(entry, "group", None)) is not None}
+    known = {group for entry in scenario.population if (group := getattr(entry, "group", None)) is not None}
     advice = f"there is {', '.join(sorted(known))}" if known else "none has a `group`"
-    for name in declared.mind.by_group if isinstance(declared.mind, LanguageSettings) else ():
+    for name in scenario.mind.by_group if isinstance(scenario.mind, LanguageSettings) else ():
         if name not in known:
             path = ("mind", "by_group", name)
             yield Problem.unknown("group", name, known, *path, advice=advice, needs=_NAMES, at_key=True)
@@ -177,13 +145,13 @@ def check_groups(declared: DeclaredParts) -> Iterator[Problem]:
 # Worlds
 
 
-def check_world_names(declared: DeclaredParts) -> Iterator[Problem]:
+def check_world_names(scenario: Scenario) -> Iterator[Problem]:
     """Find worlds that are mentioned but do not exist."""
-    known = declared.worlds
+    known = scenario.worlds
     mentions: list[tuple[Path, str | None]] = []
-    mentions += [(("events", index, "world"), event.world) for index, event in enumerate(declared.events)]
-    mentions += [(("interventions", index, "world"), rule.world) for index, rule in enumerate(declared.interventions)]
-    mentions += [(("mind", "turns", index, "world"), turn.world) for index, turn in _list_turns(declared)]
+    mentions += [(("events", index, "world"), event.world) for index, event in enumerate(scenario.events)]
+    mentions += [(("interventions", index, "world"), rule.world) for index, rule in enumerate(scenario.interventions)]
+    mentions += [(("mind", "turns", index, "world"), turn.world) for index, turn in _list_turns(scenario)]
     for path, world in mentions:
         if world is not None and world not in known:
             yield Problem.unknown("world", world, known, *path, advice=f"there is {', '.join(known)}", needs=_WORLDS)
@@ -195,23 +163,23 @@ def accepts_event(world: WorldSettings, event: DeclaredEvent) -> bool:
     return kind is None or kind.accepts_event(event.kind)
 
 
-def check_events(declared: DeclaredParts) -> Iterator[Problem]:
+def check_events(scenario: Scenario) -> Iterator[Problem]:
     """Find events that cannot happen in the worlds they are meant for."""
-    for path, event in _list_events(declared):
+    for path, event in _list_events(scenario):
         if isinstance(event, SkipEvent):
             continue
-        scope = declared.interventions[int(path[1])].world if path[0] == "interventions" else event.world
-        meant = [settings for name, settings in declared.worlds.items() if scope in (None, name)]
+        scope = scenario.interventions[int(path[1])].world if path[0] == "interventions" else event.world
+        meant = [settings for name, settings in scenario.worlds.items() if scope in (None, name)]
         if meant and not any(accepts_event(settings, event) for settings in meant):
             where = f"in {scope!r}" if scope else "in any of its worlds"
             yield Problem((*path, event.kind), f"{event.kind!r} cannot happen {where}", needs=_WORLDS)
 
 
-def check_conditions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_conditions(scenario: Scenario) -> Iterator[Problem]:
     """Find conditions on opinions that are not known, and on actions that no world in question has."""
-    for index, rule in enumerate(declared.interventions):
+    for index, rule in enumerate(scenario.interventions):
         path = ("interventions", index, "when")
-        meant = [settings for name, settings in declared.worlds.items() if rule.world in (None, name)]
+        meant = [settings for name, settings in scenario.worlds.items() if rule.world in (None, name)]
         if rule.condition.facts & OPINIONS and any(getattr(settings, "visibility", 1) > 1 for settings in meant):
             message = "opinions are only known where visibility is 1: with more, rounds overlap"
             yield Problem(path, message, needs=_WORLDS)
@@ -231,16 +199,16 @@ def _list_actions(world: WorldSettings) -> Mapping[str, Iterable[str]] | None:
     return None if kind is None else kind.actions
 
 
-def check_actions(declared: DeclaredParts) -> Iterator[Problem]:
+def check_actions(scenario: Scenario) -> Iterator[Problem]:
     """Find actions that do not exist in their world, and scripted ones that lack an argument."""
-    for name, world in declared.worlds.items():
+    for name, world in scenario.worlds.items():
         known = _list_actions(world)
         for index, action in enumerate(getattr(world, "actions", None) or ()):
             if known is not None and action not in known:
                 yield Problem.unknown("action", action, known, "worlds", name, "actions", index)
-    for index, turn in _list_turns(declared):
+    for index, turn in _list_turns(scenario):
         path = ("mind", "turns", index)
-        meant = [_list_actions(world) for name, world in declared.worlds.items() if turn.world in (None, name)]
+        meant = [_list_actions(world) for name, world in scenario.worlds.items() if turn.world in (None, name)]
         if None in meant:
             continue
         possible = {kind: arguments for known in meant for kind, arguments in (known or {}).items()}
@@ -258,16 +226,16 @@ def check_actions(declared: DeclaredParts) -> Iterator[Problem]:
 # Time
 
 
-def check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
+def check_rounds(scenario: Scenario) -> Iterator[Problem]:
     """Find what would happen after the last round, or after the year 9999."""
-    last, time = declared.rounds, declared.time
+    last, time = scenario.rounds, scenario.time
     due: list[tuple[Path, int]] = []
-    due += [(("events", index, "round"), event.round) for index, event in enumerate(declared.events)]
-    due += [(("mind", "turns", index, "round"), turn.round) for index, turn in _list_turns(declared)]
+    due += [(("events", index, "round"), event.round) for index, event in enumerate(scenario.events)]
+    due += [(("mind", "turns", index, "round"), turn.round) for index, turn in _list_turns(scenario)]
     for path, round in due:
         if round > last:
             yield Problem(path, f"round {round} never comes: the run has {last} rounds", needs=_ROUNDS)
-    skipped = sum(event.skip for event in declared.events if isinstance(event, SkipEvent))
+    skipped = sum(event.skip for event in scenario.events if isinstance(event, SkipEvent))
     try:
         time.start + timedelta(days=1, minutes=time.minutes_per_round * last + skipped)
     except OverflowError:
@@ -278,38 +246,32 @@ def check_rounds(declared: DeclaredParts) -> Iterator[Problem]:
         yield Problem(("time", "agents_per_hour_min"), f"the minimum ({low}) is above agents_per_hour_max ({high})")
 
 
-def check_posts_per_round(declared: DeclaredParts) -> Iterator[Problem]:
+def check_posts_per_round(scenario: Scenario) -> Iterator[Problem]:
     """Find more posts by one author in one round than a world can number."""
-    names = number_own_names(declared.population)
+    names = number_own_names(scenario.population)
     counts: Counter[tuple[str, int, str | int]] = Counter()
-    for index, event in enumerate(declared.events):
+    for index, event in enumerate(scenario.events):
         if not isinstance(event, PostEvent) or event.by == RANDOM:
             continue
         author = _find_number(event.by, names)
-        keys = [(world, event.round, author) for world in declared.worlds if event.world in (None, world)]
+        keys = [(world, event.round, author) for world in scenario.worlds if event.world in (None, world)]
         counts.update(keys)
         if any(counts[key] == MAX_ACTIONS_PER_TURN + 1 for key in keys):
             message = f"more than {MAX_ACTIONS_PER_TURN} posts by {event.by!r} in round {event.round}"
             yield Problem(("events", index), message, needs=_NAMES | _NUMBERS | _WORLDS)
 
 
-CHECKS: tuple[Callable[[DeclaredParts], Iterator[Problem]], ...] = (
-    check_people,
-    check_files_of_edges,
-    check_mentions,
-    check_edges,
-    check_meetings,
-    check_groups,
-    check_world_names,
-    check_events,
-    check_conditions,
-    check_actions,
-    check_rounds,
-    check_posts_per_round,
-)
-
-
-def find_problems(declared: DeclaredParts) -> Iterator[Problem]:
+def find_problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield every problem between the fields of a scenario that are valid by themselves."""
-    for check in CHECKS:
-        yield from check(declared)
+    yield from check_people(scenario)
+    yield from read_links(scenario.population, scenario.follows).problems
+    yield from check_mentions(scenario)
+    yield from check_edges(scenario)
+    yield from check_meetings(scenario)
+    yield from check_groups(scenario)
+    yield from check_world_names(scenario)
+    yield from check_events(scenario)
+    yield from check_conditions(scenario)
+    yield from check_actions(scenario)
+    yield from check_rounds(scenario)
+    yield from check_posts_per_round(scenario)

@@ -87,31 +87,23 @@ def describe_mismatch(expected: str, value: object) -> str:
     return f"expected {expected}, found {show_value(value)}"
 
 
-_DATE = "a date and time such as 2026-01-01T08:00"
+#: The type of error whose message says what was expected.
+EXPECTED = "expected"
 #: What was expected, by the type of pydantic's error.
 _EXPECTED: Mapping[str, str] = {
-    "int_type": "a whole number",
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
     "int_parsing_size": "a smaller whole number",
-    "float_type": "a number",
-    "float_parsing": "a number",
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
     "finite_number": "a finite number",
-    "bool_type": "true or false",
-    "bool_parsing": "true or false",
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
     "string_type": "text",
-    "tuple_type": "a list",
-    "list_type": "a list",
-    "dict_type": "a mapping",
-    "mapping_type": "a mapping",
-    "model_type": "a mapping of settings",
-    "model_attributes_type": "a mapping of settings",
-    "datetime_type": _DATE,
-    "datetime_parsing": _DATE,
-    "datetime_from_date_parsing": _DATE,
-    "datetime_object_invalid": _DATE,
-    "shoal_world": "a mapping of settings such as {kind: room}",
-    "shoal_mind": "heuristic, scripted, or a mapping of settings",
+    **dict.fromkeys(("tuple_type", "list_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type"), "a mapping"),
+    **dict.fromkeys(("model_type", "model_attributes_type"), "a mapping of settings"),
+    **dict.fromkeys(
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid"),
+        "a date and time such as 2026-01-01T08:00",
+    ),
 }
 _LIMITS: Mapping[str, tuple[str, str]] = {
     "greater_than_equal": ("at least", "ge"),
@@ -126,8 +118,8 @@ def read_problems(details: ErrorDetails) -> tuple[Problem, ...]:
     kind, context, value = details["type"], details.get("ctx", {}), details["input"]
     if isinstance(context.get("error"), InvalidValue):
         return tuple(context["error"].problems)
-    if kind in _EXPECTED:
-        return (Problem.mismatch(_EXPECTED[kind], value),)
+    if kind == EXPECTED or kind in _EXPECTED:
+        return (Problem.mismatch(_EXPECTED.get(kind, details["msg"]), value),)
     if kind in _LIMITS:
         word, key = _LIMITS[kind]
         limit = context[key]

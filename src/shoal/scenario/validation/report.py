@@ -13,10 +13,12 @@ from pydantic_core import ErrorDetails
 from shoal.scenario.declared.events import STIMULI
 from shoal.scenario.declared.population import MAX_PEOPLE
 from shoal.scenario.scenario import Scenario
+from shoal.scenario.validation.consistency import find_problems
 from shoal.scenario.validation.problems import InvalidValue, Path, Problem, read_problems
 from shoal.text import one_of
 
-_ROUNDS_OF_PRUNING = 8
+#: How often a value is pruned and validated again.
+_MAX_VALIDATIONS = 9
 #: Valid values for required fields. They replace wrong ones, so that the fields beside them can be checked.
 _STAND_INS: Mapping[str | int, str | int] = {
     **dict.fromkeys(("post", "broadcast", *STIMULI, "stop"), "?"),
@@ -33,22 +35,24 @@ def check(value: Any, folder: FilePath | None = None) -> tuple[Scenario | None, 
 
     Relative paths of files in the value start at the folder, or else at the current one.
     """
-    try:
-        return Scenario.model_validate(value, context={"folder": folder}), []
-    except ValidationError as error:
-        found = _list_problems(error, value)
-        if isinstance(value, dict) and not _is_valid_by_fields(error):
-            found += _find_inconsistencies(value, error, folder)
-        return None, found
-
-
-def _is_valid_by_fields(error: ValidationError) -> bool:
-    """Return whether all fields were valid, so that the scenario was also checked across fields."""
-    return any(not details["loc"] and _is_ours(details) for details in error.errors())
-
-
-def _is_ours(details: ErrorDetails) -> bool:
-    return isinstance(details.get("ctx", {}).get("error"), InvalidValue)
+    problems: list[Problem] = []
+    # Invalid fields are removed, so that what is left can still be checked across fields.
+    pruned = _PrunedValue(value)
+    for _ in range(_MAX_VALIDATIONS):
+        try:
+            scenario = Scenario.model_validate(pruned.value, context={"folder": folder})
+        except ValidationError as error:
+            invalid = _list_problems(error, pruned.value)
+            problems = problems or invalid
+            if not isinstance(value, dict):
+                break
+            pruned.remove_all({problem.path for problem in invalid})
+            continue
+        found = [_move_problem(problem, problem.path, pruned.value) for problem in find_problems(scenario)]
+        trusted = [problem for problem in dict.fromkeys(found) if not problem.needs & pruned.broken]
+        problems += map(pruned.restore_path, trusted)
+        return None if problems else scenario, problems
+    return None, problems
 
 
 def _list_problems(error: ValidationError, value: Any) -> list[Problem]:
@@ -58,8 +62,9 @@ def _list_problems(error: ValidationError, value: Any) -> list[Problem]:
         if details["type"] == "too_short" and details["input"]:
             # The list is not empty, but every item of it is wrong; each item is reported by itself.
             continue
+        is_ours = isinstance(details.get("ctx", {}).get("error"), InvalidValue)
         for problem in _locate_problems(details, value):
-            if _is_ours(details) or details["type"] in ("missing", "extra_forbidden"):
+            if is_ours or details["type"] in ("missing", "extra_forbidden"):
                 certain.append(problem)
             else:
                 branches.setdefault(problem.path, []).append(problem)
@@ -93,8 +98,13 @@ def _locate_problems(details: ErrorDetails, value: Any) -> Iterator[Problem]:
         yield Problem.unknown("field", str(loc[-1]), _list_fields_at(loc[:-1]), *path, at_key=True)
     else:
         for problem in read_problems(details):
-            path = _trim_location((*loc, *problem.path), value)
-            yield replace(problem, path=path, at_key=problem.at_key and path[-1:] == problem.path[-1:])
+            yield _move_problem(problem, (*loc, *problem.path), value)
+
+
+def _move_problem(problem: Problem, loc: Path, value: Any) -> Problem:
+    """Return the problem with its path in the value as the user wrote it."""
+    path = _trim_location(loc, value)
+    return replace(problem, path=path, at_key=problem.at_key and path[-1:] == problem.path[-1:])
 
 
 def _trim_location(loc: Iterable[str | int], value: Any) -> Path:
@@ -138,22 +148,6 @@ def _find_models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tup
         yield from _find_models_in(argument, tags)
 
 
-def _find_inconsistencies(value: Any, error: ValidationError, folder: FilePath | None) -> list[Problem]:
-    """Check across fields what is left of a value when all invalid fields are removed."""
-    pruned = _PrunedValue(value)
-    for _ in range(_ROUNDS_OF_PRUNING):
-        pruned.remove_invalid(error)
-        try:
-            Scenario.model_validate(pruned.value, context={"folder": folder})
-            return []
-        except ValidationError as again:
-            error = again
-        if _is_valid_by_fields(error):
-            found = _list_problems(error, pruned.value)
-            return [pruned.restore_path(problem) for problem in found if not problem.needs & pruned.broken]
-    return []
-
-
 class _PrunedValue:
     """A copy of a value without its invalid parts, which remembers the original places of list items."""
 
@@ -163,8 +157,7 @@ class _PrunedValue:
         self.broken: set[str] = set()
         self._places: dict[Path, list[int]] = {}
 
-    def remove_invalid(self, error: ValidationError) -> None:
-        paths = {problem.path for problem in _list_problems(error, self.value)}
+    def remove_all(self, paths: set[Path]) -> None:
         # From the back, so that the numbers of items still to be removed stay right.
         for path in sorted(paths, key=lambda path: [(isinstance(part, int), part) for part in path], reverse=True):
             self.remove(path)

@@ -2,11 +2,3 @@
 
 from shoal.slots.adaptive.limiter import Learned
 from shoal.slots.adaptive.store import LimitStore, forget_limits
-
-__all__ = [
-    # limiter
-    "Learned",
-    # store
-    "LimitStore",
-    "forget_limits",
-]

@@ -1,93 +1,66 @@
 """Random refusals: some servers refuse a share of all calls, however few there are.
 
-Reacting to these refusals lowers the throughput without lowering their share. So calls are counted by the hundred: when
-the refused share stays about the same although less and less is sent, it is noise. From then on a refusal counts only
-together with more others than noise explains, as at a wall or above a rate.
+Reacting to these refusals lowers the throughput without lowering their share. A cap is no longer hit once the limit is
+below it, and a rate is no longer hit once it is measured. So when calls are refused one by one although the limit was
+lowered again and again, that is noise. From then on a refusal counts only together with more others than noise
+explains, as at a cap or above a rate.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from math import ceil, sqrt
-from typing import NamedTuple
+from math import inf
 
-#: Calls that are counted together.
-CALLS = 100
-#: How many such groups in a row must agree.
-HUNDREDS = 4
-#: The bounds of a refused share that can be noise.
-LEAST_SHARE, MOST_SHARE = 0.015, 0.3
-#: How many times as large as the smallest share the largest may be.
-ALIKE = 6.0
-#: The last group must have sent at most this share of the first one's calls per second: else less was never tried.
-LESS = 0.7
-#: How many of the last calls are checked for more refusals than noise explains.
-LATELY = 12
-#: Refusals beyond this many standard deviations, and one more, are no noise.
-SURPRISE = 4.0
-#: How fast the share follows later groups.
-GAIN = 0.3
-#: Noise is over below this part of the least share.
+#: Refusals that are looked at together, and the bounds of the share of calls that they must be.
+REFUSALS, LEAST_SHARE, MOST_SHARE = 6, 0.015, 0.1
+#: So many refusals of calls that were in flight together are no noise.
+MOST_TOGETHER = 2
+#: Noise explains refusals as long as no more are refused lately than this many times its share, and this share more.
+USUAL_TIMES, USUAL_MORE = 1.5, 0.025
+#: How fast the share lately follows calls.
+GAIN = 0.01
+#: Noise is over below this part of the least share, and was never there above twice the highest.
 OVER = 0.5
-
-
-class Hundred(NamedTuple):
-    """One group of calls."""
-
-    share: float
-    per_second: float
-    #: The window at its beginning.
-    limit: float
 
 
 class NoiseDetector:
     """Finds the share of calls that is refused at random."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 0.0) -> None:
         #: The share of calls that is refused at random; 0: none.
-        self.share = self._found = 0.0
-        self._calls = self._refused = 0
-        self._began_at: float | None = None
-        self._limit = 0.0
-        #: Groups in a row with about the same share.
-        self._alike: list[Hundred] = []
-        self._lately: deque[bool] = deque(maxlen=LATELY)
+        self.share = share
+        #: The share of calls that were refused lately.
+        self._lately = share
+        self._calls = 0
+        #: The last refusals that came one by one: how many calls had ended, and how many might be in flight.
+        self._refusals: deque[tuple[int, float]] = deque(maxlen=REFUSALS)
+        self._heard_at = -inf
+        self._together = 0
 
-    @property
-    def is_surprising(self) -> bool:
-        """Whether there are more refusals lately than noise explains."""
-        if not self.share:
-            return True
-        usual = LATELY * self.share
-        return sum(self._lately) >= ceil(usual + SURPRISE * sqrt(usual * (1 - self.share)) + 1)
-
-    def count(self, now: float, limit: float, *, refused: bool) -> float | None:
-        """Count a call that was refused or answered. If noise is found, return the window before it lowered."""
-        self._lately.append(refused)
-        if self._began_at is None:
-            self._began_at, self._limit = now, limit
+    def count(self, *, refused: bool) -> None:
         self._calls += 1
-        self._refused += refused
-        if self._calls < CALLS:
-            return None
-        seconds = max(now - self._began_at, 1e-3)
-        done = Hundred(self._refused / self._calls, self._calls / seconds, self._limit)
-        self._calls = self._refused = 0
-        self._began_at, self._limit = now, limit
+        self._lately += GAIN * (refused - self._lately)
+        if not OVER * LEAST_SHARE < self._lately < 2 * MOST_SHARE:
+            self.share = 0.0
+
+    def explains_refusal(self, began: float, now: float, limit: float) -> bool:
+        """Return whether the refusal of a call is noise; `limit` is how many calls might be in flight."""
         if self.share:
-            # Refusals at a wall are counted too, so the share never rises above what was found.
-            self.share += GAIN * (min(done.share, self._found) - self.share)
-            if self.share < OVER * LEAST_SHARE:
-                self.share = 0.0
-            return None
-        self._alike.append(done)
-        shares = [each.share for each in self._alike]
-        if not LEAST_SHARE <= min(shares) <= max(shares) <= min(ALIKE * min(shares), MOST_SHARE):
-            self._alike = [done] if LEAST_SHARE <= done.share <= MOST_SHARE else []
-            return None
-        if len(shares) < HUNDREDS or done.per_second > LESS * self._alike[0].per_second:
-            return None
-        self.share = self._found = sum(shares) / len(shares)
-        before = self._alike[0].limit
-        self._alike = []
-        return before
+            return self._lately < USUAL_TIMES * self.share + USUAL_MORE
+        # Noise refuses calls one by one.
+        self._together = self._together + 1 if began < self._heard_at else 0
+        if self._together >= MOST_TOGETHER or (self._refusals and limit > self._refusals[-1][1]):
+            self._refusals.clear()
+        if self._together:
+            return False
+        self._heard_at = now
+        self._refusals.append((self._calls, limit))
+        share = (REFUSALS - 1) / max(self._calls - self._refusals[0][0], 1)
+        if len(self._refusals) == REFUSALS and LEAST_SHARE <= share <= MOST_SHARE and limit < self._refusals[0][1]:
+            self.share = self._lately = share
+            return True
+        return False
+
+    def forget(self) -> None:
+        """Begin anew: refusals so far have another reason."""
+        self._refusals.clear()

@@ -12,28 +12,23 @@ from collections import deque
 from enum import StrEnum
 
 from shoal.rate_limits import RateLimit
-from shoal.slots.adaptive.evidence import Evidence, Mark, Sent
+from shoal.slots.adaptive.attempts import Attempt, Attempts, Mark
 
 #: The share of a measured rate that is used, so that the next refusal is far.
 MARGIN = 0.97
-#: Growth per second after a refusal.
-CREEP = 0.003
-#: The time after which the growth doubles, and how often it does.
-CREEP_DOUBLES_SECONDS, CREEP_DOUBLINGS = 7.0, 6
-#: Growth per second until a rate was measured over enough calls.
-CREEP_UNSURE = 0.15
+#: Growth with each answer after a refusal; the number of answers after which the growth doubles, and how often it does.
+CREEP, CREEP_DOUBLES, CREEP_DOUBLINGS = 0.0002, 100.0, 6.0
+#: Growth with each answer until a rate was measured over enough calls.
+CREEP_UNSURE = 0.005
 #: Calls between two refusals from which a rate can be measured, and from which it is sure.
 FEW, ENOUGH = 4, 40
 SHORTEST_SECONDS = 0.1
+#: What is left at least of a rate that was sure, after a measurement over few calls.
+LEAST_LEFT = 0.9
 #: What is left of the rate after two refusals with nothing accepted in between: it has fallen.
 FALL = 0.7
 #: How many refusals are kept, and for how long.
 MARKS, MARK_SECONDS = 64, 60.0
-#: A rate that has crept up by this factor since the last refusal has found a higher limit. What flowed in before, while
-#: the bucket was full, says nothing about it.
-OUTGROWN = 1.25
-#: The share of such a rate that is kept.
-OUTGROWN_MARGIN = 0.9
 #: What is left of a burst that was too large.
 BURST_FALL = 0.7
 #: A published rate is dropped after this many refusals in a row with less than this share of it accepted.
@@ -56,19 +51,19 @@ class Unit(StrEnum):
     def cost(self, tokens: int) -> float:
         return 1.0 if self is Unit.REQUESTS else float(max(tokens, 1))
 
-    def count_begun(self, evidence: Evidence) -> float:
-        calls, tokens = evidence.begun
+    def count_begun(self, attempts: Attempts) -> float:
+        calls, tokens = attempts.begun
         return calls if self is Unit.REQUESTS else tokens
 
-    def since(self, evidence: Evidence, sent: Sent) -> float:
+    def since(self, attempts: Attempts, attempt: Attempt) -> float:
         """Return how much has begun after this call."""
-        return self.count_begun(evidence) - (sent.calls if self is Unit.REQUESTS else sent.total)
+        return self.count_begun(attempts) - (attempt.calls if self is Unit.REQUESTS else attempt.total)
 
 
 class Pace:
     """A token bucket that imitates the server's."""
 
-    def __init__(self, unit: Unit, rate: float, now: float, *, burst: float, is_measured: bool = False) -> None:
+    def __init__(self, unit: Unit, rate: float, now: float, *, burst: float) -> None:
         self.unit = unit
         self.rate = rate
         self.burst = max(burst, 1.0)
@@ -79,18 +74,20 @@ class Pace:
         self.is_sure = False
         self._level = 0.0
         self._then = now
-        self._calm_since = self._grown_at = now
+        #: Whether the bucket was full since the last refusal, so that less was accepted than flowed in.
+        self._overflowed = False
+        #: Answers since the last refusal that came while calls waited for this rate.
+        self._calm = 0
         self._is_binding = False
         self._reacted_at = now
-        self._after_refusal = rate
-        #: The rate measured before several refusals in a row.
-        self._before_fall = rate if is_measured else None
+        #: The rate before several refusals in a row.
+        self._before_fall: float | None = None
 
     def start(self, now: float) -> None:
         """Begin the clock of a restored rate with a full bucket."""
         self.is_sure = True
         self._level, self._then = self.burst, now
-        self._calm_since = self._grown_at = self._reacted_at = now
+        self._reacted_at = now
 
     def wait(self, now: float, tokens: int) -> float:
         need = min(self.unit.cost(tokens), self.burst)
@@ -101,27 +98,28 @@ class Pace:
         return max(lacking / self.rate, SHORTEST_WAIT_SECONDS)
 
     def level(self, now: float) -> float:
-        self._level = min(self.burst, self._level + max(now - self._then, 0.0) * self.rate)
+        self._level += max(now - self._then, 0.0) * self.rate
         self._then = now
+        if self._level > self.burst:
+            self._level, self._overflowed = self.burst, True
         return self._level
 
     def take(self, now: float, tokens: int) -> None:
         # A call larger than the bucket passes when the bucket is full; the debt is bounded, so that no wait is endless.
         self._level = max(self.level(now) - self.unit.cost(tokens), -self.rate * LONGEST_WAIT_SECONDS)
 
-    def creep(self, now: float) -> None:
-        """Raise the rate a little if calls wait for it."""
-        seconds, self._grown_at = now - self._grown_at, now
+    def creep(self) -> None:
+        """Raise the rate a little with each answer if calls wait for it."""
         if self._is_binding and not self.is_published:
-            doublings = min((now - self._calm_since) / CREEP_DOUBLES_SECONDS, CREEP_DOUBLINGS)
-            per_second = CREEP * 2**doublings if self.is_sure else CREEP_UNSURE
-            self.rate *= 1 + per_second * seconds
+            self._calm += 1
+            growth = CREEP * 2.0 ** min(self._calm / CREEP_DOUBLES, CREEP_DOUBLINGS)
+            self.rate *= 1 + (growth if self.is_sure else CREEP_UNSURE)
         self._is_binding = False
 
-    def on_refusal(self, sent: Sent, marks: deque[Mark], now: float, *, is_fall: bool) -> None:
-        if sent.at <= self._reacted_at:
+    def on_refusal(self, attempt: Attempt, marks: deque[Mark], now: float, *, is_fall: bool) -> None:
+        if attempt.at <= self._reacted_at:
             return
-        self._reacted_at = self._calm_since = self._grown_at = now
+        self._reacted_at, self._calm = now, 0
         if self.is_published:
             # It may be another limit than the one that refuses calls, such as one per day.
             measured = rate_of(self.unit, marks)
@@ -129,12 +127,16 @@ class Pace:
             self._contradictions = self._contradictions + 1 if is_wrong else 0
             self.is_contradicted = self._contradictions >= CONTRADICTIONS
         else:
-            if self._level > 2 * self.unit.cost(sent.tokens):
+            if self._level > 2 * self.unit.cost(attempt.tokens):
                 self.burst = max(1.0, self.burst * BURST_FALL)
-            self._measure(marks, is_fall=is_fall)
-            self.rate = max(self.rate, self.unit.cost(sent.tokens) / LONGEST_WAIT_SECONDS)
-            self._after_refusal = self.rate
-        self._level, self._then = 0.0, now
+            if self._overflowed and not is_fall:
+                while len(marks) > 1:
+                    marks.popleft()
+                self.rate *= MARGIN
+            else:
+                self._measure(marks, is_fall=is_fall)
+            self.rate = max(self.rate, self.unit.cost(attempt.tokens) / LONGEST_WAIT_SECONDS)
+        self._level, self._then, self._overflowed = 0.0, now, False
 
     def reopen(self) -> None:
         """Restore the rate when calls are accepted again after a long time: a window was closed, no rate fell."""
@@ -142,18 +144,19 @@ class Pace:
             self.rate = self._before_fall
 
     def _measure(self, marks: deque[Mark], *, is_fall: bool) -> None:
+        if is_fall and self._before_fall is None:
+            self._before_fall = self.rate
         measured = None if is_fall else rate_of(self.unit, marks)
-        if measured is not None and self.is_sure and self.rate > OUTGROWN * self._after_refusal:
-            self.rate *= OUTGROWN_MARGIN
-            while len(marks) > 1:
-                marks.popleft()
-        elif measured is None:
-            self.rate *= FALL
+        if measured is None:
+            self.rate *= FALL if is_fall or not self.is_sure else MARGIN
         else:
+            is_enough = marks[-1].requests - oldest(marks).requests >= ENOUGH
+            if self.is_sure and not is_enough:
+                measured = max(measured, self.rate * LEAST_LEFT)
             self.rate = self._before_fall = min(self.rate, measured) * MARGIN
-            self.is_sure = marks[-1].requests - oldest(marks).requests >= ENOUGH
+            self.is_sure |= is_enough
 
-    def publish(self, published: RateLimit, sent: Sent, now: float, since: float) -> None:
+    def publish(self, published: RateLimit, attempt: Attempt, now: float, since: float) -> None:
         """Use the published limit; `since` is how much began after the call whose reply brought it."""
         if self.is_contradicted:
             return
@@ -164,7 +167,7 @@ class Pace:
         if published.reset_seconds is not None:
             self.burst = max(published.remaining + published.reset_seconds * self.rate, 1.0)
         # The server may have counted when the call came in or when it was answered.
-        as_it_came_in = published.remaining + (now - sent.at) * self.rate - since
+        as_it_came_in = published.remaining + (now - attempt.at) * self.rate - since
         self._level = min(self.level(now), max(published.remaining, as_it_came_in))
 
     def fill(self, level: float) -> None:

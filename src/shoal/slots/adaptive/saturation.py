@@ -1,72 +1,124 @@
-"""Finds where more calls in flight bring no more answers, for servers that queue calls and refuse none.
+"""Finds how many calls a server works on at once when it queues or slows down instead of refusing.
 
-Single latencies say little, as answers differ in length by orders of magnitude. So whole rounds are compared: as many
-answers as there are calls in flight, and how long they took together. Wall-clock throughput would not do, as many runs
-ask in bursts.
+With free capacity an answer takes the same time whatever is in flight. In a full server it takes longer in proportion:
+twice the calls, twice the time, the same throughput. So the logarithm of the time is flat over that of the number in
+flight up to the capacity, and has a slope of one beyond it. The capacity is where that bend fits best.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import NamedTuple
+from dataclasses import dataclass
+from math import exp, inf, log
 
-#: With free capacity, twice the calls give twice the answers; without, no more. A gain below this share means full.
-FULL = 0.3
-#: How many rounds in a row must show it.
-ROUNDS = 2
-#: How many times as many calls must be in flight in each of them as in the one before.
-GROWTH = 1.25
-#: The share of the best throughput that is enough, for the sake of shorter waits.
-WORTH = 0.92
+#: Levels are grouped by this factor.
+STEP = log(1.25)
+#: How much better a bend must explain the times than no bend: as chi-squared.
+SURE = 12.0
+#: How much worse than the best bend another one may be; the last of these is taken, as too few in flight cost more.
+LIKELY = 2.0
+#: How much worse than the best bend another one is that can be ruled out.
+RULED_OUT = 12.0
+#: So many answers count in a group; older ones count less and less.
+MEMORY = 400.0
+#: Times differ at least this much, for reasons of their own.
+LEAST_VARIANCE = 0.01
+#: Answers that the memory of an earlier run counts for, on each side of the bend, and how much their times differ.
+RECALLED, VARIANCE = 30.0, 0.36
+#: Answers until the first fit, the share of them after which the next follows, and the most.
+FIRST_FIT, NEXT_FIT, LAST_FIT = 6, 0.1, 40.0
+#: How much less older answers count with each fit, and the proof by overtaking with each answer that could renew it.
+FADE = 0.01
 
 
-class Round(NamedTuple):
-    """As many answers as there were calls in flight."""
+@dataclass(slots=True)
+class _Group:
+    """Answers to calls that began with about as many in flight: how many, and the logarithms of their times."""
 
-    in_flight: float
-    per_second: float
+    #: The logarithm of the number in flight.
+    level: float
+    count: float = 0.0
+    total: float = 0.0
+    squares: float = 0.0
+
+    def add(self, count: float, time: float, variance: float = 0.0) -> None:
+        self.count += count
+        self.total += count * time
+        self.squares += count * (time * time + variance)
+
+    def fade(self, share: float) -> None:
+        self.count *= 1 - share
+        self.total *= 1 - share
+        self.squares *= 1 - share
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.count
+
+    def rest(self, bend: float) -> float:
+        """Return the mean time without what a bend at this level explains."""
+        return self.mean - max(self.level - bend, 0.0)
 
 
-class SaturationDetector:
-    """Compares the throughput of a window while it rises."""
+class Saturation:
+    """The capacity of a server, as far as times show it."""
 
     def __init__(self) -> None:
-        self._rounds: list[Round] = []
+        #: The capacity; infinity: more never took longer.
+        self.capacity = inf
+        #: How long an answer takes below the capacity, if there is one.
+        self.service_seconds: float | None = None
+        #: What the capacity is at least.
+        self.at_least = 1.0
+        self._groups: dict[int, _Group] = {}
+        self._overtaking = 1.0
         self._answers = 0
-        self._levels = 0.0
-        self._seconds = 0.0
+        self._fit_at = float(FIRST_FIT)
 
-    def add_answer(self, limit: float, level: int, seconds: float) -> float | None:
-        """Count an answer while the window rises: how many calls were in flight, and how long it took.
-
-        Return how many in flight are enough, once that is known.
-        """
+    def add_answer(self, level: int, ends_meanwhile: int, seconds: float) -> None:
+        """Count an answer: how many were in flight when it began, how many ended before it, and how long it took."""
+        if level > self._overtaking:
+            # In a queue a call is answered when fewer of those before it are left than there are workers.
+            self._overtaking = max(level - ends_meanwhile, self._overtaking * (1 - FADE), 1.0)
+        group = self._group(log(level))
+        if group.count >= MEMORY:
+            group.fade(1 / MEMORY)
+        group.add(1.0, log(max(seconds, 1e-6)))
         self._answers += 1
-        self._levels += level
-        self._seconds += seconds
-        if self._answers < limit / 2 or not self._seconds:
-            return None
-        # Little's law: what is in flight is what comes in per second, times the seconds that it stays.
-        done = Round(self._levels / self._answers, self._levels / self._seconds)
-        self._begin()
-        if self._rounds and done.in_flight < GROWTH * self._rounds[-1].in_flight:
-            return None
-        rounds = self._rounds
-        rounds.append(done)
-        if len(rounds) <= ROUNDS:
-            return None
-        for before, after in pairwise(rounds[-ROUNDS - 1 :]):
-            if after.per_second / before.per_second - 1 >= FULL * (after.in_flight / before.in_flight - 1):
-                return None
-        best = max(each.per_second for each in rounds)
-        enough = next(each for each in rounds if each.per_second >= WORTH * best)
-        # The next rise is compared with this round.
-        self._rounds = [enough]
-        return enough.in_flight
+        if self._answers >= self._fit_at:
+            self._fit_at = self._answers + min(max(NEXT_FIT * self._answers, 1.0), LAST_FIT)
+            for each in self._groups.values():
+                each.fade(FADE)
+            self._fit()
+        self.at_least = max(self.at_least, self._overtaking)
 
-    def _begin(self) -> None:
-        self._answers, self._levels, self._seconds = 0, 0.0, 0.0
+    def remember(self, capacity: float, seconds: float) -> None:
+        """Begin with what an earlier run found, as if some answers had shown it."""
+        for factor in (1, 2):
+            self._group(log(factor * capacity)).add(RECALLED, log(factor * seconds), VARIANCE)
+        self._fit()
 
-    def restart(self) -> None:
-        self._rounds.clear()
-        self._begin()
+    def _group(self, level: float) -> _Group:
+        step = round(level / STEP)
+        return self._groups.setdefault(step, _Group(step * STEP))
+
+    def _fit(self) -> None:
+        groups = list(self._groups.values())
+        answers = sum(group.count for group in groups)
+        within = sum(group.squares - group.count * group.mean**2 for group in groups)
+        variance = max(within / max(answers - len(groups), 1.0), LEAST_VARIANCE)
+
+        def find_flat(bend: float) -> float:
+            return sum(group.count * group.rest(bend) for group in groups) / answers
+
+        def find_misfit(bend: float) -> float:
+            flat = find_flat(bend)
+            return sum(group.count * (group.rest(bend) - flat) ** 2 for group in groups) / variance
+
+        steps = 2 * max(self._groups) + 1
+        bends = {step * STEP / 2: find_misfit(step * STEP / 2) for step in range(steps)}
+        least = min(bends.values())
+        likely = max(bend for bend, misfit in bends.items() if misfit < least + LIKELY)
+        is_sure = bends[max(bends)] > least + SURE
+        self.capacity = exp(likely) if is_sure else inf
+        self.service_seconds = exp(find_flat(likely)) if is_sure else None
+        self.at_least = exp(min(bend for bend, misfit in bends.items() if misfit < least + RULED_OUT))

@@ -6,26 +6,18 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, TypeVar
 
 import msgspec
 
 from shoal.slots.broker import SlotPool
+from shoal.slots.leases import Learnable
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _FORMAT = 1
 #: Limits change with time and with the plan that is paid for: older entries are worse than none.
 _MAX_AGE_SECONDS = 30 * 24 * 3600.0
-
-
-@runtime_checkable
-class Learnable(Protocol):
-    """A control whose knowledge is worth storing."""
-
-    def get_learned(self) -> Any:
-        """Return what was learned as a msgspec struct; None if nothing was yet."""
-        ...
 
 
 class StoredLimit(msgspec.Struct, frozen=True):
@@ -78,7 +70,7 @@ class LimitStore:
         if changed or (self._failed and self._fresh):
             self._write(now)
 
-    def put(self, pool: str, learned: msgspec.Struct, now: float) -> None:
+    def put(self, pool: str, learned: Any, now: float) -> None:
         """Write what was learned in another way than by running."""
         self._fresh[pool] = StoredLimit(now, msgspec.to_builtins(learned))
         self._write(now)

@@ -1,257 +1,188 @@
-"""How many calls in flight a server allows, learned from the calls it refuses.
+"""How many calls in flight are allowed: by a server that refuses more, or that gains nothing from more.
 
-The window rises by one for each answer until a call is refused. That call shows where the wall is: it was one too many.
-The window is then held just below it, and now and then one call more is tried. When calls are refused although the
-window holds, there are two cases. Either the wall has come down and nothing is accepted any more: the window is halved
-until something is. Or the limit is one of calls per time: then some calls are accepted and some are not.
+The window rises with each answer until a call is refused. Then as many are in flight as the server allows, and the
+window stays there. While many calls wait, one more is tried now and then.
 """
 
 from __future__ import annotations
 
 import math
-from enum import Enum
 
-from shoal.slots.adaptive.evidence import Evidence, Sent
-from shoal.slots.adaptive.saturation import SaturationDetector
+from shoal.slots.adaptive.attempts import Attempt, Attempts
+from shoal.slots.adaptive.saturation import Saturation
 
 #: Calls in flight before anything is known.
-START = 32
+START = 8
+#: So many seconds of answers are asked for at first, and the window rises no further when answers take half of it: an
+#: attempt is given up after 90 seconds, and must not be because calls queue that were sent together.
+PATIENT_SECONDS = 60.0
 #: Growth of the window for each answer while claims wait.
-RISE = 1.0
-#: The same after a refusal below the wall, which may then be no wall.
-SUSPECT_RISE = 0.25
-#: Up to this share of the calls in flight, waiting calls are few.
-FEW_SHARE = 0.5
-#: Calls beyond the wall that must be accepted one after another before the window rises again. A single one may be
+RISE = 1.5
+#: How many times as many calls as a server can be proven to work on may be in flight.
+BEYOND_PROVEN = 2.4
+#: How many times its capacity is in flight at a full server, and how many more.
+FILLED, SPARE = 1.06, 2
+#: Calls beyond the limit that must be accepted one after another before the window rises again. A single one may be
 #: accepted by chance: an answer in flight makes room that is not known here yet.
 PROBES = 3
 #: Round trips until the first probe.
-FIRST_PROBE = 2.0
-#: How far this doubles at a wall that never moved, and at one that came down and may go up again.
-LAST_PROBE, LAST_PROBE_FALLEN = 16.0, 2.5
-#: Round trips until a saturated server is tried again: at first, and at most.
-FIRST_PLATEAU, LAST_PLATEAU = 32.0, 256.0
-#: A wall below this share of the highest one counts as having come down.
+FIRST_PROBE = 8.0
+#: How far this doubles at a limit that never moved, but not beyond one call in so many; and at a limit that came down
+#: and may go up again.
+LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_FALLEN = 16.0, 200.0, 2.5
+#: A limit below this share of the highest one counts as having come down.
 FALLEN_SHARE = 0.7
-#: With fewer waiting than this, one call more would not help, and its refusal would only delay the end.
+#: One more is tried only while at least this many wait: otherwise it would not help.
 PROBE_WAITING = 8
-#: How often calls may be refused below the wall and then accepted again until the limit is taken for a rate.
-BREAKS = 2
 #: The share of the window that is left when a server reports overload.
 EASED = 0.8
-#: The shortest wait for the proof that a test was accepted.
-SHORTEST_SECONDS = 1e-3
 
 
-class Mode(Enum):
-    """What the window does now."""
-
-    RISING = "rising"
-    #: Just below the wall.
-    HOLDING = "holding"
-    #: A call was refused below the wall: one call at a time tests it.
-    DOUBTING = "doubting"
-    #: All calls were refused: the same with a smaller window.
-    FALLEN = "fallen"
-
-
-_TESTING = (Mode.DOUBTING, Mode.FALLEN)
-
-
-class ConcurrencyWindow:
+class Window:
     """How many calls may be in flight."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
-        self._saturation = SaturationDetector()
+    def __init__(self, attempts: Attempts, saturation: Saturation) -> None:
+        self._attempts = attempts
+        self._saturation = saturation
         self.limit = float(START)
-        self.mode = Mode.RISING
-        #: The highest wall so far; 0: none.
+        #: Whether the limit is not known and the window rises with each answer.
+        self.is_rising = True
+        #: The highest limit that was found; 0: none.
         self.highest = 0.0
-        #: The number in flight that is one too many, as far as is known.
-        self._wall = math.inf
-        #: Calls that began before this time say nothing new.
+        #: Refusals in a row, each of a call that began after the one before was heard.
+        self.in_a_row = 0
         self._reacted_at = -math.inf
-        self._breaks = 0
-        self._plateaus = 0
-        #: How many claims waited for room when `wait` was last called.
-        self._waiting = 0.0
-        #: When a call beyond the wall was last tried, and after how many round trips it is tried again.
+        #: Where the window was before an overload or an outage.
+        self._back_to = math.inf
+        self._has_waiting = False
+        self._probe: Attempt | None = None
         self._probed_at = -math.inf
-        self._trips = 0.0
-        self._probe: Sent | None = None
-        self._beyond = 0
-        #: Calls in flight beyond the wall.
-        self._extra: set[Sent] = set()
-        self._test: Sent | None = None
+        self._trips = FIRST_PROBE
+        #: Probes in a row that were accepted.
+        self._probes = 0
 
-    def start_at(self, limit: float, *, is_wall: bool) -> None:
-        """Restore a window that was learned earlier."""
+    @property
+    def full(self) -> float:
+        """How many in flight fill a server that queues or slows down."""
+        return min(FILLED * self._saturation.capacity + SPARE, 1e9)
+
+    @property
+    def mode(self) -> str:
+        """What it does now, in a word for display."""
+        if self.full < self.limit:
+            return "full"
+        return "rising" if self.is_rising else "holding"
+
+    @property
+    def is_probing(self) -> bool:
+        """Whether a call beyond the limit is out, so that a refusal is no surprise."""
+        return self._probe is not None
+
+    def hold(self, limit: float, now: float) -> None:
         self.limit = max(limit, 1.0)
-        if is_wall:
-            self.highest = self.limit
-            self._hold(self.limit + 1, -math.inf)
-
-    def start(self, now: float) -> None:
-        """Begin the clock of a restored window."""
+        self.is_rising = False
         self._probed_at = now
 
     def wait(self, now: float, waiting: int) -> float:
-        if self.mode in _TESTING and self._test is not None:
-            return max(self._evidence.proof_in(self._test, now), SHORTEST_SECONDS)
-        held, limit = self._evidence.held, int(self.limit) + self._beyond
-        self._waiting = waiting if held >= limit else 0
-        if held < limit:
+        held, limit = self._attempts.held, self.limit
+        if self.is_rising:
+            # Even a single worker gets through the first calls in time.
+            first = max(min(START, PATIENT_SECONDS / max(self._attempts.round_trip, 1.0)), 2)
+            limit = min(limit, max(BEYOND_PROVEN * self._saturation.at_least, first))
+        full = self.full
+        self._has_waiting = int(limit) <= held < int(full)
+        if held < int(min(limit, full)):
             return 0.0
-        if self.mode is not Mode.HOLDING or self._probe is not None or waiting < PROBE_WAITING or held > limit:
+        is_at_limit = int(limit) <= held < int(full)
+        if self.is_rising or self._probe is not None or not is_at_limit or waiting < PROBE_WAITING:
             return math.inf
-        return max(self._probed_at + self._trips * self._evidence.round_trip - now, 0.0)
+        has_fallen = self.limit < FALLEN_SHARE * self.highest
+        trips = min(self._trips, LAST_PROBE_FALLEN if has_fallen else max(LAST_PROBE, CALLS_PER_PROBE / self.limit))
+        return max(self._probed_at + trips * self._attempts.round_trip - now, 0.0)
 
-    def begin(self, sent: Sent) -> None:
-        if self.mode in _TESTING:
-            self._test = sent
-            return
-        if sent.level > int(self.limit):
-            self._extra.add(sent)
-        if sent.level > int(self.limit) + self._beyond:
-            self._probe = sent
-
-    def is_beyond(self, sent: Sent) -> bool:
-        """Return whether the call was sent beyond the wall, to be refused if nothing has changed."""
-        return sent in self._extra
+    def begin(self, attempt: Attempt) -> None:
+        if not self.is_rising and attempt.level > int(self.limit):
+            self._probe = attempt
 
     # reacting to calls
 
-    def on_accepted(self, sent: Sent, now: float) -> None:
-        if sent is self._test:
-            self._test = None
-            # Other calls have ended meanwhile: rise one by one instead of filling the window at once.
-            self.limit = min(self.limit, self._evidence.held + 1)
-            self.mode = Mode.RISING
-        elif sent is self._probe:
-            self._probe = None
-            self._beyond += 1
-            self._probed_at = -math.inf
-            if self._beyond >= PROBES:
-                self.limit += self._beyond
-                self._beyond = 0
-                self._wall = math.inf
-                self.mode = Mode.RISING
-
-    def on_answer(self, sent: Sent, now: float) -> None:
-        self.on_end(sent)
-        if self.mode is not Mode.RISING or not self._waiting:
+    def on_accepted(self, attempt: Attempt, now: float) -> None:
+        """React to the proof that a call was accepted."""
+        if attempt.at >= self._reacted_at:
+            self.in_a_row = 0
+        self.highest = max(self.highest, self._attempts.at_least)
+        if attempt is not self._probe:
+            self.limit = max(self.limit, 0 if self.in_a_row else self._attempts.at_least)
             return
-        if self._breaks or self._plateaus:
-            rise = SUSPECT_RISE
-        elif self._wall == math.inf and self._waiting <= FEW_SHARE * self.limit:
-            # A few waiting calls all go at once, so that a round does not wait for its last call.
-            rise = max(self._waiting, RISE)
-        else:
-            rise = RISE
-        self.limit += rise
-        # There is room for these now, and for one in place of the one that was answered.
-        self._waiting = max(self._waiting - 1 - rise, 0)
-        if self.limit >= self._wall - 1:
-            self._hold(self._wall, now)
-            self._saturation.restart()
-        elif (enough := self._saturation.add_answer(self.limit, sent.level, now - sent.at)) is not None:
-            self.highest = max(self.highest, enough)
-            self._hold(enough + 1, now)
-            # Probe seldom: a server that queues accepts every probe, so each is followed by a whole new rise.
-            self._plateaus += 1
-            self._trips = min(FIRST_PLATEAU * 2 ** (self._plateaus - 1), LAST_PLATEAU)
+        self._probe = None
+        self._probes += 1
+        self.limit += 1
+        self._probed_at = -math.inf
+        if self._probes >= PROBES:
+            self._probes = 0
+            self.is_rising = True
+            self._attempts.at_most = math.inf
 
-    def on_end(self, sent: Sent) -> None:
-        """Forget a call that has ended, whatever its outcome."""
-        self._extra.discard(sent)
-        if sent is self._test:
-            self._test = None
-        if sent is self._probe:
+    def on_answer(self, attempt: Attempt, now: float) -> None:
+        self.on_end(attempt)
+        is_patient = self._attempts.round_trip < PATIENT_SECONDS / 2
+        if self.is_rising and self._has_waiting and is_patient and not self.in_a_row:
+            self.limit += RISE
+            known = min(self._attempts.at_most, self._back_to)
+            if self.limit >= known:
+                self._back_to = math.inf
+                self.hold(known, now)
+
+    def on_end(self, attempt: Attempt) -> None:
+        if attempt is self._probe:
             self._probe = None
 
-    def ease(self, sent: Sent, now: float) -> None:
-        """Shrink for a while because the server is overloaded; the window rises back to where it was."""
-        if sent.at > self._reacted_at and self.mode not in _TESTING:
+    def on_refusal(self, attempt: Attempt, at_most: int, now: float) -> None:
+        is_news = attempt.at >= self._reacted_at
+        if is_news:
             self._reacted_at = now
-            if self._wall == math.inf:
-                self._wall = self.limit + 1
-            self.limit = max(1.0, self.limit * EASED)
-            self.mode = Mode.RISING
-
-    def restart(self) -> None:
-        """Rise again after an outage, from the start to where the window was."""
-        if self._wall == math.inf:
-            self._wall = max(self.limit, START) + 1
-        self.limit = min(self.limit, START)
-        self.mode = Mode.RISING
-        self._test = self._probe = None
-        self._beyond = 0
-
-    def on_refusal(self, sent: Sent, now: float) -> bool:
-        """Lower the window as a refusal demands; return whether the limit looks like a rate instead."""
-        is_news = sent.at > self._reacted_at
-        # Calls overtake one another: the refused one may have lost its place to a later one beyond the wall.
-        is_beyond = self.mode is Mode.HOLDING and any(extra.at >= sent.at for extra in self._extra)
-        self.on_end(sent)
-        if is_beyond:
-            has_fallen = self.limit < FALLEN_SHARE * self.highest
-            self._trips = min(self._trips * 2, LAST_PROBE_FALLEN if has_fallen else LAST_PROBE)
-            self._breaks = self._beyond = 0
+        if self._probe is not None and not self.is_rising:
+            # The refused call may have lost its place to the probe.
             self._probe = None
-            self._probed_at = self._reacted_at = now
-        elif is_news:
-            self._find_wall(sent, now)
-        elif self.mode is not Mode.FALLEN:
-            self._lower(sent.level)
-        return self._breaks >= BREAKS
-
-    def _find_wall(self, sent: Sent, now: float) -> None:
-        self._reacted_at = now
-        if self.mode in _TESTING:
-            self.limit = max(1, sent.level // 2)
-            self.mode = Mode.FALLEN
-            self._wall = math.inf
-        elif self.mode is Mode.RISING and self._wall == math.inf:
-            self.highest = max(self.highest, sent.level - 1)
-            self._hold(sent.level, now)
-            self._saturation.restart()
-            self._plateaus = 0
+            self.limit = max(min(self.limit, at_most), 1.0)
+            self._probes = 0
+            self._trips *= 2
+            self._probed_at = now
+            return
+        self.in_a_row += is_news
+        # A second refusal in a row shows that the limit came down: look for it in larger and larger steps.
+        if self.in_a_row < 2:
+            self.hold(max(min(int(self.limit) - 1, at_most), self._attempts.at_least), now)
         else:
-            self._breaks += 1
-            self._lower(sent.level)
-            self.mode = Mode.DOUBTING
+            self.hold(min(self.limit, self._attempts.held - 2.0 ** min(self.in_a_row - 2, 12)), now)
+        self._probes = 0
+        if self.in_a_row > 2:
+            self.is_rising = True
+            self._trips = FIRST_PROBE
 
-    def _lower(self, wall: int) -> None:
-        """Note that the wall is no higher than this."""
-        self._wall = min(self._wall, max(wall, 2))
-        self.limit = min(self.limit, self._wall - 1)
+    def on_rate_refusal(self, attempt: Attempt, now: float) -> None:
+        """Count a refusal that has nothing to do with the number in flight."""
+        self.on_end(attempt)
+        if attempt.at >= self._reacted_at:
+            self.in_a_row += 1
+            self._reacted_at = now
 
-    def _hold(self, wall: float, now: float) -> None:
-        self._wall = max(wall, 2)
-        self.limit = self._wall - 1
-        self.mode = Mode.HOLDING
-        self._trips = FIRST_PROBE
-        self._probed_at = now
+    def ease(self, attempt: Attempt, now: float) -> None:
+        """Shrink for a while because the server is overloaded."""
+        if attempt.at > self._reacted_at:
+            self._reacted_at = now
+            self.come_back_from(self.limit * EASED)
 
-    def reopen(self, limit: float) -> None:
-        """Undo what was learned from refusals that had nothing to do with the number in flight."""
-        self.limit = max(limit, self.limit)
-        self._wall = math.inf
-        self._breaks = self._beyond = 0
-        self._test = self._probe = None
-        self.mode = Mode.RISING
+    def come_back_from(self, limit: float) -> None:
+        """Rise again from here to where the window was, and no further if that was the limit."""
+        back_to = self._back_to if self.is_rising else self.limit
+        self.restart(limit)
+        self._back_to = back_to
 
-    def be_the_limit(self, level: int, now: float) -> None:
-        """Hold below this level: the limit is no rate after all, as calls are refused at this level every time."""
-        self.highest = max(self.highest, level - 1)
-        self._hold(level, now)
-
-    def give_way(self, limit: float) -> None:
-        """Open wide, because the limit is a rate."""
-        self.limit = max(limit, self.highest, START)
-        self._breaks = 0
-        self._wall = self.limit + 1
-        self.mode = Mode.HOLDING
-        self._test = self._probe = None
-        self._beyond = 0
+    def restart(self, limit: float) -> None:
+        """Look for the limit again from here."""
+        self.limit = max(limit, 1.0)
+        self._back_to = math.inf
+        self.is_rising = True
+        self._probe = None
+        self.in_a_row = 0

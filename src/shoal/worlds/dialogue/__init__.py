@@ -3,13 +3,3 @@
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.pair import half
 from shoal.worlds.dialogue.summary import Conversations
-
-__all__ = [
-    # observations
-    "DialogueObservation",
-    "LineView",
-    # pair
-    "half",
-    # summary
-    "Conversations",
-]

@@ -8,6 +8,9 @@ import msgspec
 
 from shoal.types import Observation
 
+#: The partner of an agent that is in no pair.
+NOBODY = -1
+
 
 class LineView(msgspec.Struct, frozen=True, gc=False):
     """One thing that was said."""
@@ -23,17 +26,17 @@ class LineView(msgspec.Struct, frozen=True, gc=False):
 class DialogueObservation(Observation, frozen=True, kw_only=True):
     """A moment in a conversation."""
 
-    partner_id: int
-    partner: str
+    partner_id: int = NOBODY
+    partner: str = ""
     #: What the partner's profile says.
-    partner_bio: str
+    partner_bio: str = ""
     #: Scenes and turns are counted from 1.
-    scene: int
-    setting: str
+    scene: int = 0
+    setting: str = ""
     #: The event in the middle of this scene; None before that.
-    turning_point: str | None
-    turn: int
-    turns: int
+    turning_point: str | None = None
+    turn: int = 0
+    turns: int = 0
     #: The last lines of this scene, oldest first.
     lines: tuple[LineView, ...] = ()
     #: News since the agent's last turn.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import Enum
+from functools import cache
 
 import numpy as np
 
@@ -84,34 +85,27 @@ class Pair:
         one, other = self.slants
         return None if one is None or other is None else 1 - abs(one - other) / 2
 
-    def pass_turn(self) -> None:
-        """End the turn, whether or not there were words."""
-        self.taken += 1
-        self.silence = 0 if self.words else self.silence + 1
-        self.words = []
+
+@cache
+def _compile_said(said: tuple[str, ...]) -> re.Pattern[str] | None:
+    """Return a pattern that finds one of these words in a text."""
+    words = [r"\s+".join(map(re.escape, each.split())) for each in said if each.strip()]
+    return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE) if words else None
 
 
-class EndRule:
-    """Decides when a scene is over."""
-
-    def __init__(self, stop: StopSettings) -> None:
-        words = [r"\s+".join(map(re.escape, said.split())) for said in stop.said if said.strip()]
-        self._said = re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE) if words else None
-        self._silence = stop.silence
-        self._distance = stop.agreement
-
-    def find_reason(self, pair: Pair, turns: int) -> str | None:
-        """Return why the scene is over after the turn under way, or None where it goes on."""
-        if pair.left:
-            return "left"
-        if self._said is not None and any(map(self._said.search, pair.words)):
-            return "said"
-        one, other = (slant or 0.0 for slant in pair.slants)
-        if pair.words and self._distance is not None and one * other > 0 and abs(one - other) <= self._distance:
-            return "agreement"
-        if self._silence is not None and not pair.words and pair.silence + 1 >= self._silence:
-            return "silence"
-        return "turns" if pair.taken + 1 >= turns else None
+def find_end(stop: StopSettings, pair: Pair, turns: int) -> str | None:
+    """Return why the scene is over after the turn under way, or None where it goes on."""
+    if pair.left:
+        return "left"
+    said = _compile_said(stop.said)
+    if said is not None and any(map(said.search, pair.words)):
+        return "said"
+    one, other = (slant or 0.0 for slant in pair.slants)
+    if pair.words and stop.agreement is not None and one * other > 0 and abs(one - other) <= stop.agreement:
+        return "agreement"
+    if stop.silence is not None and not pair.words and pair.silence + 1 >= stop.silence:
+        return "silence"
+    return "turns" if pair.taken + 1 >= turns else None
 
 
 def half(turns: int) -> int:

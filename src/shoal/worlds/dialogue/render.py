@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from shoal.text import clip, quote
-from shoal.worlds.dialogue.observations import DialogueObservation
-from shoal.worlds.dialogue.world import NOBODY
-from shoal.worlds.rendering import (
-    CUE_CHARS,
-    CUE_ITEMS,
-    MAX_POST_CHARS,
-    MAX_SPEECH_CHARS,
-    MAX_WRITTEN_CHARS,
-    ObservationRenderer,
-    PromptWriter,
-    ViewLine,
-    ViewRow,
-    list_lines,
-)
+from shoal.types import Action
+from shoal.worlds import rendering
+from shoal.worlds.dialogue.observations import NOBODY, DialogueObservation
+from shoal.worlds.rendering import NO_ACTION, Mistake, ObservationRenderer, PromptWriter, ViewLine, ViewRow, list_lines
 
 _MAX_SETTING_CHARS = 1200
+#: What was said before these lines has been read before.
+LINES_SHOWN = 6
 
 
 class DialogueRenderer(ObservationRenderer[DialogueObservation]):
@@ -31,7 +23,7 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
             writer.add("You have nobody to talk to.")
             writer.add_news(seen.announcements)
             return
-        about = f" ({clip(seen.partner_bio, MAX_POST_CHARS)})" if seen.partner_bio else ""
+        about = f" ({clip(seen.partner_bio, rendering.MAX_POST_CHARS)})" if seen.partner_bio else ""
         writer.add(f"You talk with {seen.partner}{about}.")
         if seen.setting:
             writer.add(f"Scene {seen.scene}: {clip(seen.setting, _MAX_SETTING_CHARS)}")
@@ -40,7 +32,7 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
         writer.add_news(seen.announcements)
         writer.add_pending(seen.pending)
         said = [
-            f"{writer.name(line.speaker_id, line.speaker)}: {quote(line.content, MAX_SPEECH_CHARS)}"
+            f"{writer.name(line.speaker_id, line.speaker)}: {quote(line.content, rendering.MAX_SPEECH_CHARS)}"
             for line in seen.lines
         ]
         writer.add_latest("What was said:", said, "Nothing has been said yet.")
@@ -48,11 +40,11 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
         writer.lines.append("The scene is over: RATE it." if seen.rating else turn)
 
     def cue(self, seen: DialogueObservation) -> Iterator[str]:
-        yield from (line.content[:CUE_CHARS] for line in seen.lines[-CUE_ITEMS:])
+        yield from (line.content[: rendering.CUE_CHARS] for line in seen.lines[-rendering.CUE_ITEMS :])
 
     def recall_sight(self, seen: DialogueObservation) -> str:
         line = seen.lines[-1] if seen.lines else None
-        return f"{line.speaker}: {quote(line.content, MAX_WRITTEN_CHARS)}." if line else ""
+        return f"{line.speaker}: {quote(line.content, rendering.MAX_WRITTEN_CHARS)}." if line else ""
 
     def view(self, seen: DialogueObservation) -> Iterator[ViewRow]:
         yield from list_lines("news", map(ViewLine, seen.announcements))
@@ -64,3 +56,51 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
         yield from list_lines("said so far", (ViewLine(line.content, line.speaker) for line in seen.lines))
         if seen.rating:
             yield ViewRow("asked", (ViewLine("to rate the scene"),))
+
+    # A person who plays an agent
+
+    help = """\
+  any text            say it
+  /think TEXT         think it; nobody hears that
+  /leave              end the scene for both
+  /rate 7 TEXT        when the scene is over: 0 to 10, and why
+  /nothing            stay silent"""
+
+    def show(self, seen: DialogueObservation) -> Iterable[str]:
+        about = f" ({seen.partner_bio.rstrip('.')})" if seen.partner_bio else ""
+        yield f"You talk to {seen.partner}{about}. Scene {seen.scene}, turn {seen.turn} of at most {seen.turns}."
+        if seen.setting:
+            yield f"Scene: {seen.setting}"
+        if seen.turning_point:
+            yield f"Then: {seen.turning_point}"
+        for line in seen.lines[-LINES_SHOWN:]:
+            yield f"  {'You' if line.speaker_id == seen.agent else line.speaker}: {line.content}"
+        if seen.rating:
+            yield "The scene is over. How did it go? /rate 0 to 10, and why."
+
+    def read(self, line: str, seen: DialogueObservation) -> Action:
+        if not line.startswith("/"):
+            if not seen.rating:
+                return Action("SAY", {"content": line})
+            line = f"/rate {line}"
+        verb, rest = rendering.split_word(line[1:])
+        verbs: Mapping[str, Callable[[], Action]] = {
+            "say": lambda: Action("SAY", {"content": rendering.need_text(rest)}),
+            "think": lambda: Action("THINK", {"content": rendering.need_text(rest)}),
+            "leave": lambda: Action("LEAVE"),
+            "rate": lambda: _rate(rest),
+            "nothing": lambda: NO_ACTION,
+        }
+        act = rendering.choose_verb(verb, verbs, "/")
+        if verb in ("say", "leave") and seen.rating:
+            raise Mistake("the scene is over; /rate it")
+        if verb == "rate" and not seen.rating:
+            raise Mistake("a scene is rated when it is over")
+        return act()
+
+
+def _rate(rest: str) -> Action:
+    score, reason = rendering.split_word(rest)
+    if not score.isdecimal() or int(score) > 10:
+        raise Mistake("rate with a whole number from 0 to 10, as in: /rate 7 a good talk")
+    return Action("RATE", {"score": int(score), **({"reason": reason} if reason else {})})

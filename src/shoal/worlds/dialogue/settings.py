@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shoal.worlds.settings import Path, Who, WorldSettings
+from shoal.worlds.world_kind import Path, Who, WorldSettings
 
 
 class SceneSettings(BaseModel):

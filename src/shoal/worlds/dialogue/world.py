@@ -9,17 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from shoal.types import Action, Decision, Event, Observation, Versioned
-from shoal.worlds.base import BaseWorld, Needs, Rejected
-from shoal.worlds.context import WorldContext
+from shoal.worlds.base import BaseWorld, Needs, Rejected, WorldContext
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
-from shoal.worlds.dialogue.pair import EndRule, Pair, Phase, half, make_pairs, scene_at
+from shoal.worlds.dialogue.pair import Pair, Phase, find_end, half, make_pairs, scene_at
 from shoal.worlds.dialogue.settings import DialogueSettings
+from shoal.worlds.world_kind import ActionCard, Argument
 
-SAY, THINK, LEAVE, RATE = "SAY", "THINK", "LEAVE", "RATE"
 MAX_SCORE = 10
-
-#: The partner of an agent that is in no pair.
-NOBODY = -1
 
 _PAIR = "INSERT INTO pair VALUES (?,?,?)"
 _SCENE = "INSERT INTO scene (pair_id, scene, setting, started_round) VALUES (?,?,?,?)"
@@ -30,15 +26,25 @@ _LINE = "INSERT INTO line (pair_id, scene, turn, round, agent_id, content, slant
 _SCORE = "INSERT INTO score VALUES (?,?,?,?,?,?)"
 
 
+_CONTENT = Argument("content")
+
+CARDS = (
+    ActionCard("SAY", (_CONTENT,), "say something to your partner", "said"),
+    ActionCard("THINK", (_CONTENT,), "think something that your partner does not hear", "thought"),
+    ActionCard("LEAVE", (), "end the scene"),
+    ActionCard(
+        "RATE",
+        (Argument("score", int), Argument("reason", is_needed=False)),
+        "when you are asked to: how the scene went for you, from 0 (very badly) to 10 (very well)",
+        "rated the scene",
+    ),
+)
+
+
 class Dialogue(BaseWorld):
     """Pairs of agents who talk. No pair sees what another one does."""
 
-    actions: ClassVar[Mapping[str, Needs]] = {
-        SAY: {"content": str},
-        THINK: {"content": str},
-        LEAVE: {},
-        RATE: {"score": int},
-    }
+    actions: ClassVar[Mapping[str, Needs]] = {card.kind: card.needs for card in CARDS}
     tables: ClassVar[str] = """
 CREATE TABLE pair (pair_id INTEGER PRIMARY KEY, first_id INTEGER, second_id INTEGER);
 CREATE TABLE scene (pair_id INTEGER, scene INTEGER, setting TEXT, started_round INTEGER, turning_point TEXT,
@@ -52,13 +58,10 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
 
     def __init__(self, name: str, settings: Versioned[DialogueSettings], given: WorldContext) -> None:
         super().__init__(name, given, settings)
-        self._versions = settings
-        self._end_rules = [(version.stop, EndRule(version.stop)) for version in settings.versions()]
         pairs = make_pairs(settings.first, given.population, given.seed, name)
         self._pair_of = {agent: pair for pair in pairs for agent in pair.agents}
         #: Pairs whose conversation is not over, by number.
         self._going = {pair.number: pair for pair in pairs}
-        self._topics = given.reader.vocabulary
         self._bios: dict[int, str] = {}
 
     @property
@@ -71,7 +74,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         return [acting] if acting else []
 
     def explain_absence(self, round: int, agent: int) -> str:
-        if (round, agent) in self.muted:
+        if self.is_muted(round, agent):
             return super().explain_absence(round, agent)
         return "it was the other one's turn, or the conversation was over"
 
@@ -83,22 +86,20 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
                 self._record_start(pair, 1)
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
-        settings, time = self._versions.at(round), self.timestamp(round)
+        settings, time = self.settings.at(round), self.timestamp(round)
         return [self._observe(round, agent, settings, time) for agent in agents]
 
     def _observe(self, round: int, agent: int, settings: DialogueSettings, time: str) -> DialogueObservation:
-        pair, announcements = self._pair_of.get(agent), tuple(self._news.get(agent, ()))
+        pair, name, announcements = self._pair_of.get(agent), self.names[agent], tuple(self._news.get(agent, ()))
         if pair is None:
             return DialogueObservation(
-                world=self.name, round=round, agent=agent, name=self.names[agent], time=time,
-                partner_id=NOBODY, partner="", partner_bio="", scene=0, setting="", turning_point=None, turn=0, turns=0,
-                announcements=announcements,
-            )  # fmt: skip
+                world=self.name, round=round, agent=agent, name=name, time=time, announcements=announcements
+            )
         scene, partner = scene_at(settings, pair.scene), pair.partner(agent)
         if partner not in self._bios:
             self._bios[partner] = self.given.population[partner].bio
         return DialogueObservation(
-            world=self.name, round=round, agent=agent, name=self.names[agent], time=time,
+            world=self.name, round=round, agent=agent, name=name, time=time,
             partner_id=partner, partner=self.names[partner], partner_bio=self._bios[partner],
             scene=pair.scene, setting=scene.setting, turning_point=pair.turned,
             turn=pair.taken + 1 if pair.phase is Phase.TALKING else pair.taken, turns=scene.turns or settings.turns,
@@ -111,9 +112,9 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         pair = self._pair_of.get(agent)
         if pair is None:
             raise Rejected("there is nobody to talk to")
-        if action.kind == THINK:
+        if action.kind == "THINK":
             return {"content": action.args["content"]}
-        if action.kind == RATE:
+        if action.kind == "RATE":
             return self._rate(round, pair, agent, action)
         if pair.phase is not Phase.TALKING:
             raise Rejected("the scene is over: RATE it" if pair.phase is Phase.RATING else "the conversation is over")
@@ -121,7 +122,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
             raise Rejected("you have left")
         if agent != pair.speaker:
             raise Rejected("it is not your turn")
-        if action.kind == SAY:
+        if action.kind == "SAY":
             return self._say(round, pair, agent, action)
         pair.left = True
         return {"scene": pair.scene}
@@ -133,8 +134,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         if not content.strip():
             raise Rejected("SAY needs words; DO_NOTHING is silence")
         reader = self.given.reader
-        slant = reader.slant(content) if opinion is None else float(opinion)
-        topics = tuple(self._topics[topic] for topic in reader.topics(content))
+        slant, topics = reader.slant(content) if opinion is None else float(opinion), reader.name_topics(content)
         pair.say(LineView(agent, self.names[agent], content, topics, slant), is_opinion=opinion is not None)
         self.add(_LINE, pair.number, pair.scene, pair.taken + 1, round, agent, content, slant)
         partner = pair.partner(agent)
@@ -173,12 +173,13 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         return events
 
     def _pass_turn(self, round: int, pair: Pair) -> None:
-        settings = self._versions.at(round)
+        settings = self.settings.at(round)
         scene = scene_at(settings, pair.scene)
         turns = scene.turns or settings.turns
-        end_rule = next(rule for stop, rule in self._end_rules if stop is settings.stop)
-        ended_by = end_rule.find_reason(pair, turns)
-        pair.pass_turn()
+        ended_by = find_end(settings.stop, pair, turns)
+        pair.taken += 1
+        pair.silence = 0 if pair.words else pair.silence + 1
+        pair.words = []
         if ended_by is not None:
             self.add(_ENDED, round, pair.taken, ended_by, pair.agreement(), pair.number, pair.scene)
             if settings.score:
@@ -190,7 +191,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
             self.add(_TURNED, pair.turned, round + 1, pair.number, pair.scene)
 
     def _next_scene(self, round: int, pair: Pair) -> None:
-        if pair.scene < len(self._versions.at(round).scenes):
+        if pair.scene < len(self.settings.at(round).scenes):
             pair.begin(pair.scene + 1)
             self._record_start(pair, round + 1)
         else:
@@ -198,5 +199,5 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
             del self._going[pair.number]
 
     def _record_start(self, pair: Pair, round: int) -> None:
-        setting = scene_at(self._versions.at(round), pair.scene).setting
+        setting = scene_at(self.settings.at(round), pair.scene).setting
         self.add(_SCENE, pair.number, pair.scene, setting, round)

@@ -2,11 +2,3 @@
 
 from shoal.worlds.room.observations import RoomObservation, Stimulus
 from shoal.worlds.room.summary import RoomTalk
-
-__all__ = [
-    # observations
-    "RoomObservation",
-    "Stimulus",
-    # summary
-    "RoomTalk",
-]

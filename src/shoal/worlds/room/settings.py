@@ -7,19 +7,24 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shoal.worlds.settings import Path, Who, WorldSettings
+from shoal.worlds.world_kind import Path, Who, WorldSettings
 
 Hearing = Literal["everyone", "neighbours", "relations", "pairs"]
 Turns = Literal["parallel", "sequential"]
 
 
 class RelationSettings(BaseModel):
-    """How two people stand to one another when the run starts."""
+    """How two people stand to one another when the run starts, or how one stands to the other. A pair may have many."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     between: tuple[Who, Who] = Field(description="Names or numbers of the two.")
-    relation: str = Field(min_length=1, description="What they are to one another, such as: sisters.")
+    relation: str = Field(
+        min_length=1, description="What they are to one another, such as: sisters. Or what the first is to the second."
+    )
+    mutual: bool = Field(
+        default=True, description="false: only the first one knows it, such as: manager of. The second has their own."
+    )
 
 
 class RoomSettings(WorldSettings):
@@ -42,12 +47,19 @@ class RoomSettings(WorldSettings):
         default="", description="Where everybody is at first; people hear those who are where they are."
     )
     relations: tuple[RelationSettings, ...] = Field(default=(), description="How people stand to one another.")
+    one_relation: bool = Field(
+        default=False,
+        description="Whether two people have one relation at a time, which both know, as in runs of earlier versions.",
+    )
     quiet_rounds: int | None = Field(
         default=None, ge=1, description="The run of the room ends after this many rounds without a word."
     )
     actions: tuple[str, ...] | None = Field(
         default=None, description="The only actions allowed, besides DONE; default: all."
     )
+
+    def offers(self, action: str) -> bool:
+        return self.actions is None or action in (*self.actions, "DONE")
 
     def mentions(self) -> Iterator[tuple[Path, Who]]:
         for index, relation in enumerate(self.relations):

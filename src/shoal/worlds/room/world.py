@@ -17,12 +17,12 @@ import numpy as np
 from shoal.errors import ScenarioInvalid
 from shoal.seeds import derive, hashes
 from shoal.types import Action, Decision, Event, Happening, Notice, Versioned
-from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected
-from shoal.worlds.context import WorldContext
+from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected, WorldContext
 from shoal.worlds.names import NameIndex
 from shoal.worlds.room.hearing import Inboxes
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
+from shoal.worlds.world_kind import ActionCard, Argument
 
 #: Actions that are always possible, whatever the scenario allows.
 ALWAYS = (DO_NOTHING, "DONE")
@@ -34,18 +34,29 @@ _RELATION = "INSERT INTO relation VALUES (?,?,?,?)"
 _STIMULUS = "INSERT INTO stimulus VALUES (?,?,?,?,?)"
 
 
+_CONTENT = Argument("content")
+_TARGET = Argument("target", names="person")
+
+CARDS = (
+    ActionCard(
+        "TALK",
+        (_CONTENT, Argument("target", is_needed=False, names="person")),
+        "speak to everybody who hears you, or only to target (a name)",
+        "said",
+    ),
+    ActionCard("THINK", (_CONTENT,), "think something that nobody hears", "thought"),
+    ActionCard("REACH_OUT", (_TARGET,), "ask for somebody's attention"),
+    ActionCard("ATTEND", (_CONTENT,), "turn your attention to something", "turned to"),
+    ActionCard("RELATE", (_TARGET, Argument("relation")), "say what you and somebody are to one another"),
+    ActionCard("MOVE_TO", (Argument("location"),), "go to another place"),
+    ActionCard("DONE", (), "end your turn"),
+)
+
+
 class Room(BaseWorld):
     """People who hear one another."""
 
-    actions: ClassVar[Mapping[str, Needs]] = {
-        "TALK": {"content": str},
-        "THINK": {"content": str},
-        "REACH_OUT": {"target": str},
-        "ATTEND": {"content": str},
-        "RELATE": {"target": str, "relation": str},
-        "MOVE_TO": {"location": str},
-        "DONE": {},
-    }
+    actions: ClassVar[Mapping[str, Needs]] = {card.kind: card.needs for card in CARDS}
     tables = """
 CREATE TABLE utterance (created_at INTEGER, user_id INTEGER, target_id INTEGER, location TEXT, content TEXT,
     opinion REAL, num_hearers INTEGER);
@@ -60,13 +71,16 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         self._inboxes = Inboxes(len(self.people), settings.first.location)
         self._goals: dict[int, tuple[str, ...]] = {}
         self._attention: dict[int, str] = {}
-        #: The relations of each agent, from both sides, and as its observations show them.
-        self._ties: dict[int, dict[int, str]] = {}
+        #: Agent -> related agents, from both sides -> what this agent knows that they are, which may be nothing.
+        self._ties: dict[int, dict[int, list[str]]] = {}
+        #: The same as observations show it, for agents that have looked since their relations changed.
         self._relations: dict[int, tuple[Relation, ...]] = {}
+        #: Two agents -> the last relation that both of them know.
+        self._mutual: dict[frozenset[int], str] = {}
         self._partners: tuple[int, dict[int, int]] = (-1, {})
         self._round = self._last_spoken = 0
         self._is_done = False
-        for version in settings.versions():
+        for version in settings.versions()[1:]:
             for relation in version.relations:
                 self._find_pair(relation)
         for agent in self.people:
@@ -77,7 +91,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
                     case [str(other), str(what)] if (number := self._index.find(other)) not in (None, agent):
                         self._relate(0, agent, number, what)
         for relation in settings.first.relations:
-            self._relate(0, *self._find_pair(relation), relation.relation)
+            self._relate(0, *self._find_pair(relation), relation.relation, relation.mutual)
 
     @property
     def over(self) -> bool:
@@ -104,7 +118,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
                 location=self._inboxes.location(agent), stimuli=self._inboxes.peek(agent),
                 present=tuple(map(self.names.__getitem__, self._hearers(round, agent))),
                 goals=self._goals.get(agent, ()), attention=self._attention.get(agent, ""),
-                relations=self._relations.get(agent, ()),
+                relations=self._list_relations(agent),
             )
             for agent in agents
         ]  # fmt: skip
@@ -122,9 +136,16 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
     def _take_settings(self, round: int) -> None:
         """Let the settings of the round apply. Relations that a fork adds exist from here on."""
         before, self._settings = self._settings, self.settings.at(round)
+        if before is self._settings:
+            return
+        known, still = set(before.relations), set(self._settings.relations)
+        replaced = {frozenset(self._find_pair(relation)) for relation in known - still if relation.mutual}
         for relation in self._settings.relations:
-            if relation not in before.relations:
-                self._relate(round, *self._find_pair(relation), relation.relation)
+            if relation not in known:
+                pair = self._find_pair(relation)
+                if relation.mutual and frozenset(pair) in replaced:
+                    self._drop_mutual(*pair)
+                self._relate(round, *pair, relation.relation, relation.mutual)
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         kind = "hear" if happening.kind == "broadcast" else happening.kind
@@ -176,7 +197,8 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
                 relation, target = _need_text(action, "relation"), self._find_other(agent, action.args["target"])
                 if not self._inboxes.together(agent, target) and target not in self._ties.get(agent, ()):
                     raise Rejected(f"{self.names[target]} is out of reach: neither here nor related")
-                self._relate(round, agent, target, relation)
+                self._drop_mutual(agent, target)
+                self._relate(round, agent, target, relation, is_mutual=True)
                 self._inboxes.tell(target, self._make_stimulus("relate", relation, agent, is_addressed=True))
                 return {"target": self.names[target], "relation": relation}
             case "MOVE_TO":
@@ -216,10 +238,9 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         self, kind: str, content: str, source: int | None, is_addressed: bool = False, opinion: float | None = None
     ) -> Stimulus:
         reader = self.given.reader
-        topics = tuple([reader.vocabulary[topic] for topic in reader.topics(content)])
         slant = reader.slant(content) if opinion is None else opinion
         name = None if source is None else self.names[source]
-        return Stimulus(kind, content, source, name, is_addressed, topics, slant, opinion)
+        return Stimulus(kind, content, source, name, is_addressed, reader.name_topics(content), slant, opinion)
 
     # Hearing
 
@@ -280,12 +301,35 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             raise ScenarioInvalid([f"worlds.{self.name}.relations: {relation.between[0]!r} is named twice"])
         return first, second
 
-    def _relate(self, round: int, agent: int, other: int, relation: str) -> None:
+    def _relate(self, round: int, agent: int, other: int, relation: str, is_mutual: bool = False) -> None:
+        """Add a relation. Where it is not mutual, the other one is tied to the agent without knowing of it."""
+        if self._settings.one_relation:
+            self._drop_mutual(agent, other)
+            is_mutual = True
         for one, another in ((agent, other), (other, agent)):
-            ties = self._ties.setdefault(one, {})
-            ties[another] = relation
-            self._relations[one] = tuple(Relation(who, self.names[who], what) for who, what in ties.items())
+            known = self._ties.setdefault(one, {}).setdefault(another, [])
+            if (is_mutual or one == agent) and relation not in known:
+                known.append(relation)
+                self._relations.pop(one, None)
+        if is_mutual:
+            self._mutual[frozenset((agent, other))] = relation
         self.add(_RELATION, round, agent, other, relation)
+
+    def _drop_mutual(self, agent: int, other: int) -> None:
+        """Drop the last relation that both know. The two stay tied."""
+        last = self._mutual.get(frozenset((agent, other)))
+        for one, another in ((agent, other), (other, agent)):
+            if last is not None and last in (known := self._ties[one][another]):
+                known.remove(last)
+                self._relations.pop(one, None)
+
+    def _list_relations(self, agent: int) -> tuple[Relation, ...]:
+        if agent not in self._relations:
+            ties = self._ties.get(agent, {})
+            self._relations[agent] = tuple(
+                Relation(other, self.names[other], what) for other, known in ties.items() for what in known
+            )
+        return self._relations[agent]
 
 
 def _need_text(action: Action, argument: str) -> str:

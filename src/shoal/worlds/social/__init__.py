@@ -3,14 +3,3 @@
 from shoal.worlds.social.database import Talk, TopPost
 from shoal.worlds.social.observations import PostView, SocialObservation
 from shoal.worlds.social.settings import SocialSettings
-
-__all__ = [
-    # database
-    "Talk",
-    "TopPost",
-    # observations
-    "PostView",
-    "SocialObservation",
-    # settings
-    "SocialSettings",
-]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate, chain
 from typing import Any
 
 from shoal.types import Writes
+from shoal.worlds.base import SIGN_UP, TRACE
 from shoal.worlds.lexicon import TextReader
 from shoal.worlds.world_kind import SummaryContext
 
@@ -46,24 +47,17 @@ CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
 """
 
 USER = "INSERT INTO user VALUES (?,?,?,?,?,?,?,?)"
-SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
-    json_object('name', name, 'user_name', user_name, 'bio', bio) FROM user"""
 POST = "INSERT INTO post (post_id,user_id,original_post_id,content,quote_content,created_at) VALUES (?,?,?,?,?,?)"
 COMMENT = "INSERT INTO comment (comment_id,post_id,user_id,content,created_at) VALUES (?,?,?,?,?)"
-LIKE = 'INSERT INTO "like" VALUES (?,?,?,?)'
-UNLIKE = 'DELETE FROM "like" WHERE like_id=?'
-DISLIKE = "INSERT INTO dislike VALUES (?,?,?,?)"
-UNDO_DISLIKE = "DELETE FROM dislike WHERE dislike_id=?"
-COMMENT_LIKE = "INSERT INTO comment_like VALUES (?,?,?,?)"
-COMMENT_UNLIKE = "DELETE FROM comment_like WHERE comment_like_id=?"
-COMMENT_DISLIKE = "INSERT INTO comment_dislike VALUES (?,?,?,?)"
-COMMENT_UNDO_DISLIKE = "DELETE FROM comment_dislike WHERE comment_dislike_id=?"
+#: Table of a kind of ratings -> the statements that give one and take one back.
+_RATINGS = ("like", "dislike", "comment_like", "comment_dislike")
+RATE = {table: f'INSERT INTO "{table}" VALUES (?,?,?,?)' for table in _RATINGS}
+UNRATE = {table: f'DELETE FROM "{table}" WHERE {table}_id=?' for table in _RATINGS}
 FOLLOW = "INSERT INTO follow VALUES (?,?,?,?)"
 UNFOLLOW = "DELETE FROM follow WHERE follower_id=? AND followee_id=?"
 MUTE = "INSERT INTO mute VALUES (?,?,?,?)"
 UNMUTE = "DELETE FROM mute WHERE mute_id=?"
 REPORT = "INSERT INTO report VALUES (?,?,?,?,?)"
-TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 PRODUCT = "INSERT INTO product VALUES (?,?,?)"
 PRODUCT_SALES = "UPDATE product SET sales=? WHERE product_name=?"
 GROUP = "INSERT INTO chat_group VALUES (?,?,?)"
@@ -76,8 +70,8 @@ USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
 #: The order of writing: a row that is dropped and made anew in a round must be deleted before it is inserted.
 ORDER = (
-    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, COMMENT, LIKE, DISLIKE, COMMENT_LIKE, COMMENT_DISLIKE, FOLLOW,
-    MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, UNLIKE, UNDO_DISLIKE, COMMENT_UNLIKE, COMMENT_UNDO_DISLIKE,
+    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, COMMENT, *RATE.values(), FOLLOW,
+    MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, *UNRATE.values(),
     UNMUTE, PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
 )  # fmt: skip
 
@@ -210,35 +204,28 @@ def _read_talk(topic: str, context: SummaryContext) -> Talk:
         "on_topic", 1, lambda text: text is not None and reader.is_on_topic(text), deterministic=True
     )
     database.execute(_MAKE_ABOUT)
-    newcomers = _count_by_round(database.execute(_NEWCOMERS_BY_DATE).fetchall(), context)
+    posts, newcomers = (_count_by_round(query, context) for query in (_ABOUT_BY_DATE, _NEWCOMERS_BY_DATE))
+    camps = {name: agents for name, agents in (context.camps or {}).items() if agents}
+    database.execute(_MAKE_CAMP)
+    for name, agents in camps.items():
+        database.executemany("INSERT INTO camp VALUES (?, ?)", ((agent, name) for agent in agents))
+    posts_of = dict(database.execute(_POSTS_BY_CAMP).fetchall())
+    likes_of = {name: (given, within) for name, given, within in database.execute(_LIKES_BY_CAMP)}
     return Talk(
         topic=topic,
-        posts_by_round=tuple(_count_by_round(database.execute(_ABOUT_BY_DATE).fetchall(), context)),
+        posts_by_round=tuple(posts),
         people_by_round=tuple(accumulate(newcomers)),
-        camps=_count_camps(context),
+        camps=tuple(
+            Camp(name, len(agents), posts_of.get(name, 0), *likes_of.get(name, (0, 0)))
+            for name, agents in camps.items()
+        ),
     )
 
 
-def _count_camps(context: SummaryContext) -> tuple[Camp, ...]:
-    if context.camps is None:
-        return ()
-    database = context.database
-    database.execute(_MAKE_CAMP)
-    for name, agents in context.camps.items():
-        database.executemany("INSERT INTO camp VALUES (?, ?)", ((agent, name) for agent in agents))
-    posts = dict(database.execute(_POSTS_BY_CAMP).fetchall())
-    likes = {name: (given, within) for name, given, within in database.execute(_LIKES_BY_CAMP)}
-    return tuple(
-        Camp(name, len(agents), posts.get(name, 0), *likes.get(name, (0, 0)))
-        for name, agents in context.camps.items()
-        if agents
-    )
-
-
-def _count_by_round(rows: Sequence[tuple[int | str, int]], context: SummaryContext) -> list[int]:
+def _count_by_round(query: str, context: SummaryContext) -> list[int]:
     """Turn counts by date into one count for each round, 0 to the last."""
     counts = [0] * (context.last_round + 1)
-    for created_at, count in rows:
+    for created_at, count in context.database.execute(query):
         counts[min(_find_round(created_at, context), context.last_round)] += count
     return counts
 

@@ -16,8 +16,8 @@ class FollowTable:
     """A follow graph that can change. Reading a row costs what is in it; a change costs a constant, amortised."""
 
     def __init__(self, graph: FollowGraph) -> None:
-        self._starts = graph.starts
-        self._targets = graph.targets
+        #: The table as it was when last merged.
+        self.starts, self.targets = graph.starts, graph.targets
         self._people = len(graph.starts) - 1
         self._added: set[int] = set()
         self._removed: set[int] = set()
@@ -31,35 +31,32 @@ class FollowTable:
         key = follower * self._people + followee
         if key in self._added or key in self._removed:
             return key in self._added
-        row = self._targets[self._starts[follower] : self._starts[follower + 1]]
+        row = self.targets[self.starts[follower] : self.starts[follower + 1]]
         place = int(np.searchsorted(row, followee))
         return place < len(row) and int(row[place]) == followee
 
     def add(self, follower: int, followee: int) -> None:
-        key = follower * self._people + followee
-        if key in self._removed:
-            self._removed.remove(key)
-        else:
-            self._added.add(key)
-        self._count(follower, followee, 1)
+        self._change(follower, followee, 1)
 
     def remove(self, follower: int, followee: int) -> None:
-        key = follower * self._people + followee
-        if key in self._added:
-            self._added.remove(key)
-        else:
-            self._removed.add(key)
-            self.has_removed[follower] = True
-        self._count(follower, followee, -1)
+        self._change(follower, followee, -1)
 
-    def table(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return starts and targets as they were when last merged."""
-        return self._starts, self._targets
+    def _change(self, follower: int, followee: int, by: int) -> None:
+        key = follower * self._people + followee
+        undone, done = (self._removed, self._added) if by > 0 else (self._added, self._removed)
+        if key in undone:
+            undone.remove(key)
+        else:
+            done.add(key)
+            self.has_removed[follower] |= by < 0
+        self._changes = None
+        self.followings[follower] += by
+        self.followers[followee] += by
 
     def settle(self) -> None:
         """Merge the changes into the table when they have become many."""
         changes = len(self._added) + len(self._removed)
-        if changes > min(max(_MERGE_LEAST, _MERGE_SHARE * len(self._targets)), _MERGE_MOST):
+        if changes > min(max(_MERGE_LEAST, _MERGE_SHARE * len(self.targets)), _MERGE_MOST):
             self.merge()
 
     def changes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -81,37 +78,29 @@ class FollowTable:
 
     def merge(self) -> None:
         """Rebuild the table with the changes in it."""
-        rows = np.repeat(np.arange(self._people, dtype=np.int64), np.diff(self._starts))
-        keys = rows * self._people + self._targets
+        rows = np.repeat(np.arange(self._people, dtype=np.int64), np.diff(self.starts))
+        keys = rows * self._people + self.targets
         added, removed = self.changes()
         keys = keys[~_contains(removed, keys)] if len(removed) else keys
         keys = np.sort(np.concatenate([keys, added]))
-        self._targets = (keys % self._people).astype(np.int32)
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(keys // self._people, minlength=self._people))])
+        self.targets = (keys % self._people).astype(np.int32)
+        self.starts = np.concatenate([[0], np.cumsum(np.bincount(keys // self._people, minlength=self._people))])
         self._added, self._removed, self._changes = set(), set(), None
         self.has_removed[:] = False
 
-    def _count(self, follower: int, followee: int, change: int) -> None:
-        self._changes = None
-        self.followings[follower] += change
-        self.followers[followee] += change
-
     def _search(self, followers: NDArray[np.int64], followees: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Search many rows at once, by halving."""
-        if not len(self._targets):
+        if not len(self.targets):
             return np.zeros(followers.shape, np.bool_)
-        low, high = self._starts[followers], self._starts[followers + 1]
+        low, high = self.starts[followers], self.starts[followers + 1]
         end = high
-        while True:
-            open_ = low < high
-            if not open_.any():
-                break
+        while (open_ := low < high).any():
             middle = (low + high) >> 1
-            below = open_ & (self._targets[np.minimum(middle, len(self._targets) - 1)] < followees)
+            below = open_ & (self.targets[np.minimum(middle, len(self.targets) - 1)] < followees)
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         inside = low < end
-        return np.asarray(inside & (self._targets[np.minimum(low, len(self._targets) - 1)] == followees))
+        return np.asarray(inside & (self.targets[np.minimum(low, len(self.targets) - 1)] == followees))
 
 
 def _sort_keys(keys: set[int]) -> NDArray[np.int64]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.types import Habits, Population
 from shoal.worlds.social.posts import Posts
+from shoal.worlds.social.settings import FeedRules
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.int64]
@@ -35,17 +35,6 @@ _MOST_ENGAGEMENT = 4095
 _LEAST_INFLUENCE = 0.01
 POOL_SIZE = 16
 HOT_POOL_SIZE = 48
-
-
-@dataclass(frozen=True, slots=True)
-class RankingWeights:
-    """How much each part of a score counts, in thousandths."""
-
-    recency: int
-    popularity: int
-    relevance: int
-    echo_chamber: int
-    viral_threshold: int
 
 
 class Ranking:
@@ -70,45 +59,41 @@ class Ranking:
             self._influence = np.full(len(self.leaning), FULL, np.int64)
         self._influence[list(agents)] = round(influence * FULL)
 
-    def general(self, weights: RankingWeights, first_row: int, now: int) -> Scores:
+    def general(self, rules: FeedRules, first_row: int, now: int) -> Scores:
         """Return the part of the score that is the same for all agents, of all posts from a row on."""
         rows = np.arange(first_row, self._posts.count)
         rated = self._posts.find_rated(rows)
         age = np.minimum(now - self._posts.round[rows], WINDOW_ROUNDS)
         popularity = self._popularity[np.clip(self._posts.engagement(rated), 0, _MOST_ENGAGEMENT)]
-        popularity = np.where(self._posts.shares[rated] >= weights.viral_threshold, FULL, popularity)
-        scores = np.asarray(weights.recency * self._recency[age] + weights.popularity * popularity, np.int64)
+        popularity = np.where(self._posts.shares[rated] >= rules.viral_threshold, FULL, popularity)
+        newness = round(FULL * rules.recency) * self._recency[age]
+        scores = np.asarray(newness + round(FULL * rules.popularity) * popularity, np.int64)
         return scores if self._influence is None else scores * self._influence[self._posts.author[rows]] // FULL
 
-    def personal(self, weights: RankingWeights, agents: NDArray[np.int64], rows: Rows) -> Scores:
+    def personal(self, rules: FeedRules, agents: NDArray[np.int64], rows: Rows) -> Scores:
         """Return the part of the score that depends on the agent, for one line of rows per agent."""
-        words = self._posts.root[rows]
-        interests = self._interests[agents]
-        topics = self._posts.topics[words]
-        match = (topics[:, :, :, None] == interests[:, None, None, :]) & (topics >= 0)[:, :, :, None]
+        topics = self._posts.topics[self._posts.root[rows]]
+        match = (topics[:, :, :, None] == self._interests[agents][:, None, None, :]) & (topics >= 0)[:, :, :, None]
         relevance = FULL * match.any(axis=(2, 3))
-        distance = np.abs(self.leaning[agents].astype(np.int32)[:, None] - self._posts.lean[rows])
-        return np.asarray(weights.relevance * relevance + weights.echo_chamber * (FULL - 5 * distance), np.int64)
-
-    def interests_of(self, agents: NDArray[np.int64]) -> NDArray[np.int16]:
-        return self._interests[agents]
+        agreement = FULL - 5 * np.abs(self.leaning[agents].astype(np.int32)[:, None] - self._posts.lean[rows])
+        scores = round(FULL * rules.relevance) * relevance + round(FULL * rules.echo_chamber) * agreement
+        return np.asarray(scores, np.int64)
 
     def learn(self, agent: int, lean: int) -> None:
         """Note the leaning of something that the agent wrote or liked. Rounds towards zero, which favours no side."""
         self.leaning[agent] = int((3 * int(self.leaning[agent]) + lean) / 4)
 
 
-def candidates(scores: Scores, rows: Rows) -> NDArray[np.int64]:
-    """Return one number per post to choose from; -1 for a row below 0, which stands for no post."""
-    return np.asarray(np.where(rows >= 0, (scores << _ROW_BITS) | np.maximum(rows, 0), -1), np.int64)
-
-
-def best(of: NDArray[np.int64], count: int) -> Rows:
-    """Return the rows of the best candidates of each line, best first; -1 where there are no more."""
-    if of.shape[1] > count:
-        of = np.partition(of, of.shape[1] - count, axis=1)[:, of.shape[1] - count :]
-    of = -np.sort(-of, axis=1)
-    return np.where(of >= 0, of & _ROW_MASK, -1)
+def best(scores: Scores, rows: Rows, count: int) -> Rows:
+    """Return the `count` rows with the best scores of each line, best first; -1, here and there, stands for no post."""
+    candidates = np.where(rows >= 0, (scores << _ROW_BITS) | np.maximum(rows, 0), -1)
+    excess = rows.shape[1] - count
+    if excess > 0:
+        candidates = np.partition(candidates, excess, axis=1)[:, excess:]
+    elif excess < 0:
+        candidates = np.pad(candidates, ((0, 0), (0, -excess)), constant_values=-1)
+    candidates = -np.sort(-candidates, axis=1)
+    return np.where(candidates >= 0, candidates & _ROW_MASK, -1)
 
 
 class HotPosts:
@@ -118,11 +103,14 @@ class HotPosts:
     have cooled down so far that a post left out might belong among those shown, it is filled anew from all posts.
     """
 
-    def __init__(
-        self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int, habits: Habits | None = None
-    ) -> None:
+    def __init__(self, posts: Posts, topics: int, minutes_per_round: int, decade_minutes: int, habits: Habits) -> None:
         self._posts = posts
-        self._lead = _lead(habits)
+        #: The heat that each author's influence is worth: tenfold influence as much as tenfold engagement.
+        self._lead: NDArray[np.int64] | None = None
+        if habits.influence is not None:
+            known, places = np.unique(habits.influence, return_inverse=True)
+            heat = [round(FULL * FULL * math.log(max(influence, _LEAST_INFLUENCE), 11)) for influence in known.tolist()]
+            self._lead = np.array(heat, np.int64)[places]
         self._heat_of_engagement = _logarithm_table(FULL * FULL, of=10.0)
         self._heat_per_round = max(1, FULL * FULL * minutes_per_round // decade_minutes)
         self._kept = np.full((topics, 2 * POOL_SIZE), -1, np.int64)
@@ -175,15 +163,6 @@ class HotPosts:
         heat = self.heat(rows)
         order = np.lexsort((rows, heat))[::-1]
         return heat[order], rows[order]
-
-
-def _lead(habits: Habits | None) -> NDArray[np.int64] | None:
-    """Return the heat that the influence of each person is worth: tenfold influence as much as tenfold engagement."""
-    if habits is None or habits.influence is None:
-        return None
-    known, places = np.unique(habits.influence, return_inverse=True)
-    heat = [round(FULL * FULL * math.log(max(influence, _LEAST_INFLUENCE), 11)) for influence in known.tolist()]
-    return np.array(heat, np.int64)[places]
 
 
 def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 
 from shoal.text import format_count, join_words, pluralise, quote
-from shoal.worlds.rendering import (
-    CUE_CHARS,
-    CUE_ITEMS,
-    MAX_NAMES,
-    MAX_POST_CHARS,
-    MAX_SEEN_CHARS,
-    ObservationRenderer,
-    PromptWriter,
-    ViewLine,
-    ViewRow,
-    list_lines,
-)
-from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
+from shoal.types import Action
+from shoal.worlds import rendering
+from shoal.worlds.rendering import NO_ACTION, Mistake, ObservationRenderer, PromptWriter, ViewLine, ViewRow, list_lines
+from shoal.worlds.social.observations import GroupView, LookedUp, MessageView, PostView, SocialObservation
 
 _MAX_COMMENT_CHARS = 120
 _MAX_MESSAGE_CHARS = 160
 _MAX_GROUP_NAME_CHARS = 60
+#: Posts and counts whose text is kept before it is made anew.
+_POSTS_KEPT = 16_384
+_REACTIONS = ("like", "dislike", "share", "comment")
+#: Verb -> kind of action, for those that take the number of a post and nothing else.
+_ON_POSTS = {"like": "LIKE_POST", "unlike": "UNLIKE_POST", "dislike": "DISLIKE_POST", "repost": "REPOST"}
 
 
 class SocialRenderer(ObservationRenderer[SocialObservation]):
@@ -39,14 +36,16 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
                 _write_messages(writer, group.messages)
         others = [_render_group(group) for group in seen.groups if not group.joined]
         if others:
-            writer.add(f"Other groups: {join_words(others, MAX_NAMES)}")
+            writer.add(f"Other groups: {join_words(others, rendering.MAX_NAMES)}")
         if seen.products:
-            writer.add("On sale: " + join_words((f"{name} ({sold} sold)" for name, sold in seen.products), MAX_NAMES))
+            writer.add(
+                "On sale: " + join_words((f"{name} ({sold} sold)" for name, sold in seen.products), rendering.MAX_NAMES)
+            )
         _write_feed(writer, seen)
 
     def cue(self, seen: SocialObservation) -> Iterator[str]:
-        posts = (*seen.followed, *seen.recommended)[:CUE_ITEMS]
-        yield from ((post.quote or post.content)[:CUE_CHARS] for post in posts)
+        posts = (*seen.followed, *seen.recommended)[: rendering.CUE_ITEMS]
+        yield from ((post.quote or post.content)[: rendering.CUE_CHARS] for post in posts)
 
     def users(self, seen: SocialObservation) -> Iterator[tuple[int, str]]:
         for post in seen.posts():
@@ -67,13 +66,15 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
 
     def recall_sight(self, seen: SocialObservation) -> str:
         first = next(iter((*seen.followed, *seen.recommended)), None)
-        return f"You saw {first.author}: {quote(first.quote or first.content, MAX_SEEN_CHARS)}." if first else ""
+        return (
+            f"You saw {first.author}: {quote(first.quote or first.content, rendering.MAX_SEEN_CHARS)}." if first else ""
+        )
 
     def recall_post(self, seen: SocialObservation, post_id: int) -> str:
         """Return whose post it was, and how it begins."""
         for post in (*seen.followed, *seen.recommended):
             if post.post_id == post_id:
-                return f"{post.author}'s {quote(post.quote or post.content, MAX_SEEN_CHARS)}"
+                return f"{post.author}'s {quote(post.quote or post.content, rendering.MAX_SEEN_CHARS)}"
         return f"post {post_id}"
 
     def view(self, seen: SocialObservation) -> Iterator[ViewRow]:
@@ -93,15 +94,65 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
         connections = f"{format_count(seen.followers, 'follower')}, follows {seen.following}"
         yield ViewRow("connections", (ViewLine(connections),))
 
+    # A person who plays an agent
+
+    help = """\
+  post TEXT           write a post
+  like 3              like post 3 of those above; dislike, repost, follow and mute go the same way
+  comment 3 TEXT      comment on post 3
+  quote 3 TEXT        share post 3 with a word of your own
+  search TEXT         look for posts; what is found is shown in your next turn
+  trend               see what many talk about, in your next turn
+  JOIN_GROUP group_id=2   any other action, by its name
+  nothing             do nothing"""
+
+    def show(self, seen: SocialObservation) -> Iterable[str]:
+        yield f"{seen.followers} follow you, you follow {seen.following}."
+        for number, post in enumerate(seen.posts(), start=1):
+            counts = {"likes": post.likes, "dislikes": post.dislikes, "shares": post.shares, "comments": post.comments}
+            facts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+            who, words = _name_author(post), _join_quote(post)
+            yield f"{number:>3}. {who}: {words}{f'  [{facts}]' if facts else ''}"
+            yield from (f"       {reply.author}: {reply.content}" for reply in post.replies)
+        for answer in seen.answers:
+            people = ", ".join(name for _, name in answer.users)
+            yield f"{answer.action.lower()} {answer.query}: {len(answer.posts)} posts{'; ' + people if people else ''}"
+        for group in seen.groups:
+            joined = ", you are in it" if group.joined else ""
+            yield f"Group {group.group_id}, {group.name}, {group.members} members{joined}"
+            yield from (f"       {message.author}: {message.content}" for message in group.messages)
+
+    def read(self, line: str, seen: SocialObservation) -> Action:
+        verb, rest = rendering.split_word(line.removeprefix("/"))
+        if verb.isupper() and "_" in verb:
+            return rendering.read_action(line)
+
+        def react(kind: str) -> Action:
+            return Action(kind, {"post_id": _find_post(rest, seen).post_id})
+
+        verbs: Mapping[str, Callable[[], Action]] = {
+            "post": lambda: Action("CREATE_POST", {"content": rendering.need_text(rest)}),
+            "comment": lambda: _write_on_post("CREATE_COMMENT", rest, seen, "content"),
+            "quote": lambda: _write_on_post("QUOTE_POST", rest, seen, "quote_content"),
+            "follow": lambda: Action("FOLLOW", {"followee_id": _find_post(rest, seen).author_id}),
+            "mute": lambda: Action("MUTE", {"mutee_id": _find_post(rest, seen).author_id}),
+            "search": lambda: Action("SEARCH_POSTS", {"query": rendering.need_text(rest)}),
+            "trend": lambda: Action("TREND"),
+            "nothing": lambda: NO_ACTION,
+            **{name: partial(react, kind) for name, kind in _ON_POSTS.items()},
+        }
+        return rendering.choose_verb(verb.lower(), verbs)()
+
 
 # Prompts
 
 
 def _write_answer(writer: PromptWriter, answer: LookedUp, seen: SocialObservation) -> None:
     about = f" for {quote(answer.query, _MAX_COMMENT_CHARS)}" if answer.query else ""
-    writer.add(f"Your {answer.action}{about} found{':' if answer.posts or answer.messages else ' '}"
-               + (join_words((writer.name(*user) for user in answer.users), MAX_NAMES) if answer.users else "")
-               + ("" if answer.posts or answer.messages or answer.users else "nothing."))  # fmt: skip
+    users = join_words((writer.name(*user) for user in answer.users), rendering.MAX_NAMES)
+    is_listed = bool(answer.posts or answer.messages)
+    found = f":{users}" if is_listed else f" {users or 'nothing.'}"
+    writer.add(f"Your {answer.action}{about} found{found}")
     for post in answer.posts:
         writer.add(_render_post(writer, post, seen))
     _write_messages(writer, answer.messages)
@@ -122,7 +173,18 @@ def _write_feed(writer: PromptWriter, seen: SocialObservation) -> None:
     if not seen.followed and not seen.recommended:
         writer.add("There are no posts to see.")
     titled = [("Posts by people you follow:", seen.followed), ("Posts the platform shows you:", seen.recommended)]
-    fitting = [(title, posts, _fit_posts(writer, title, posts, seen)) for title, posts in titled if posts]
+    fitting: list[tuple[str, tuple[PostView, ...], list[str]]] = []
+    for title, posts in titled:
+        if posts:
+            lines: list[str] = []
+            writer.room -= len(title) + 1
+            for post in posts:
+                line = _render_post(writer, post, seen)
+                if len(line) >= writer.room:
+                    break
+                writer.room -= len(line) + 1
+                lines.append(line)
+            fitting.append((title, posts, lines))
     comments = _fit_comments(writer, [post for _, posts, lines in fitting for post in posts[: len(lines)]])
     for title, posts, lines in fitting:
         writer.lines.append(title)
@@ -132,24 +194,15 @@ def _write_feed(writer: PromptWriter, seen: SocialObservation) -> None:
             writer.lines.append(f"({pluralise(len(posts) - len(lines), 'more post')})")
 
 
-def _fit_posts(writer: PromptWriter, title: str, posts: Sequence[PostView], seen: SocialObservation) -> list[str]:
-    lines: list[str] = []
-    writer.room -= len(title) + 1
-    for post in posts:
-        line = _render_post(writer, post, seen)
-        if len(line) >= writer.room:
-            break
-        writer.room -= len(line) + 1
-        lines.append(line)
-    return lines
-
-
 def _fit_comments(writer: PromptWriter, posts: Sequence[PostView]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for place in range(max((len(post.replies) for post in posts), default=0)):
         for post in posts:
             if place < len(post.replies):
-                line = _render_comment(writer, post.replies[place])
+                reply = post.replies[place]
+                who, facts = writer.name(reply.author_id, reply.author), _render_counts(reply.likes, reply.dislikes)
+                words = quote(reply.content, _MAX_COMMENT_CHARS)
+                line = f"  comment [{reply.comment_id}] {who}{facts}: {words}"
                 writer.room -= len(line) + 1
                 if writer.room < 0:
                     return found
@@ -158,49 +211,50 @@ def _fit_comments(writer: PromptWriter, posts: Sequence[PostView]) -> dict[int, 
 
 
 def _render_post(writer: PromptWriter, post: PostView, seen: SocialObservation) -> str:
-    words = quote(post.content, MAX_POST_CHARS)
-    if post.quote is not None:
-        words = f"{quote(post.quote, MAX_POST_CHARS)} on {post.original_author}'s {words}"
-    elif post.original_author is not None:
-        words = f"shares {post.original_author}'s {words}"
+    name, ago = writer.name(post.author_id, post.author), writer.ago(writer.round, post.age)
     star = "*" if post.author_id in seen.strangers else ""
-    facts = [writer.ago(writer.round, post.age), *_counts(post, pluralise)]
+    facts = _render_counts(post.likes, post.dislikes, post.shares, post.comments)
     if post.flagged:
-        facts.append("reported by several")
+        facts += ", reported by several"
     if post.post_id in seen.reacted:
-        facts.append("you reacted")
-    return f"[{post.post_id}] {writer.name(post.author_id, post.author)}{star}, {', '.join(facts)}: {words}"
+        facts += ", you reacted"
+    return f"[{post.post_id}] {name}{star}, {ago}{facts}: {_quote_post(post.content, post.quote, post.original_author)}"
 
 
-def _render_comment(writer: PromptWriter, reply: CommentView) -> str:
-    likes = f", {pluralise(reply.likes, 'like')}" if reply.likes else ""
-    dislikes = f", {pluralise(reply.dislikes, 'dislike')}" if reply.dislikes else ""
-    who = writer.name(reply.author_id, reply.author)
-    return f"  comment [{reply.comment_id}] {who}{likes}{dislikes}: {quote(reply.content, _MAX_COMMENT_CHARS)}"
+# Many agents see the same post in a round.
+@lru_cache(_POSTS_KEPT)
+def _quote_post(content: str, quoted: str | None, original_author: str | None) -> str:
+    words = quote(content, rendering.MAX_POST_CHARS)
+    if quoted is not None:
+        return f"{quote(quoted, rendering.MAX_POST_CHARS)} on {original_author}'s {words}"
+    return words if original_author is None else f"shares {original_author}'s {words}"
 
 
-def _counts(post: PostView, count: Callable[[int, str], str]) -> Iterator[str]:
-    """Yield what others made of a post, as in `3 likes`."""
-    if post.likes:
-        yield count(post.likes, "like")
-    if post.dislikes:
-        yield count(post.dislikes, "dislike")
-    if post.shares:
-        yield count(post.shares, "share")
-    if post.comments:
-        yield count(post.comments, "comment")
+@lru_cache(_POSTS_KEPT)
+def _render_counts(likes: int, dislikes: int = 0, shares: int = 0, comments: int = 0) -> str:
+    """Return what others made of a post or a comment, as in `, 3 likes`."""
+    counts = zip(_REACTIONS, (likes, dislikes, shares, comments), strict=True)
+    return "".join(f", {pluralise(count, noun)}" for noun, count in counts if count)
 
 
 # The terminal
 
 
+def _name_author(post: PostView) -> str:
+    return f"{post.author} (by {post.original_author})" if post.original_author else post.author
+
+
+def _join_quote(post: PostView) -> str:
+    return post.content if post.quote is None else f"{post.quote} | {post.content}"
+
+
 def _view_posts(posts: Iterable[PostView], seen: SocialObservation) -> Iterator[ViewLine]:
     for post in posts:
-        words = post.content if post.quote is None else f"{post.quote} | {post.content}"
-        who = f"{post.author} (by {post.original_author})" if post.original_author else post.author
-        facts = [f"post {post.post_id}", f"{format_count(post.age, 'round')} old", *_counts(post, format_count)]
+        counts = zip(_REACTIONS, (post.likes, post.dislikes, post.shares, post.comments), strict=True)
+        told = [format_count(count, noun) for noun, count in counts if count]
+        facts = [f"post {post.post_id}", f"{format_count(post.age, 'round')} old", *told]
         facts += ["reported"] * post.flagged + ["reacted before"] * (post.post_id in seen.reacted)
-        yield ViewLine(words, who, ", ".join(facts))
+        yield ViewLine(_join_quote(post), _name_author(post), ", ".join(facts))
         for reply in post.replies:
             likes = format_count(reply.likes, "like") if reply.likes else ""
             yield ViewLine(reply.content, reply.author, likes, is_reply=True)
@@ -208,3 +262,19 @@ def _view_posts(posts: Iterable[PostView], seen: SocialObservation) -> Iterator[
 
 def _view_messages(messages: Iterable[MessageView]) -> Iterator[ViewLine]:
     return (ViewLine(message.content, message.author) for message in messages)
+
+
+# What a person types
+
+
+def _write_on_post(kind: str, rest: str, seen: SocialObservation, argument: str) -> Action:
+    number, words = rendering.split_word(rest)
+    return Action(kind, {"post_id": _find_post(number, seen).post_id, argument: rendering.need_text(words)})
+
+
+def _find_post(number: str, seen: SocialObservation) -> PostView:
+    """Return the post with this number in the list that is shown, counted from 1."""
+    posts = list(seen.posts())
+    if not number.isdecimal() or not 1 <= int(number) <= len(posts):
+        raise Mistake(f"which post? {f'a number from 1 to {len(posts)}' if posts else 'there is none to see'}")
+    return posts[int(number) - 1]

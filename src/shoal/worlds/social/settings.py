@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shoal.worlds.settings import WorldSettings
+from shoal.worlds.world_kind import WorldSettings
 
 Recommendation = Literal["hot", "interest", "random", "none"]
 
@@ -31,13 +32,27 @@ class FeedSettings(BaseModel):
     )
 
 
-#: What is customary on each platform, where a scenario does not say otherwise.
-_CUSTOM = {
-    "twitter": FeedSettings(
+@dataclass(frozen=True, slots=True)
+class FeedRules:
+    """What an agent is shown: the settings of a feed, with what is customary where a scenario says nothing."""
+
+    followed: int
+    recommended: int
+    recommendation: Recommendation
+    comments: int
+    recency: float
+    popularity: float
+    relevance: float
+    echo_chamber: float
+    viral_threshold: int
+
+
+_CUSTOMARY = {
+    "twitter": FeedRules(
         followed=5, recommended=3, recommendation="interest", comments=2,
         recency=0.4, popularity=0.3, relevance=0.3, echo_chamber=0.5, viral_threshold=10,
     ),
-    "reddit": FeedSettings(
+    "reddit": FeedRules(
         followed=0, recommended=8, recommendation="hot", comments=4,
         recency=0.3, popularity=0.4, relevance=0.3, echo_chamber=0.6, viral_threshold=15,
     ),
@@ -58,6 +73,10 @@ class SocialSettings(WorldSettings):
         default=None, description="The only actions allowed; default: all of the platform."
     )
 
-    def complete_feed(self) -> FeedSettings:
-        """Return the feed with the platform's custom where the scenario says nothing."""
-        return _CUSTOM[self.kind].model_copy(update=self.feed.model_dump(exclude_none=True))
+    def offers(self, action: str) -> bool:
+        """Return whether the scenario allows the action, and for buying, whether there is something to buy."""
+        is_allowed = self.actions is None or action in self.actions
+        return is_allowed and (bool(self.products) or action != "PURCHASE_PRODUCT")
+
+    def complete_feed(self) -> FeedRules:
+        return replace(_CUSTOMARY[self.kind], **self.feed.model_dump(exclude_none=True))

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shoal.seeds import derive
 from shoal.types import MAX_ACTIONS_PER_TURN
-from shoal.worlds.context import WorldContext
+from shoal.worlds.base import WorldContext
 from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
-from shoal.worlds.social.feed import Delays, Feed
+from shoal.worlds.social.feed import Feed
 from shoal.worlds.social.follow_table import FollowTable
 from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
@@ -22,10 +21,6 @@ from shoal.worlds.social.ranking import HotPosts, Ranking
 #: Numbers for new things that one agent can use in one round: half for its turn, half for events in its name.
 _NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
 _TREND_DAYS = 7
-
-_NOTHING: dict[int, int] = {}
-
-_encode = msgspec.json.Encoder().encode
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):
@@ -43,47 +38,25 @@ class GroupChat:
     messages: list[tuple[int, str]] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class RatingKind:
-    """One way to rate something, and where it is kept."""
-
-    #: The column that counts them.
-    counter: str
-    #: What has been done, for the sentence that refuses to do it twice.
-    done: str
-    insert: str
-    delete: str
-    #: What the trace table calls the number of the rating.
-    id_name: str
-
-
 class Ratings:
-    """One kind of rating, by agent, so that the ratings of one agent lie together in memory."""
+    """Ratings of one kind, such as the likes of comments."""
 
-    __slots__ = ("_given", "kind")
-
-    def __init__(self, kind: RatingKind) -> None:
-        self.kind = kind
-        self._given: dict[int, dict[int, int]] = {}
+    def __init__(self, what: str, noun: str, done: str) -> None:
+        #: What is rated: `post` or `comment`.
+        self.what = what
+        #: The column that counts them, and their table in the database.
+        self.counter = f"{noun}s"
+        self.table = noun if what == "post" else f"{what}_{noun}"
+        #: What has been done, for the sentence that refuses to do it twice.
+        self.done = done
+        #: Agent -> row -> the number of its rating, so that the ratings of one agent lie together in memory.
+        self.by_agent: dict[int, dict[int, int]] = {}
 
     def has(self, agent: int, row: int) -> bool:
-        return row in self._given.get(agent, _NOTHING)
+        return row in self.by_agent.get(agent, ())
 
     def give(self, agent: int, row: int, rating_id: int) -> None:
-        self._given.setdefault(agent, {})[row] = rating_id
-
-    def take_back(self, agent: int, row: int) -> int:
-        return self._given[agent].pop(row)
-
-
-LIKE = RatingKind("likes", "liked", database.LIKE, database.UNLIKE, "like_id")
-DISLIKE = RatingKind("dislikes", "disliked", database.DISLIKE, database.UNDO_DISLIKE, "dislike_id")
-SHARE = RatingKind("shares", "shared", "", "", "new_post_id")
-REPORT = RatingKind("reports", "reported", database.REPORT, "", "report_id")
-COMMENT_LIKE = RatingKind("likes", "liked", database.COMMENT_LIKE, database.COMMENT_UNLIKE, "comment_like_id")
-COMMENT_DISLIKE = RatingKind(
-    "dislikes", "disliked", database.COMMENT_DISLIKE, database.COMMENT_UNDO_DISLIKE, "comment_dislike_id"
-)
+        self.by_agent.setdefault(agent, {})[row] = rating_id
 
 
 class State:
@@ -103,14 +76,13 @@ class State:
         self.follows = FollowTable(given.graph)
         self.ranking = Ranking(self.posts, population, minutes_per_round)
         self.pools = HotPosts(self.posts, len(self.topics), minutes_per_round, decade_minutes, population.habits)
-        delays = Delays(population, minutes_per_round, given.seed, name)
-        self.feed = Feed(self.posts, self.follows, self.ranking, self.pools, delays, derive(given.seed, name))
-        self.likes, self.dislikes = Ratings(LIKE), Ratings(DISLIKE)
-        self.shares, self.reports = Ratings(SHARE), Ratings(REPORT)
-        self.comment_likes, self.comment_dislikes = Ratings(COMMENT_LIKE), Ratings(COMMENT_DISLIKE)
+        self.feed = Feed(self.posts, self.follows, self.ranking, self.pools, given, name)
+        self.likes, self.dislikes = Ratings("post", "like", "liked"), Ratings("post", "dislike", "disliked")
+        self.shares, self.reports = Ratings("post", "share", "shared"), Ratings("post", "report", "reported")
+        self.comment_likes = Ratings("comment", "like", "liked")
+        self.comment_dislikes = Ratings("comment", "dislike", "disliked")
         #: Agent -> the rows of everything it liked, disliked or shared.
         self.reacted: dict[int, set[int]] = {}
-        self.mutes: dict[tuple[int, int], int] = {}
         self.groups: dict[int, GroupChat] = {}
         self.group_ids_of: dict[int, list[int]] = {}
         self.sales: dict[str, int] = {}
@@ -183,7 +155,3 @@ class Actor:
         number = self._next
         self._next = number + 1
         return number
-
-
-def trace(state: State, actor: Actor, action: str, info: dict[str, Any]) -> None:
-    state.rows.add(database.TRACE, actor.agent, actor.created_at, action, _encode(info).decode())

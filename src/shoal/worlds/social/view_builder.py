@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.worlds.social.feed import FeedShape
 from shoal.worlds.social.observations import CommentView, GroupView, MessageView, PostView
-from shoal.worlds.social.ranking import RankingWeights, Rows
+from shoal.worlds.social.ranking import Rows
+from shoal.worlds.social.settings import FeedRules
 from shoal.worlds.social.state import GroupChat, State
 
 #: Reports from which on a post is shown with a warning.
@@ -21,8 +21,6 @@ _GROUPS_SHOWN = 3
 _JOINED_SHOWN = 5
 #: By lean: 0 to 100, then -100 to -1. Shared, so that views of many posts point to few numbers.
 _SLANTS = tuple((lean if lean <= 100 else lean - 201) / 100 for lean in range(201))
-
-Theme = tuple[str, ...]
 
 
 class Page(NamedTuple):
@@ -37,10 +35,9 @@ class Page(NamedTuple):
 class ViewBuilder:
     """The platform at one moment, as agents see it. All agents that are shown a post share one view of it."""
 
-    def __init__(self, state: State, round: int, shape: FeedShape, weights: RankingWeights) -> None:
+    def __init__(self, state: State, round: int, rules: FeedRules) -> None:
         self._state = state
-        self._shape = shape
-        self._picture = state.feed.take_picture(round, weights)
+        self._picture = state.feed.take_picture(round, rules)
         biggest = sorted(state.groups.values(), key=lambda group: (-len(group.members), group.group_id))[:_GROUPS_SHOWN]
         #: The biggest groups, as agents outside see them.
         self._biggest_groups = [
@@ -52,46 +49,32 @@ class ViewBuilder:
         self._is_made = np.zeros(state.posts.count + 1, np.bool_)
         self._is_made[-1] = True
 
-    def pages(self, agents: NDArray[np.int64]) -> list[Page]:
-        """Return the posts that each agent is shown."""
-        state, muters = self._state, self._picture.muters
-        followed, recommended = state.feed.choose(self._picture, agents, self._shape)
+    def pages(self, agents: NDArray[np.int64]) -> Iterator[Page]:
+        """Yield the posts that each agent is shown."""
+        state, picture = self._state, self._picture
+        followed, recommended = state.feed.choose(picture, agents)
         rows = np.concatenate([followed, recommended], axis=1)
         new = np.unique(rows[~self._is_made[rows]])
-        self._views[new] = show_posts(state, new, self._picture.round, self._shape.comments)
+        self._views[new] = show_posts(state, new, picture.round, picture.rules.comments)
         self._is_made[new] = True
-        above, below = np.split(self._views[rows], [followed.shape[1]], axis=1)
         # Authors of recommended posts that the agent does not follow; -1 for the others.
         authors = state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
         who = np.broadcast_to(agents[:, None], recommended.shape)
         known = state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
         strangers = np.where((recommended >= 0) & ~known, authors, -1)
-        pages = map(
-            self._make_page, agents.tolist(), above.tolist(), below.tolist(), strangers.tolist(),
-            state.posts.find_rated(np.maximum(rows, 0)).tolist(),
-        )  # fmt: skip
-        return [
-            _drop_muted(state, agent, page) if agent in muters else page
-            for page, agent in zip(pages, agents.tolist(), strict=True)
-        ]
-
-    def _make_page(
-        self,
-        agent: int,
-        above: list[PostView | None],
-        below: list[PostView | None],
-        strangers: list[int],
-        rated: list[int],
-    ) -> Page:
-        reacted = self._state.reacted.get(agent)
-        known = [n for n, row in enumerate(rated) if row in reacted] if reacted else ()
-        posts = above + below
-        return Page(
-            tuple([post for post in above if post is not None]),
-            tuple([post for post in below if post is not None]),
-            tuple([author for author in strangers if author >= 0]),
-            tuple([post.post_id for n in known if (post := posts[n]) is not None]),
-        )
+        rated = state.posts.find_rated(np.maximum(rows, 0))
+        columns = (agents, self._views[rows], strangers, rated)
+        for agent, views, unknown, rated_rows in zip(*(column.tolist() for column in columns), strict=True):
+            reacted = state.reacted.get(agent, ())
+            known_posts = zip(views, rated_rows, strict=True) if reacted else ()
+            if agent in picture.muters:
+                views = [post and drop_muted_replies(state, agent, post) for post in views]
+            yield Page(
+                tuple([post for post in views[: followed.shape[1]] if post is not None]),
+                tuple([post for post in views[followed.shape[1] :] if post is not None]),
+                tuple([author for author in unknown if author >= 0]),
+                tuple([post.post_id for post, row in known_posts if post and row in reacted]),
+            )
 
     def groups(self, agent: int) -> tuple[GroupView, ...]:
         """Return the groups that the agent joined last, and the biggest others."""
@@ -128,18 +111,14 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
         PostView(
             post_id, author, names[author], posts.content[root], posts.quote[row],
             None if root == row else names[wrote], age, likes, dislikes, shares, comments,
-            reports >= _REPORTS_TO_FLAG, _intern(themes, tuple([topics[topic] for topic in about if topic >= 0])),
+            reports >= _REPORTS_TO_FLAG,
+            themes.setdefault(theme := tuple([topics[topic] for topic in about if topic >= 0]), theme),
             _SLANTS[lean], show_comments(state, rated, comments_shown) if comments else (),
         )
         for (
             row, post_id, author, root, about, lean, rated, wrote, age, likes, dislikes, shares, comments, reports
         ) in zip(at.tolist(), *(column.tolist() for column in columns), strict=True)
     ]  # fmt: skip
-
-
-def _intern(known: dict[Theme, Theme], theme: Theme) -> Theme:
-    """Return one object for equal ones, so that there are few to look at."""
-    return known.setdefault(theme, theme)
 
 
 def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]:
@@ -160,15 +139,8 @@ def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]
 
 def drop_muted_replies(state: State, agent: int, post: PostView) -> PostView:
     """Return the post without comments by people that the agent has muted."""
-    heard = tuple(reply for reply in post.replies if not state.feed.is_muted(agent, reply.author_id))
+    heard = tuple(reply for reply in post.replies if (agent, reply.author_id) not in state.feed.mutes)
     return post if len(heard) == len(post.replies) else msgspec.structs.replace(post, replies=heard)
-
-
-def _drop_muted(state: State, agent: int, page: Page) -> Page:
-    return page._replace(
-        followed=tuple(drop_muted_replies(state, agent, post) for post in page.followed),
-        recommended=tuple(drop_muted_replies(state, agent, post) for post in page.recommended),
-    )
 
 
 def show_group(state: State, group: GroupChat, agent: int) -> GroupView:
@@ -176,6 +148,6 @@ def show_group(state: State, group: GroupChat, agent: int) -> GroupView:
     messages = tuple(
         MessageView(author, state.names[author], content)
         for author, content in group.messages[-_MESSAGES_SHOWN:]
-        if not state.feed.is_muted(agent, author)
+        if (agent, author) not in state.feed.mutes
     )
     return GroupView(group.group_id, group.name, len(group.members), True, messages)

@@ -66,7 +66,7 @@ def _need_query(args: dict[str, Any]) -> str:
 def _is_muted(state: State, actor: Actor, row: int) -> bool:
     """Return whether the agent muted an author of the post, also where others quote them."""
     posts = state.posts
-    return any(state.feed.is_muted(actor.agent, int(posts.author[each])) for each in (row, posts.root[row]))
+    return any((actor.agent, int(posts.author[each])) in state.feed.mutes for each in (row, posts.root[row]))
 
 
 def _show(state: State, actor: Actor, rows: list[int]) -> tuple[PostView, ...]:

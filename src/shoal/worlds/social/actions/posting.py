@@ -1,4 +1,4 @@
-"""Posting, sharing, quoting and commenting."""
+"""Posting, sharing, quoting and commenting; liking, disliking and reporting, and taking it back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from shoal.worlds.base import Rejected
 from shoal.worlds.social import database
-from shoal.worlds.social.state import Actor, Done, State
+from shoal.worlds.social.posts import Comments, Posts
+from shoal.worlds.social.state import Actor, Done, Ratings, State
 
 
 def find_post(state: State, post_id: int) -> int:
@@ -34,20 +35,16 @@ def create_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def repost(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    root = _find_root(state, args["post_id"])
-    original = _share(state, actor, root)
-    post_id = _add_post(state, actor, state.posts.content[root], None, root)
-    args = {"post_id": original["post_id"], "new_post_id": post_id, **_credit(original)}
-    return Done(args, {"reposted_id": original["post_id"], "new_post_id": post_id})
+    original_id, shared = _share(state, actor, args["post_id"], None)
+    trace = {"reposted_id": original_id, "new_post_id": shared["new_post_id"]}
+    return Done({"post_id": original_id, **shared}, trace)
 
 
 def quote_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     words = _need_text(args["quote_content"], "a quote")
-    root = _find_root(state, args["post_id"])
-    original = _share(state, actor, root)
-    post_id = _add_post(state, actor, state.posts.content[root], words, root)
-    args = {"quoted_id": original["post_id"], "new_post_id": post_id, "quote_content": words, **_credit(original)}
-    return Done(args, {"quoted_id": original["post_id"], "new_post_id": post_id})
+    original_id, shared = _share(state, actor, args["post_id"], words)
+    trace = {"quoted_id": original_id, "new_post_id": shared["new_post_id"]}
+    return Done({"quoted_id": original_id, **shared}, trace)
 
 
 def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
@@ -65,29 +62,72 @@ def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     )
 
 
+def rate(state: State, actor: Actor, args: dict[str, Any], *, by: str) -> Done:
+    """Like or dislike a post or a comment. `by` names the ratings of the state that it belongs to."""
+    ratings: Ratings = getattr(state, by)
+    row, rated = _find_rated(state, ratings, args)
+    if not state.self_rating and rated.author[row] == actor.agent:
+        raise Rejected(f"agents cannot rate their own {ratings.what}s here")
+    rating_id = _give(actor, row, ratings, rated)
+    about = _touch(state, ratings, row)
+    rated_id = about[f"{ratings.what}_id"]
+    if rated is state.posts:
+        state.reacted.setdefault(actor.agent, set()).add(row)
+    if by == "likes":
+        state.ranking.learn(actor.agent, int(state.posts.lean[row]))
+    state.rows.add(database.RATE[ratings.table], rating_id, actor.agent, rated_id, actor.created_at)
+    return Done(about, {f"{ratings.what}_id": rated_id, f"{ratings.table}_id": rating_id})
+
+
+def unrate(state: State, actor: Actor, args: dict[str, Any], *, by: str) -> Done:
+    """Take back what `rate` does."""
+    ratings: Ratings = getattr(state, by)
+    row, rated = _find_rated(state, ratings, args)
+    if not ratings.has(actor.agent, row):
+        raise Rejected(f"this was not {ratings.done}")
+    rating_id = ratings.by_agent[actor.agent].pop(row)
+    getattr(rated, ratings.counter)[row] -= 1
+    about = _touch(state, ratings, row)
+    if rated is state.posts and not any(
+        other.has(actor.agent, row) for other in (state.likes, state.dislikes, state.shares)
+    ):
+        state.reacted[actor.agent].remove(row)
+    state.rows.add(database.UNRATE[ratings.table], rating_id)
+    return Done(about, {f"{ratings.what}_id": about[f"{ratings.what}_id"], f"{ratings.table}_id": rating_id})
+
+
+def report_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    row, reason = find_post(state, args["post_id"]), args["report_reason"]
+    report_id = _give(actor, row, state.reports, state.posts)
+    about = _touch(state, state.reports, row)
+    state.rows.add(database.REPORT, report_id, actor.agent, about["post_id"], reason, actor.created_at)
+    trace = {"post_id": about["post_id"], "report_id": report_id, "report_reason": reason}
+    return Done({**about, "report_reason": reason}, trace)
+
+
 def _need_text(value: str, what: str) -> str:
     if not value.strip():
         raise Rejected(f"{what} cannot be empty")
     return value
 
 
-def _find_root(state: State, post_id: int) -> int:
-    """Return the row that sharing this post concerns: also of a quote, it is the row of its root."""
-    return int(state.posts.root[find_post(state, post_id)])
-
-
-def _share(state: State, actor: Actor, root: int) -> dict[str, Any]:
+def _share(state: State, actor: Actor, post_id: int, quote: str | None) -> tuple[int, dict[str, Any]]:
+    """Post another post once more, and return its number and what the stream shows. A quote is shared as its root."""
+    root = int(state.posts.root[find_post(state, post_id)])
     if state.shares.has(actor.agent, root):
         raise Rejected("this was already shared")
     state.shares.give(actor.agent, root, 0)
     state.reacted.setdefault(actor.agent, set()).add(root)
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
-    return describe_post(state, root)
-
-
-def _credit(about: dict[str, Any]) -> dict[str, Any]:
-    return {"original_content": about["post_content"], "original_author_name": about["post_author_name"]}
+    original = describe_post(state, root)
+    new_post_id = _add_post(state, actor, state.posts.content[root], quote, root)
+    return original["post_id"], {
+        "new_post_id": new_post_id,
+        **({} if quote is None else {"quote_content": quote}),
+        "original_content": original["post_content"],
+        "original_author_name": original["post_author_name"],
+    }
 
 
 def _add_post(state: State, actor: Actor, content: str, quote: str | None, root: int | None) -> int:
@@ -107,3 +147,37 @@ def _add_post(state: State, actor: Actor, content: str, quote: str | None, root:
     original_id = None if root is None else int(posts.post_id[root])
     state.rows.add(database.POST, post_id, actor.agent, original_id, content, quote, actor.created_at)
     return post_id
+
+
+def _find_rated(state: State, ratings: Ratings, args: dict[str, Any]) -> tuple[int, Posts | Comments]:
+    """Return the row of the post or comment that an action concerns, and where it stands."""
+    if ratings.what == "post":
+        return find_post(state, args["post_id"]), state.posts
+    row = state.comments.row_of.get(args["comment_id"])
+    if row is None:
+        raise Rejected(f"there is no comment {args['comment_id']}")
+    return row, state.comments
+
+
+def _give(actor: Actor, row: int, ratings: Ratings, rated: Posts | Comments) -> int:
+    if ratings.has(actor.agent, row):
+        raise Rejected(f"this was already {ratings.done}")
+    rating_id = actor.new_id()
+    ratings.give(actor.agent, row, rating_id)
+    getattr(rated, ratings.counter)[row] += 1
+    return rating_id
+
+
+def _touch(state: State, ratings: Ratings, row: int) -> dict[str, Any]:
+    """Note that a post or comment changed, and return it as the stream shows it beside an action on it."""
+    if ratings.what == "post":
+        state.touched_posts.add(row)
+        return describe_post(state, row)
+    comments = state.comments
+    state.touched_comments.add(row)
+    comments.shown.pop(comments.post[row], None)
+    return {
+        "comment_id": comments.comment_id[row],
+        "comment_content": comments.content[row],
+        "comment_author_name": state.names[comments.author[row]],
+    }

@@ -1,1 +1,0 @@
-"""Invents values that fit a JSON schema."""

@@ -1,0 +1,65 @@
+"""Reads the database of a world, also while a worker writes to it. Nothing is changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from shoal.errors import QueryFailed, StorageFailed
+from shoal.runs.directory import RunDirectory
+from shoal.runs.store import database_path
+
+#: What a query may do. Everything else is refused: writing, attaching other files, changing settings.
+_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+#: Pragmas that only describe the database.
+_DESCRIBING = frozenset({"table_info", "table_xinfo", "table_list", "index_list", "index_info", "foreign_key_list"})
+#: Steps of the database between two looks at whether Ctrl-C was pressed: some milliseconds.
+_STEPS_BETWEEN_LOOKS = 100_000
+
+_HAS_ROUNDS = "SELECT 1 FROM sqlite_master WHERE name = 'shoal_round'"
+
+
+def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return the column names and rows that answer a query in SQL. It can only read; Ctrl-C ends it."""
+    with open_database(database_path(directory.path, world)) as database:
+        if database is None:
+            return [], []
+        database.set_authorizer(_authorize)
+        # Python sees a signal only between two steps of its own, such as this one.
+        database.set_progress_handler(lambda: 0, _STEPS_BETWEEN_LOOKS)
+        try:
+            answer = database.execute(sql)
+            return [column for column, *_ in answer.description or ()], answer.fetchall()
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                raise KeyboardInterrupt from None
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_AUTH:
+                raise QueryFailed(f"a query can only read this one database: {error}") from error
+            raise QueryFailed(f"the database does not understand this: {error}") from error
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+    """Decide about one operation of a query, as SQLite asks when it compiles it."""
+    if action == sqlite3.SQLITE_PRAGMA:
+        allowed = str(first).lower() in _DESCRIBING
+    else:
+        allowed = action in _READING and not (action == sqlite3.SQLITE_FUNCTION and second == "load_extension")
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
+    """Yield the database in one consistent state, or None where no round was ever committed."""
+    if not path.exists():
+        yield None
+        return
+    try:
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
+            database.execute("PRAGMA temp_store=MEMORY")
+            database.execute("BEGIN")
+            yield database if database.execute(_HAS_ROUNDS).fetchone() else None
+    except sqlite3.Error as error:
+        raise StorageFailed(f"cannot read {path}: {error}") from error

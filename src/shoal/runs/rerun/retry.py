@@ -1,0 +1,94 @@
+"""Asks again for turns that a run lost to an outage, as runs of older versions did.
+
+The history changes from the first such round on. So what was written is moved to `archive/N/`, and the run is repeated
+from its journal: replies whose request is still the same cost nothing, and the others are asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from shoal.journal import BACKGROUND_PURPOSES, OUTCOME, JournalKey, JournalLine, read_journal, write_lines
+from shoal.models import FailureKind, Remedy
+from shoal.runs.directory import ENV_STATUS, METRICS, STATE, RunDirectory
+from shoal.runs.files import storage_errors
+from shoal.runs.store import database_path, stream_path
+
+ARCHIVE = "archive"
+#: Kinds of failures that would pause or stop a run today, or be compared with other questions first.
+_RETRIED = frozenset(kind.value for kind in FailureKind if kind.remedy is not Remedy.ACCEPT)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPlan:
+    """The turns of a run that are asked for again."""
+
+    run: RunDirectory
+    #: Keys of the recorded failures.
+    lost: frozenset[str]
+    #: The first round that may change.
+    first_round: int
+    #: World -> the last round that stays as it is.
+    kept: dict[str, int]
+
+
+def plan_retry(run: RunDirectory) -> RetryPlan | None:
+    """Find the turns that a run lost to outages; None if there are none."""
+    lost = [line for line in read_journal(run.journal)[0] if _is_lost(line)]
+    if not lost:
+        return None
+    first = min(line.round for line in lost)
+    done = {world: min(round, first - 1) for world, round in run.read_last_rounds().items()}
+    return RetryPlan(run, frozenset(line.key for line in lost), first, done)
+
+
+def _is_lost(line: JournalLine) -> bool:
+    if line.outcome is None:
+        return False
+    purpose = JournalKey.parse(line.key).purpose
+    is_asked = purpose == OUTCOME or purpose in BACKGROUND_PURPOSES
+    return is_asked and (line.reason or "").partition(": ")[0] in _RETRIED
+
+
+def archive_failed(plan: RetryPlan) -> Path:
+    """Archive what was written, and forget the lost turns; `work_on_run` then asks for them. Return the archive.
+
+    A run that is killed here is repeated from whichever journal it has, so each step may be the last one.
+    """
+    run = plan.run
+    with run.lock(), storage_errors(run.path):
+        archive = next(path for number in count(1) if not (path := run.file(ARCHIVE) / str(number)).exists())
+        archive.mkdir(parents=True)
+        shutil.copy2(run.journal, archive / run.journal.name)
+        for world in run.worlds:
+            database = database_path(run.path, world)
+            # What a killed worker left beside a database goes first: it must never meet a new one.
+            beside = [database.with_name(f"{database.name}-{part}") for part in ("shm", "wal")]
+            for path in (*beside, database, stream_path(run.path, world)):
+                _move(path, archive / path.relative_to(run.path))
+        for name in (STATE, METRICS, ENV_STATUS):
+            _move(run.file(name), archive / name)
+        lines = [_make_conditional(line, plan.first_round) for line in read_journal(run.journal)[0]]
+        written = run.journal.with_name(f".{run.journal.name}.{os.getpid()}")
+        written.unlink(missing_ok=True)
+        write_lines(written, [line for line in lines if line.key not in plan.lost])
+        written.replace(run.journal)
+    return archive
+
+
+def _move(path: Path, target: Path) -> None:
+    if path.exists():
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
+
+
+def _make_conditional(line: JournalLine, first_round: int) -> JournalLine:
+    """Let a reply from the first changed round on answer only the same request."""
+    is_reply = line.event is None and line.round >= first_round
+    return msgspec.structs.replace(line, conditional=True) if is_reply else line

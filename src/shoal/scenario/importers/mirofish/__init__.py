@@ -1,1 +1,0 @@
-"""Reads a directory that MiroFish prepared."""
