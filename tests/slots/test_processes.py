@@ -151,7 +151,7 @@ async def test_a_broker_that_is_stopped_is_replaced_by_one_that_knows_what_its_r
         b.release(held, OK)
         await waiting
         assert (await view_pool(a, "one")).held == 3
-    assert f"the process that hands out slots ({first}) is silent" in caplog.text
+    assert f"the process at {place.socket} ({first}) is silent" in caplog.text
 
 
 async def test_a_new_run_does_not_wait_for_a_broker_that_is_stopped(place: BrokerLocation) -> None:

@@ -6,19 +6,17 @@ python -m shoal.slots SOCKET MEMORY IDLE_SECONDS    returns as soon as a broker 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+from shoal.daemon import DaemonMissing, announce_daemon, become_daemon, start_daemon
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
 from shoal.slots.adaptive.limiter import Adaptive, Learned
@@ -42,15 +40,7 @@ _log = logging.getLogger(__name__)
 #: After a broker died, how long its runs have to re-register their leases before anything new is granted.
 _REUNION_SECONDS = 0.5
 _UPKEEP_SECONDS = 1.0
-#: How long a broker may take until it listens; on a busy machine, starting Python takes a while.
-_START_SECONDS = 20.0
-_LOCK_SECONDS = 5.0
-_LOCK_POLL_SECONDS = 0.005
 _BACKLOG = 1024
-_MAX_LOG_BYTES = 1 << 20
-_ROOT = Path(__file__).parent.parent.parent
-# Neither the working directory nor the environment decides which Shoal is started.
-_CODE = "import sys; sys.path.append(sys.argv[1]); from shoal.slots.server import main; sys.exit(main(sys.argv[2:]))"
 
 
 # starting one, from a run
@@ -63,76 +53,9 @@ class NoBroker(Exception):
 def start_broker(place: BrokerLocation) -> None:
     """Make sure that a broker listens. Of many processes that do so at once, one starts it and the others wait."""
     try:
-        place.prepare()
-        starting = os.open(place.starting, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            deadline = time.monotonic() + _START_SECONDS
-            while not _try_lock(starting):
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"another process has been starting a broker at {place.starting} for too long")
-                time.sleep(_LOCK_POLL_SECONDS)
-            if _is_lost(place):
-                _spawn(place)
-        finally:
-            os.close(starting)
-    except (OSError, subprocess.SubprocessError) as error:
+        start_daemon(place, __name__, [place.socket, place.memory, place.idle_seconds])
+    except DaemonMissing as error:
         raise NoBroker(str(error)) from error
-
-
-def _is_lost(place: BrokerLocation) -> bool:
-    """Return whether there is no broker, and end one that listens but says nothing.
-
-    It is lost to its runs anyway, and the next one hears from them what they hold.
-    """
-    deadline, ended = time.monotonic() + _START_SECONDS, ""
-    while place.is_served():
-        if place.answers():
-            return False
-        if time.monotonic() > deadline:
-            raise NoBroker(f"the process at {place.socket} never began to answer")
-        # A process that has not written its number yet has just begun.
-        pid = place.lock.read_text().strip()
-        if pid not in ("", ended):
-            if not _is_broker(place, pid):
-                raise NoBroker(f"what listens at {place.socket} is silent, and no process that may be ended from here")
-            ended = pid
-            with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
-            _log.warning("the process that hands out slots (%s) is silent: it was ended, and another begins", pid)
-    return True
-
-
-def _is_broker(place: BrokerLocation, pid: str) -> bool:
-    """Return whether this is the broker's process: the number may be old, or that of a process in another container."""
-    try:
-        command = Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
-        return False
-    return os.fsencode(place.socket) in command.split(b"\0")
-
-
-def _spawn(place: BrokerLocation) -> None:
-    arguments = [_ROOT, place.socket, place.memory, place.idle_seconds]
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _CODE, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=_START_SECONDS,
-        start_new_session=True,
-        check=False,
-    )
-    if done.returncode:
-        last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise NoBroker(last_line or f"it ended with {done.returncode}")
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 # serving, in the broker's process
@@ -229,9 +152,8 @@ async def serve(place: BrokerLocation, listening: socket.socket, lock: int, *, p
         loop.add_signal_handler(number, connections.over.set)
     server = await loop.create_unix_server(lambda: RunConnection(connections), sock=listening, backlog=_BACKLOG)
     _log.info("process %d listens at %s", os.getpid(), place.socket)
-    # Whoever finds this number knows that this process has begun to answer.
-    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-    files = _inodes(place, lock)
+    announce_daemon(lock)
+    files = place.identify(lock)
     while not connections.over.is_set():
         try:
             async with asyncio.timeout(_UPKEEP_SECONDS):
@@ -239,12 +161,12 @@ async def serve(place: BrokerLocation, listening: socket.socket, lock: int, *, p
         except TimeoutError:
             connections.drop_silent()
             limits.keep(broker.pools.values(), time.time())
-            if _inodes(place, lock) != files:
+            if place.identify(lock) != files:
                 _log.warning("%s was removed: no new run can connect", place.socket)
                 break
     # First accept no new runs, then write down what was learned, then disconnect: the runs find or start a new broker.
     server.close()
-    if not connections.connections and _inodes(place, lock) == files:
+    if not connections.connections and place.identify(lock) == files:
         # A socket that is left behind tells the next broker that runs may come with leases of this one.
         place.socket.unlink(missing_ok=True)
     limits.keep(broker.pools.values(), time.time())
@@ -254,75 +176,19 @@ async def serve(place: BrokerLocation, listening: socket.socket, lock: int, *, p
     _log.info("process %d leaves", os.getpid())
 
 
-def _inodes(place: BrokerLocation, lock: int) -> tuple[int | None, ...]:
-    """Identify the files that have the names of socket and lock, and the lock that is held."""
-    found: list[int | None] = []
-    for path in (place.socket, place.lock):
-        try:
-            found.append(path.stat().st_ino)
-        except OSError:
-            found.append(None)
-    return (*found, os.fstat(lock).st_ino)
-
-
 # becoming the broker's process
 
 
 def main(arguments: Sequence[str]) -> int:
     """Become the broker at a place, unless there is one; return as soon as it listens."""
     place = BrokerLocation(Path(arguments[0]), Path(arguments[1]), float(arguments[2]))
+    has_predecessor = place.socket.exists()
     try:
-        place.prepare()
-        lock = _take_lock(place)
-        if lock is None:
-            return 0
-        has_predecessor = place.socket.exists()
-        listening = _listen(place)
-        if os.fork():
-            return 0
-        _detach(place)
+        begun = become_daemon(place)
     except (OSError, ShoalError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    run_async(serve(place, listening, lock, patience=_REUNION_SECONDS if has_predecessor else 0.0))
+    if begun is not None:
+        logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+        run_async(serve(place, *begun, patience=_REUNION_SECONDS if has_predecessor else 0.0))
     return 0
-
-
-def _take_lock(place: BrokerLocation) -> int | None:
-    """Lock out other brokers; None if one serves already. Waits for one that is just leaving or just coming."""
-    lock = os.open(place.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while not _try_lock(lock):
-        if place.answers():
-            os.close(lock)
-            return None
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"another broker holds {place.lock}, but does not answer")
-        time.sleep(_LOCK_POLL_SECONDS)
-    os.ftruncate(lock, 0)
-    return lock
-
-
-def _listen(place: BrokerLocation) -> socket.socket:
-    """Open the socket under another name and rename it, so that it replaces a dead broker's and always listens."""
-    listening = socket.socket(socket.AF_UNIX)
-    new = place.socket.with_name(f"{place.socket.name}.new")
-    new.unlink(missing_ok=True)
-    listening.bind(str(new))
-    listening.listen(_BACKLOG)
-    new.rename(place.socket)
-    return listening
-
-
-def _detach(place: BrokerLocation) -> None:
-    """Leave the session, the directory and the standard streams of the process that started this one."""
-    os.setsid()
-    os.chdir("/")
-    too_long = place.log.exists() and place.log.stat().st_size > _MAX_LOG_BYTES
-    log = os.open(place.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if too_long else 0), 0o600)
-    null = os.open(os.devnull, os.O_RDWR)
-    for source, target in ((null, 0), (log, 1), (log, 2)):
-        os.dup2(source, target)
-    os.close(null)
-    os.close(log)
