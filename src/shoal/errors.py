@@ -14,7 +14,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── QueryFailed            a question that the run or its database cannot answer
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 ├── ProviderRefused        every call to the model fails until the user mends something: key, address, credit
-├── EveryTurnFailed        a run came to its end without a single decision
+├── EveryTurnFailed        not a single decision was made: in the whole run, or in the first turns of a model
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
@@ -121,12 +121,17 @@ class ProviderRefused(ShoalError):
 
 
 class EveryTurnFailed(ShoalError):
-    """A run came to its end, and every turn in it failed: its history is complete and worthless."""
+    """Every turn failed, of a run that came to its end or of a model that is asked for the first time.
 
-    def __init__(self, turns: int, example: str) -> None:
-        which = "the only turn" if turns == 1 else f"all {turns:,} turns"
+    Such a history is worthless.
+    """
+
+    def __init__(self, turns: int, example: str, model: str | None = None) -> None:
+        which = "the only turn of the run" if turns == 1 else f"all {turns:,} turns of the run"
+        if model is not None:
+            which = f"{model}: each of its first {turns:,} turns"
         super().__init__(
-            f"{which} of the run failed, for example {example}\n"
+            f"{which} failed, for example {example}\n"
             "The failures are history, and `shoal resume` would repeat them. Mend the cause and run the scenario again."
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -69,10 +70,13 @@ def shoal(*args: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]
 
 
 def start_command(*args: str, cwd: Path) -> subprocess.Popen[str]:
-    """Start the command in another process."""
-    return subprocess.Popen(
-        [COMMAND, *args], cwd=cwd, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    """Start the command in another process, as from a terminal: even where nohup runs these tests."""
+    command, pipe = [COMMAND, *args], subprocess.PIPE
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        return subprocess.Popen(command, cwd=cwd, env=environment(), stdout=pipe, stderr=pipe, text=True)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def call(*args: str) -> Result:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from shoal.cli.errors import map_error
-from shoal.errors import ProviderRefused, ProviderUnavailable, ShoalError
+from shoal.errors import EveryTurnFailed, ProviderRefused, ProviderUnavailable, ShoalError
 from shoal.journal import read_journal
 from shoal.models import Pause
 from shoal.models.http.messages import HttpRequest, HttpTarget
@@ -145,6 +145,7 @@ UNREADABLE: dict[str, tuple[Misbehave, str]] = {
     "an empty reply": (reply(200), ""),
     "a page instead of an answer": (reply(200, b"<html>Welcome!</html>"), ""),
     "JSON of another shape": (reply(200, {"hello": "world"}), ""),
+    "null for every answer": (reply(200, {"choices": [{"message": {"content": None}}]}), "holds no text"),
 }
 FAULTS = {**TO_MEND, **PASSING, **UNREADABLE}
 
@@ -468,3 +469,76 @@ def test_a_failure_of_one_question_is_its_outcome_and_the_others_go_on(status: i
     ending = asyncio.run(main())
     assert ending.outcome is not None
     assert ending.outcome.errors == SCENARIO["rounds"] == count_lost(run)
+
+
+def test_an_unreadable_reply_to_the_same_question_stops_no_resume(run: Path) -> None:
+    """The run was stopped in a round in which only questions are left that nobody ever gets an answer to."""
+
+    class Choosy(Front):
+        async def _ask_behind(self, transport: Any, request: ServerRequest) -> bytes:
+            names = (b"You are Ada", b"You are Bea", b"You are Cid", b"You are Dan")
+            if any(name in request.body for name in names) and b"Say yes." not in request.body:
+                return ChatReply({"choices": [{"message": {"content": None}}]}).encode()
+            return await super()._ask_behind(transport, request)
+
+    async def main() -> tuple[Ending, Ending]:
+        async with start(RehearsalSettings()) as behind:
+            front = Choosy(behind.base_url)
+            async with listen(front.talk) as port:
+                # One is answered, three are not, and then even the control question is not.
+                front.fault, front.answers_left = reply(200), 4
+                broken = await work(run, f"http://127.0.0.1:{port}/v1", LONG_PATIENCE_SECONDS)
+                front.mend()
+                return broken, await work(run, f"http://127.0.0.1:{port}/v1", LONG_PATIENCE_SECONDS)
+
+    broken, resumed = asyncio.run(main())
+    assert isinstance(broken.error, ProviderRefused)
+    assert resumed.outcome is not None
+    lost = [line for line in read_journal(run / "journal.jsonl")[0] if line.outcome is not None]
+    assert len(lost) == resumed.outcome.errors > 4
+    assert all("holds no text" in (line.reason or "") for line in lost)
+
+
+def test_a_model_whose_replies_cannot_be_used_is_given_up_early(tmp_path: Path) -> None:
+    people = [{"name": f"Person {number}", "activity": 1.0} for number in range(40)]
+    create_run(validate({**SCENARIO, "population": people}), tmp_path / "run")
+    front_reply = {"choices": [{"message": {"content": "I would rather talk about cats."}}]}
+
+    async def main() -> tuple[Ending, int]:
+        async with open_front() as (front, base_url):
+            front.fault = reply(200, front_reply)
+            return await work(tmp_path / "run", base_url), front.faults
+
+    ending, calls = asyncio.run(main())
+    assert isinstance(ending.error, EveryTurnFailed)
+    assert "openai/rehearsal: each of its first 10 turns failed" in str(ending.error)
+    assert calls < 2 * len(people)
+
+
+def test_answers_that_are_on_their_way_when_the_run_must_stop_are_kept(run: Path) -> None:
+    """Four act in the first round and six in the second. The last of them is refused while the others wait."""
+
+    class Slow(Front):
+        def __init__(self, behind: str) -> None:
+            super().__init__(behind)
+            self.asked = 0
+            self.is_refused = asyncio.Event()
+
+        async def _ask_behind(self, transport: Any, request: ServerRequest) -> bytes:
+            self.asked += 1
+            if self.asked == 4 + 6:
+                self.is_refused.set()
+                return ChatReply(error("no such key"), 401).encode()
+            if self.asked > 4:
+                await self.is_refused.wait()
+                # The refusal arrives before any answer does.
+                await transport.post(HttpRequest(self._target, request.body, 30))
+            return await super()._ask_behind(transport, request)
+
+    async def main() -> Ending:
+        async with start(RehearsalSettings()) as behind, listen(Slow(behind.base_url).talk) as port:
+            return await work(run, f"http://127.0.0.1:{port}/v1", LONG_PATIENCE_SECONDS)
+
+    ending = asyncio.run(main())
+    assert isinstance(ending.error, ProviderRefused)
+    assert len(read_journal(run / "journal.jsonl")[0]) == 4 + 5

@@ -185,7 +185,7 @@ def test_an_answer_has_its_text_its_usage_and_how_it_ended() -> None:
         (completion(None, "stop", tool_calls=[{"function": {"arguments": {"a": 1}}}]), '{"a":1}', "stop"),
         (completion("out", reasoning_content="hidden thoughts"), "out", "stop"),
         (completion([{"type": "thinking"}, {"type": "text", "text": "out"}]), "out", "stop"),  # type: ignore[arg-type]
-        (completion(None, "length", reasoning_content="too long a thought"), "", "length"),
+        (completion("", "length", reasoning_content="too long a thought"), "", "length"),
     ],
 )
 def test_answers_of_many_shapes_are_read(reply: Any, text: str, finish: str) -> None:
@@ -240,6 +240,8 @@ def test_thoughts_are_taken_out(text: str, rest: str) -> None:
         b'{"choices": [{"message": "no"}]}',
         b'{"choices": [{"message": {"content": {"a": 1}}}]}',
         b'{"choices": [{"message": {"content": [7]}}]}',
+        b'{"choices": [{"message": {"content": null}}]}',
+        b'{"choices": [{"message": {"role": "assistant"}, "finish_reason": "length"}]}',
         b"[" * 50_000,
         b"{" * 50_000,
         b'data: {"choices": []}\n\ndata: [DONE]\n\n',

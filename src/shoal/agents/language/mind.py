@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -12,12 +14,15 @@ from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.world_card import WorldCard
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
+from shoal.errors import EveryTurnFailed
 from shoal.journal import JournalKey
-from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question
+from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, find_written, renderer_for
 
+#: So many first turns without a reply that can be used show that the model cannot do this.
+HOPELESS_TURNS = 10
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
 _AGES_KEPT = 4096
@@ -52,6 +57,8 @@ class LanguageMind(Mind):
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
+        #: Model -> its turns so far that came to nothing; no longer counted once a reply was used.
+        self._unusable: defaultdict[str, float] = defaultdict(float)
         self.prefixes = PrefixMeter()
         # Many agents see the same post in a round, and it is equally old for all of them.
         self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
@@ -69,11 +76,24 @@ class LanguageMind(Mind):
                 complaint = f"{wrong}. Reply again, with one JSON object in the form you were given."
                 reply = self._read(observation, await self._model.answer(question.ask_again(answer.text, complaint)))
         except ModelFailed as failed:
+            if failed.failure.kind.remedy is Remedy.ACCEPT:
+                self._count_unusable(question.model, str(failed))
             return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
         if not reply.is_usable:
+            self._count_unusable(question.model, "; ".join(reply.complaints))
             return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
+        self._unusable[question.model] = -math.inf
         self._thoughts[observation.agent] = reply.thought
         return Decision(reply.actions)
+
+    def _count_unusable(self, model: str, why: str) -> None:
+        """Count a turn that came to nothing; end the run if a model's first turns all do.
+
+        Turns that were recorded as lost are not decided again, so a run that is resumed counts from 0.
+        """
+        self._unusable[model] += 1
+        if self._unusable[model] >= HOPELESS_TURNS:
+            raise EveryTurnFailed(HOPELESS_TURNS, clip(why, _MAX_REASON_CHARS), model)
 
     def mode(self, agent: int) -> MindMode:
         return MindMode.SELF_JOURNALING

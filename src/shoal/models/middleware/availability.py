@@ -45,6 +45,8 @@ LATEST_ANSWERS = 64
 LONE_TRIES = 3
 #: So many questions that fail alike, with none answered since, show that it is not because of the question.
 ALIKE = 3
+#: A run that must stop waits this long for the answers that are on their way: they are paid for.
+DRAIN_SECONDS = 5.0
 
 #: The purpose of the key of a control question.
 CONTROL = "control"
@@ -97,6 +99,7 @@ class _ComparedFailure(NamedTuple):
     #: True: it belongs to the question. False: a control question is to show whether it does.
     verdict: asyncio.Future[bool]
     failure: ModelFailure
+    key: JournalKey
 
 
 class GateListener(Protocol):
@@ -108,6 +111,10 @@ class GateListener(Protocol):
 
     def on_end(self, error: ShoalError) -> object:
         """Take note that no question will pass any more."""
+        ...
+
+    def on_quiet(self) -> object:
+        """Take note that no attempt is under way any more."""
         ...
 
 
@@ -156,6 +163,10 @@ class ModelGate:
         self._awaits_control = False
         #: Control questions in a row that were answered, with no other question answered.
         self._accepted_in_a_row = 0
+        #: Turns whose failure was found to be their own since then, and how they failed.
+        self._own: dict[tuple[str, int, int | str | None], str] = {}
+        #: Whether the model answered this run before, in this session or an earlier one.
+        self._has_answered = model in spending.by_model
         #: Failures since the last answer that may pass: how many, since when, and the last of them.
         self._failures = 0
         self._failing_since = 0.0
@@ -238,19 +249,25 @@ class ModelGate:
             attempt.cut_at = self._clock.now() + seconds
 
     def on_answer(self, key: JournalKey) -> None:
-        attempt, now = self._sent.pop(key), self._clock.now()
+        attempt, now = self._take_sent(key), self._clock.now()
+        assert attempt is not None
         self.answers += 1
         self.answered = max(self.answered, attempt.number)
         self._answer_seconds.append(now - attempt.began)
         self._overdue = 0
-        self._accepted_in_a_row = self._accepted_in_a_row + 1 if key.purpose == CONTROL else 0
+        self._has_answered = True
+        if key.purpose == CONTROL:
+            self._accepted_in_a_row += 1
+        else:
+            self._accepted_in_a_row = 0
+            self._own.clear()
         for compared in [each for each in self._compared if each.sent < attempt.number]:
             self._decide(compared, is_own=True)
         self._open(now)
 
     def on_failure(self, key: JournalKey, failure: ModelFailure) -> None:
         now = self._clock.now()
-        if (attempt := self._sent.pop(key, None)) is not None:
+        if (attempt := self._take_sent(key)) is not None:
             self._failed.setdefault(key, []).append(attempt.number)
         if failure.status is not None:
             self._heard_at = now
@@ -283,7 +300,18 @@ class ModelGate:
 
     def on_end(self, key: JournalKey) -> None:
         """Forget an attempt that ended without showing anything."""
-        self._sent.pop(key, None)
+        self._take_sent(key)
+
+    def _take_sent(self, key: JournalKey) -> SentAttempt | None:
+        attempt = self._sent.pop(key, None)
+        if not self._sent:
+            self._listener.on_quiet()
+        return attempt
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no attempt is under way."""
+        return not self._sent
 
     # Whose failure it is
 
@@ -301,8 +329,10 @@ class ModelGate:
 
         False means that this is not clear: a control question is to show it.
         """
+        if self._own.get(key.turn) == failure.text:
+            return True
         verdict: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._compared.append(_ComparedFailure(self.attempts, verdict, failure))
+        self._compared.append(_ComparedFailure(self.attempts, verdict, failure, key))
         if key == self._alone:
             self._alone = None
         self._settle()
@@ -316,7 +346,8 @@ class ModelGate:
         are_many = len(self._compared) >= ALIKE or not self._waiting
         if self._compared and are_many and not self._is_settling and not self._awaits_control:
             first = self._compared[0]
-            if self.answers and self._accepted_in_a_row < ALIKE - 1:
+            is_worth_asking = self._has_answered or first.failure.kind is FailureKind.UNREADABLE
+            if is_worth_asking and self._accepted_in_a_row < ALIKE - 1:
                 # Its control question decides about the others too.
                 self._awaits_control = True
                 self._decide(first, is_own=False)
@@ -327,6 +358,8 @@ class ModelGate:
 
     def _decide(self, compared: _ComparedFailure, *, is_own: bool) -> None:
         self._compared.remove(compared)
+        # Of an unclear one, only a control question that is answered lets the run go on.
+        self._own[compared.key.turn] = compared.failure.text
         if not compared.verdict.done():
             compared.verdict.set_result(is_own)
 
@@ -483,6 +516,9 @@ class Availability:
         self._is_ending = False
         self._error: ShoalError | None = None
         self._has_ended = asyncio.Event()
+        #: Whether nothing is awaited any more after the end, and when that is so at the latest.
+        self._is_quiet = asyncio.Event()
+        self._drained_at = math.inf
 
     def gate(self, model: str) -> ModelGate:
         if model not in self._gates:
@@ -503,12 +539,24 @@ class Availability:
     async def wait_for_end(self) -> None:
         """Wait until a server is given up, and raise why."""
         await self._has_ended.wait()
+        await self.drain()
         assert self._error is not None
         raise self._error
 
+    async def drain(self) -> None:
+        """Wait for the answers that are on their way when a server is given up, but not long."""
+        await self._is_quiet.wait()
+
     def on_end(self, error: ShoalError) -> None:
         self._error = self._error or error
+        self._drained_at = min(self._drained_at, self._clock.now() + DRAIN_SECONDS)
         self._has_ended.set()
+        self.on_quiet()
+
+    def on_quiet(self) -> None:
+        is_late = self._clock.now() >= self._drained_at
+        if self._has_ended.is_set() and (is_late or all(gate.is_quiet for gate in self._gates.values())):
+            self._is_quiet.set()
 
     def on_change(self) -> None:
         for watch in self._watches:
@@ -522,6 +570,7 @@ class Availability:
             await self._clock.sleep(TICK_SECONDS)
             for gate in list(self._gates.values()):
                 gate.tick()
+            self.on_quiet()
 
     def end_pauses(self) -> None:
         """End the wait for servers that do not answer, and wait for none any more: the user asked to stop."""

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, ModelFailure, Question, Remedy
 from shoal.models.costs import Spending
@@ -34,6 +35,10 @@ class Available:
         gate = self._availability.gate(question.model)
         try:
             return await self._ask(gate, question)
+        except ProviderRefused:
+            # This error ends the run, so first let the answers come in that others paid for.
+            await self._availability.drain()
+            raise
         finally:
             gate.forget(question.key)
 
