@@ -12,19 +12,16 @@ import pytest
 from shoal.errors import ProviderRefused, ProviderUnavailable, ShoalError, Stopped
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
 from shoal.models.costs import Spending
-from shoal.models.middleware.availability import (
-    ATTEMPT_SECONDS,
-    FIRST_SILENCE_SECONDS,
+from shoal.models.middleware.attempts import ATTEMPT_SECONDS, FIRST_SILENCE_SECONDS, SHORTEST_SILENCE_SECONDS
+from shoal.models.middleware.availability import TICK_SECONDS, Availability
+from shoal.models.middleware.available import Available, Watched
+from shoal.models.middleware.model_gate import (
     LONGEST_GAP_SECONDS,
     REFUSED_SECONDS,
-    SHORTEST_SILENCE_SECONDS,
     STUCK_SECONDS,
-    TICK_SECONDS,
-    Availability,
     ModelGate,
     Pause,
 )
-from shoal.models.middleware.available import Available, Watched
 from shoal.models.middleware.retrying import Retrying
 from tests.models.fakes import MODEL, question
 
@@ -493,7 +490,7 @@ async def test_an_attempt_may_take_a_multiple_of_what_the_latest_answers_took() 
             await crowd.settle()
         assert crowd.clock.time - 100 > 3 * ATTEMPT_SECONDS
         assert crowd.errors() == dict.fromkeys(range(13))
-        assert (crowd.gate.attempts, crowd.spending.pauses) == (13, 0)
+        assert (crowd.gate.attempts.sent, crowd.spending.pauses) == (13, 0)
 
 
 async def test_slow_answers_of_others_are_a_sign_of_life() -> None:

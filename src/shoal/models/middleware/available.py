@@ -13,7 +13,9 @@ from shoal.errors import ProviderRefused
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, FailureKind, Message, Model, ModelFailed, ModelFailure, Question, Remedy
 from shoal.models.costs import Spending
-from shoal.models.middleware.availability import CONTROL, Availability, HeldBack, ModelGate
+from shoal.models.middleware.availability import Availability
+from shoal.models.middleware.comparison import CONTROL
+from shoal.models.middleware.model_gate import ModelGate
 
 _log = logging.getLogger(__name__)
 
@@ -21,6 +23,10 @@ _log = logging.getLogger(__name__)
 CONTROL_MESSAGES = (Message("user", "Say yes."),)
 #: The server may have come back just before it answered the first of these.
 CONTROLS = 2
+
+
+class HeldBack(Exception):  # not an error: the gate closed while the question was on its way
+    """The gate closed before the question was sent."""
 
 
 class Available:
@@ -50,7 +56,7 @@ class Available:
                 if controls >= CONTROLS:
                     raise self._give_up(question, ModelFailed(failure))
             await gate.enter(question.key)
-            first = gate.attempts
+            first = gate.attempts.sent
             try:
                 return await self._inner.answer(question)
             except HeldBack:
@@ -58,7 +64,9 @@ class Available:
             except ModelFailed as caught:
                 failed = caught
                 with self._charge_if_stopped(question, failed.failure):
-                    is_own = await _is_own(gate, question, failed.failure, is_answering=gate.answered > first)
+                    is_own = await _is_own(
+                        gate, question, failed.failure, is_answering=gate.attempts.last_answered > first
+                    )
             finally:
                 gate.leave(question.key)
             if is_own is None:
@@ -69,7 +77,7 @@ class Available:
 
     @contextmanager
     def _charge_if_stopped(self, question: Question, failure: ModelFailure) -> Iterator[None]:
-        """Charge what was paid for the question where the run ends, as nobody else hears of it any more."""
+        """Charge what was paid for the question where the run ends: its budget never hears of it."""
         try:
             yield
         except BaseException:
@@ -112,7 +120,7 @@ class Available:
 
 
 async def _is_own(gate: ModelGate, question: Question, failure: ModelFailure, *, is_answering: bool) -> bool | None:
-    """Return whether a failure is the question's own, None if that is not clear; raise where it is everybody's.
+    """Return whether a failure is the question's own, None if that is not clear; raise if every question meets it.
 
     `is_answering` says whether the server answered others meanwhile.
     """
@@ -147,7 +155,7 @@ class Watched:
             answer = await self._inner.answer(question)
         except (ModelFailed, asyncio.CancelledError) as failed:
             if not isinstance(failed, ModelFailed) and not attempt.take_cut():
-                gate.on_end(key)
+                gate.attempts.end(key)
                 raise
             failure = failed.failure if isinstance(failed, ModelFailed) else gate.describe_cut(key)
             if failure.usage is None:
@@ -157,7 +165,7 @@ class Watched:
             gate.check()
             raise ModelFailed(failure) from failed
         except BaseException:
-            gate.on_end(key)
+            gate.attempts.end(key)
             raise
         gate.on_answer(key)
         return answer
