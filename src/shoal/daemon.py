@@ -1,7 +1,7 @@
 """A process that all runs of a user share: the first run that needs it starts it, the others find it at a socket.
 
 It holds a lock as long as it lives and writes its number into the locked file once it answers. The directory of the
-socket is open to nobody else.
+socket is open to this user alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoal.errors import SlotsRefused
 _log = logging.getLogger(__name__)
 #: The kernel's limit for the path of a socket, less the ending that it has for a moment.
 _MAX_PATH_BYTES = 107 - len(".new")
-#: A process that answers says something to whoever connects, at once.
+#: A process that answers greets each connection at once.
 _ANSWER_SECONDS = 0.5
 #: How long a process may take until it listens; on a busy machine, starting Python takes a while.
 START_SECONDS = 20.0
@@ -203,7 +203,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def become_daemon(files: DaemonFiles) -> tuple[socket.socket, int] | None:
-    """Return, in a process of its own, the listening socket and the held lock; None in the process that called.
+    """Return the listening socket and the held lock in a new process; None in the process that called.
 
     The caller's process also gets None where another one serves already. OSError and ShoalError say why it cannot be.
     """
@@ -234,7 +234,7 @@ def _take_lock(files: DaemonFiles) -> int | None:
 
 
 def announce_daemon(lock: int) -> None:
-    """Write down the number of this process. Whoever finds it knows that this process has begun to answer."""
+    """Write down the number of this process, as a sign that it has begun to answer."""
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
 
 

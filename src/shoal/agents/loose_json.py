@@ -54,7 +54,7 @@ def decode_json(text: str) -> Any:
 
 
 def read_json(text: str) -> Any:
-    """Return the value in a text that is JSON, or almost; an empty text where there is none."""
+    """Return the value in a text that is JSON, or almost; an empty text where it holds none."""
     with suppress(ValueError):
         return decode_json(text)
     if len(text) > MAX_REPAIRED_CHARS:

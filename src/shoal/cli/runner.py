@@ -95,7 +95,7 @@ def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[
         loop.call_soon_threadsafe(display.show_stopping)
         loop.call_soon_threadsafe(stop.set)
 
-    # Whoever starts a command with nohup does not want it to end with the terminal.
+    # A command that was started with nohup must not end with the terminal.
     numbers = [*_STOPPING, *([signal.SIGHUP] if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN else [])]
     before = {number: signal.signal(number, receive) for number in numbers}
     try:

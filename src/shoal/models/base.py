@@ -118,7 +118,7 @@ class FailureKind(StrEnum):
 class Remedy(Enum):
     """What a run does about a failure. `Availability` carries it out."""
 
-    #: It may pass: ask again, and if nobody is answered, wait. A connection that never worked is to be mended.
+    #: It may pass: ask again, and wait while the server is silent. A connection that never worked is to be mended.
     WAIT = "wait"
     #: Every question would meet it until the user mends something: stop.
     MEND = "mend"

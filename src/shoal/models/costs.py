@@ -71,7 +71,7 @@ class Spending:
         self.failures: Counter[FailureKind] = Counter()
         #: Questions that stayed without an answer.
         self.unanswered: Counter[FailureKind] = Counter()
-        #: How often and how long nobody was answered.
+        #: How often and how long servers did not answer at all.
         self.pauses = 0
         self.paused_seconds = 0.0
         #: Answers that were cut off at their maximum length, and answers in which the model refused.

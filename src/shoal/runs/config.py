@@ -122,7 +122,7 @@ class LimitSettings(msgspec.Struct, frozen=True, omit_defaults=True):
         return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
 
     def apply_to(self, budget: BudgetSettings) -> BudgetSettings:
-        """Return a scenario's budget with these limits instead of its own; those that are not given stay."""
+        """Return a scenario's budget with these limits in place of the declared ones; those that are not given stay."""
         return budget.model_copy(
             update={name: at for name, at in self.list_given().items() if name in BudgetSettings.model_fields}
         )

@@ -252,7 +252,7 @@ class RunDirectory:
 
     def write_state(self, state: RunState) -> None:
         replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)}, sync=False)
-        # That nobody works on the run needs to be written only once.
+        # That no process works on the run needs to be written only once.
         if state.process_pid is not None or self._has_live_status:
             replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
         self._has_live_status = state.process_pid is not None

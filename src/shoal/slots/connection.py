@@ -110,7 +110,7 @@ class SocketLink(asyncio.Protocol):
             self._timer = asyncio.get_running_loop().call_later(BEAT_SECONDS, self.beat)
 
     def _was_stopped(self) -> bool:
-        """Drop the connection if this process was stopped for so long that its slots may have gone to others.
+        """Drop the connection if this process was stopped long enough for its slots to have gone to others.
 
         Grants that were sent in that time may not hold any more, so claims must be made again.
         """
@@ -181,7 +181,7 @@ async def _open_link(place: BrokerLocation, listener: Listener, clock: Callable[
     return link
 
 
-# for those who take no part, and start no broker
+# for callers that take no part, and start no broker
 
 
 def fetch_snapshot(place: BrokerLocation) -> Snapshot | None:

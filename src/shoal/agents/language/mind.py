@@ -21,7 +21,7 @@ from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
 from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, find_written, renderer_for
 
-#: So many first turns without a reply that can be used show that the model cannot do this.
+#: This many first turns without a usable reply show that the model cannot do this.
 HOPELESS_TURNS = 10
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500

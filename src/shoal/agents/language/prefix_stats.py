@@ -72,7 +72,7 @@ class PrefixMeter:
         return self._total
 
     def add_later(self, agent: int, shared: str, own: str) -> None:
-        """Measure a prompt when the event loop is idle, or when somebody wants to know."""
+        """Measure a prompt when the event loop is idle, or when the total is asked for."""
         self._idle.add(partial(self.add, agent, shared, own))
 
     def add(self, agent: int, shared: str, own: str) -> None:

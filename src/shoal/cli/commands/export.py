@@ -30,10 +30,10 @@ def export_(  # noqa: PLR0913  # a command has as many options as it has
 ) -> None:
     """Write a run's tables and graphs for other tools.
 
-    Every table of every world, the stream of actions, the people and the metrics, one file each; who follows whom at
-    the end and who did something to whom as GraphML; and manifest.json, which says what there is. The run is only read.
-    In CSV, a text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, so that no
-    spreadsheet runs it as a formula.
+    Every table of every world, the stream of actions, the people and the metrics, one file each; the follow graph
+    at the end and the graph of interactions as GraphML; and manifest.json, which says what there is. The run is only
+    read. In CSV, a text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, so that
+    no spreadsheet runs it as a formula.
 
     \b
     Examples:

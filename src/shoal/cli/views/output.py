@@ -32,7 +32,7 @@ class Output(Console):
         super().__init__(highlight=False, stderr=stderr)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Render without the control characters of whoever wrote a text: a model, a server, a file."""
+        """Render without the control characters of texts, which a model, a server or a file may hold."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(hide_controls(segment.text), segment.style)
 

@@ -15,7 +15,7 @@ from shoal.seeds import Draws, derive
 _log = logging.getLogger(__name__)
 
 #: Share of a question's deadline that one attempt may take, so that others fit in after some that hung. On a server
-#: that is slow for everybody, it may take longer.
+#: whose answers all take long, it may take longer.
 ATTEMPT_SHARE = 0.3
 #: Share of a question's deadline within which attempts may begin, so that the last one ends in time.
 BEGIN_SHARE = 0.65

@@ -41,7 +41,7 @@ from shoal.scenario import BudgetSettings, read_document, read_text
 
 #: More questions than this need a budget.
 MAX_UNBUDGETED = 1_000
-#: How long a server may not answer: somebody waits for the answers.
+#: How long a server may not answer: a person waits for the answers.
 ASKING_PATIENCE_SECONDS = 60.0
 #: Tokens of a reply for each column.
 _TOKENS_PER_COLUMN = 200

@@ -27,7 +27,7 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
         if database is None:
             return [], []
         database.set_authorizer(_authorize)
-        # Python sees a signal only between two steps of its own, such as this one.
+        # Python sees a signal only between two steps of Python code, such as this one.
         database.set_progress_handler(lambda: 0, _STEPS_BETWEEN_LOOKS)
         try:
             answer = database.execute(sql)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-#: A language that is told by small words has at least this many different ones in the text, and more than any other.
+#: A language is known by its small words: at least this many different ones, and more than of any other.
 _FEWEST_SMALL_WORDS = 2
 #: A script counts if it has at least this share of the letters.
 _SCRIPT_SHARE = 0.3

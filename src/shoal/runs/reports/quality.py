@@ -29,16 +29,16 @@ from shoal.worlds import DO_NOTHING, TextReader, find_written
 _LOOKING_ON = frozenset({DO_NOTHING, "REFRESH", "DONE"})
 #: Actions whose content names a thing, which many may name in the same words.
 _NAMING = frozenset({"ATTEND"})
-#: Shorter texts, such as `Yes.`, are repeated by everybody.
+#: Shorter texts, such as `Yes.`, are repeated all the time.
 SHORTEST_REPEATED_CHARS = 20
 #: Repetitions are counted among this many texts, the first ones.
 MAX_COMPARED_TEXTS = 200_000
-#: All of so many texts are read for topic, language and opinion; then every second of as many, every third, and so on.
+#: This many texts are all read for topic, language and opinion; then every second of as many, every third, and so on.
 READ_TEXTS = 500
-#: The part of the rounds in which it is too early for everybody to agree, and how many people must have spoken in it.
+#: The part of the rounds in which it is too early for all to agree, and how many people must have spoken in it.
 EARLY_PART = 1 / 3
 FEWEST_SPEAKERS = 5
-#: So many people's bios say what the language of the scenario is.
+#: The bios of this many people show the language of the scenario.
 _MAX_BIOS = 200
 _MAX_EXAMPLE_CHARS = 120
 
@@ -145,7 +145,7 @@ class QualityReader:
         #: Name of a check, or a reason of refusal -> the first example of it.
         self._examples: dict[str, str] = {}
         self._refusals: Counter[str] = Counter()
-        #: Agent -> its name, of those who had a turn, and the agents who did something in one.
+        #: The names of agents that had a turn, and the agents that did something in one.
         self._acting: dict[int, str] = {}
         self._acted: set[int] = set()
         #: Hash of world and text -> who wrote it first, and the same with others who wrote it later.

@@ -75,7 +75,7 @@ class FollowSettings(DeclaredModel):
 
 
 def parse_follows(value: object) -> object:
-    """Expand the short form, the kind of graph alone. Whoever says how many people follow asks for a graph."""
+    """Expand the short form, the kind of graph alone. A mean degree alone asks for a graph too."""
     if isinstance(value, str):
         if value not in GRAPHS:
             raise InvalidValue(Problem.unknown("graph", value, GRAPHS, expected=one_of(GRAPHS)))

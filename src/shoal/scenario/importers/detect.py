@@ -114,7 +114,7 @@ def _make_absolute(path: Path) -> str:
 
 
 def _note_follows(scenario: Scenario, on_platform: bool) -> Iterator[str]:
-    """Note how the files with follows were read, or that nothing says whom people follow on a platform."""
+    """Note how the files with follows were read, or that a platform has no follows."""
     edges = scenario.follows.from_file
     if edges is not None:
         yield from (f"{edges.name}: {note}" for note in edges.notes)

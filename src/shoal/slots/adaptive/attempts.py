@@ -22,7 +22,7 @@ PROOF_DEVIATIONS, PROOF_SECONDS = 4.0, 0.02
 STALL_SECONDS = 0.01
 #: How fast means follow: answers vary much, refusals little.
 _ANSWER_GAIN, _REFUSAL_GAIN = 0.05, 0.2
-#: So many contradictions within so many calls are too many for a cap that changes now and then.
+#: This many contradictions within this many calls are too many for a cap that changes now and then.
 CONTRADICTIONS, AMONG_CALLS = 2, 100
 
 

@@ -13,7 +13,7 @@ from math import inf
 
 #: Refusals that are looked at together, and the bounds of the share of calls that they must be.
 REFUSALS, LEAST_SHARE, MOST_SHARE = 6, 0.015, 0.1
-#: So many refusals of calls that were in flight together are no noise.
+#: This many refusals of calls that were in flight together are no noise.
 MOST_TOGETHER = 2
 #: Noise explains refusals as long as no more are refused lately than this many times its share, and this share more.
 USUAL_TIMES, USUAL_MORE = 1.5, 0.025

@@ -18,7 +18,7 @@ SURE = 12.0
 LIKELY = 2.0
 #: How much worse than the best bend another one is that can be ruled out.
 RULED_OUT = 12.0
-#: So many answers count in a group; older ones count less and less.
+#: About this many answers count in a group; older ones count less and less.
 MEMORY = 400.0
 #: Times differ at least this much, for reasons of their own.
 LEAST_VARIANCE = 0.01

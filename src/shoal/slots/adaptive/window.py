@@ -13,8 +13,8 @@ from shoal.slots.adaptive.saturation import Saturation
 
 #: Calls in flight before anything is known.
 START = 8
-#: So many seconds of answers are asked for at first, and the window rises no further when answers take half of it: an
-#: attempt is given up after 90 seconds, and must not be because calls queue that were sent together.
+#: Answers for this many seconds are asked for at first, and the window rises no further when answers take half of it:
+#: an attempt is given up after 90 seconds, and must not be because calls queue that were sent together.
 PATIENT_SECONDS = 60.0
 #: Growth of the window for each answer while claims wait.
 RISE = 1.5
@@ -27,7 +27,7 @@ FILLED, SPARE = 1.06, 2
 PROBES = 3
 #: Round trips until the first probe.
 FIRST_PROBE = 8.0
-#: How far this doubles at a limit that never moved, but not beyond one call in so many; and at a limit that came down
+#: How far this doubles at a limit that never moved, but not beyond one call in this many; and at a limit that came down
 #: and may go up again.
 LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_FALLEN = 16.0, 200.0, 2.5
 #: A limit below this share of the highest one counts as having come down.

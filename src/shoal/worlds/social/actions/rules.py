@@ -1,4 +1,4 @@
-"""The table of all actions on a platform: how models are told of them, and the rules that carry them out."""
+"""The table of all actions on a platform: how prompts describe them, and the rules that carry them out."""
 
 from __future__ import annotations
 
