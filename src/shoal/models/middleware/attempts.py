@@ -1,4 +1,4 @@
-"""The attempts to ask one model that are under way: how long they may take, and which of them are cut."""
+"""The attempts to ask one model that are under way: how long they may take, and which of them are aborted."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class SentAttempt:
     number: int
     began: float
     task: asyncio.Task[Any] | None
-    #: When the attempt is cut, and whether it was.
-    cut_at: float = math.inf
-    is_cut: bool = False
+    #: When the attempt is aborted, and whether it was.
+    abort_at: float = math.inf
+    is_aborted: bool = False
 
-    def cut(self) -> None:
-        if not self.is_cut:
-            self.is_cut = True
+    def abort(self) -> None:
+        if not self.is_aborted:
+            self.is_aborted = True
             if self.task is not None:
                 self.task.cancel()
 
-    def take_cut(self) -> bool:
-        """Return whether the attempt's task was cancelled only because the attempt was cut."""
-        return self.is_cut and (self.task is None or self.task.uncancel() == 0)
+    def take_abort(self) -> bool:
+        """Return whether the attempt's task was cancelled only to abort the attempt."""
+        return self.is_aborted and (self.task is None or self.task.uncancel() == 0)
 
 
 class AttemptsUnderWay:
@@ -58,8 +58,8 @@ class AttemptsUnderWay:
         self._clock = clock
         self._on_quiet = on_quiet
         self._by_key: dict[JournalKey, SentAttempt] = {}
-        #: Whether any attempt is to be cut.
-        self._has_cuts = False
+        #: Whether any attempt is to be aborted.
+        self._has_aborts = False
         self._answer_seconds: deque[float] = deque(maxlen=LATEST_ANSWERS)
         #: Attempts since the last answer that took too long. Each doubles what the others may take.
         self._overdue = 0
@@ -68,12 +68,12 @@ class AttemptsUnderWay:
         return len(self._by_key)
 
     def begin(self, key: JournalKey, limit_seconds: float | None = None) -> SentAttempt:
-        """Note that the running task sends a question, and cut it after this time."""
+        """Note that the running task sends a question, and abort it after this time."""
         self.sent += 1
         attempt = self._by_key[key] = SentAttempt(self.sent, self._clock.now(), asyncio.current_task())
         if limit_seconds is not None:
-            self._has_cuts = True
-            attempt.cut_at = attempt.began + limit_seconds
+            self._has_aborts = True
+            attempt.abort_at = attempt.began + limit_seconds
         return attempt
 
     def end(self, key: JournalKey) -> SentAttempt | None:
@@ -113,35 +113,35 @@ class AttemptsUnderWay:
         oldest = self._find_oldest()
         return 0.0 if oldest is None else self._clock.now() - max(oldest.began, self.heard_at)
 
-    def cut_all_after(self, seconds: float) -> None:
-        """Cut every attempt that is under way now after this time."""
-        self._has_cuts = True
+    def abort_all_after(self, seconds: float) -> None:
+        """Abort every attempt that is under way now after this time."""
+        self._has_aborts = True
         for attempt in self._by_key.values():
-            attempt.cut_at = self._clock.now() + seconds
+            attempt.abort_at = self._clock.now() + seconds
 
-    def cut_due(self) -> None:
-        """Cut what is due, and the oldest attempt if it takes too long even for a queue that we filled ourselves."""
+    def abort_due(self) -> None:
+        """Abort what is due, and the oldest attempt if it takes too long even for a queue that we filled ourselves."""
         now = self._clock.now()
-        if self._has_cuts:
+        if self._has_aborts:
             for attempt in self._by_key.values():
-                if attempt.cut_at <= now:
-                    attempt.cut()
-            self._has_cuts = any(attempt.cut_at < math.inf for attempt in self._by_key.values())
+                if attempt.abort_at <= now:
+                    attempt.abort()
+            self._has_aborts = any(attempt.abort_at < math.inf for attempt in self._by_key.values())
         usual_seconds = SILENCE_FACTOR * (self.longest_answer_seconds or 0.0)
-        if self.cut_oldest_after(max(self._attempt_seconds * 2**self._overdue, usual_seconds)):
+        if self.abort_oldest_after(max(self._attempt_seconds * 2**self._overdue, usual_seconds)):
             self._overdue += 1
 
-    def cut_oldest_after(self, seconds: float) -> bool:
-        """Cut the oldest attempt if it has been under way this long, and return whether that cut it."""
+    def abort_oldest_after(self, seconds: float) -> bool:
+        """Abort the oldest attempt if it has been under way this long, and return whether that aborted it."""
         oldest = self._find_oldest()
-        if oldest is None or oldest.is_cut or self._clock.now() - oldest.began < seconds:
+        if oldest is None or oldest.is_aborted or self._clock.now() - oldest.began < seconds:
             return False
-        oldest.cut()
+        oldest.abort()
         return True
 
-    def cut_all(self) -> None:
+    def abort_all(self) -> None:
         for attempt in self._by_key.values():
-            attempt.cut()
+            attempt.abort()
 
     def _find_oldest(self) -> SentAttempt | None:
         return next(iter(self._by_key.values()), None)

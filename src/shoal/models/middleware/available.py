@@ -139,7 +139,7 @@ async def _is_own(gate: ModelGate, question: Question, failure: ModelFailure, *,
 
 
 class Watched:
-    """Reports each attempt to the gate of its model, and cuts it where the gate says so."""
+    """Reports each attempt to the gate of its model, and aborts it where the gate says so."""
 
     def __init__(self, inner: Model, availability: Availability, spending: Spending) -> None:
         self._inner = inner
@@ -154,10 +154,10 @@ class Watched:
         try:
             answer = await self._inner.answer(question)
         except (ModelFailed, asyncio.CancelledError) as failed:
-            if not isinstance(failed, ModelFailed) and not attempt.take_cut():
+            if not isinstance(failed, ModelFailed) and not attempt.take_abort():
                 gate.attempts.end(key)
                 raise
-            failure = failed.failure if isinstance(failed, ModelFailed) else gate.describe_cut(key)
+            failure = failed.failure if isinstance(failed, ModelFailed) else gate.describe_abort(key)
             if failure.usage is None:
                 # What was paid for is counted with its price.
                 self._spending.failures[failure.kind] += 1

@@ -26,7 +26,7 @@ FAILURES, FIRST_FAILURES = 5, 2
 REFUSALS, REFUSED_SECONDS = 3, 8.0
 #: The gap between two tries doubles from the first to the longest.
 FIRST_GAP_SECONDS, LONGEST_GAP_SECONDS = 1.0, 30.0
-#: If all questions are under way in a silent server, one of them is cut after this time and tries again.
+#: If all questions are under way in a silent server, one of them is aborted after this time and tries again.
 STUCK_SECONDS = 30.0
 #: The only question left may fail this often. Then a control question shows whose fault it is.
 LONE_TRIES = 3
@@ -190,8 +190,8 @@ class ModelGate:
         elif failure.kind not in _RATES and self._failures >= (FAILURES if self._is_proven else FIRST_FAILURES):
             self.begin_pause(failure)
 
-    def describe_cut(self, key: JournalKey) -> ModelFailure:
-        """Return the failure of an attempt that was cut because the server is silent."""
+    def describe_abort(self, key: JournalKey) -> ModelFailure:
+        """Return the failure of an attempt that was aborted because the server is silent."""
         if key == self._alone and self._try_seconds is not None:
             self._try_seconds *= 2
             # A longer try may succeed, so this one says nothing about the question.
@@ -280,7 +280,7 @@ class ModelGate:
         if self.pause is not None:
             self._spending.paused_seconds += self._clock.now() - self.pause.began
             # A try was answered that was sent later than these, so theirs are probably lost.
-            self.attempts.cut_all_after(self.attempts.longest_silence_seconds)
+            self.attempts.abort_all_after(self.attempts.longest_silence_seconds)
             self.pause = None
             self._listener.on_change()
 
@@ -297,14 +297,14 @@ class ModelGate:
         """Do what is due: notice silence, let the next question try, and stop when patience is over."""
         if self._error is not None:
             return
-        self.attempts.cut_due()
+        self.attempts.abort_due()
         if self.pause is None:
             self._look_for_pause()
         elif self._clock.now() - self.pause.began >= self._patience_seconds:
             self.stop(ProviderUnavailable(self.pause.reason, format_wait(self._patience_seconds)))
         elif self._try_seconds is not None and self._alone is None and not self._waiting:
             # The server is silent, and no question is left to try it.
-            self.attempts.cut_oldest_after(STUCK_SECONDS)
+            self.attempts.abort_oldest_after(STUCK_SECONDS)
         if not self.is_open:
             self._settle()
 
@@ -340,4 +340,4 @@ class ModelGate:
         self._wake()
         self._comparison.stop(error)
         if isinstance(error, Stopped):
-            self.attempts.cut_all()
+            self.attempts.abort_all()
