@@ -27,7 +27,7 @@ from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.world import Room
 from shoal.worlds.social.actions.rules import NEEDS
 from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, PostView, SocialObservation
-from tests.cli.terminal import COMMAND, environment, last_object
+from tests.cli.terminal import COMMAND, DEADLINE_SECONDS, environment, last_object
 
 HEAD: dict[str, Any] = {"world": "w", "round": 3, "agent": 0, "name": "Ada Roy", "time": "2026-01-01T10:00:00+00:00"}
 NOTHING = Decision((Action("DO_NOTHING"),))
@@ -301,7 +301,7 @@ async def test_others_go_on_while_a_person_thinks_and_waiting_can_be_given_up() 
 
     def lines() -> Iterator[str]:
         loop.call_soon_threadsafe(asked.set)
-        typing.wait(timeout=10)
+        typing.wait(timeout=DEADLINE_SECONDS)
         yield "Hello.\n"
 
     turn = asyncio.ensure_future(Terminal(lines(), Screen().write).answer(talk()))
@@ -346,7 +346,7 @@ def start_playing(folder: Path, *command: str) -> subprocess.Popen[str]:
 def type_lines(folder: Path, text: str, *command: str) -> str:
     """What the command ends with when this is typed."""
     with start_playing(folder, *command) as process:
-        out, errors = process.communicate(text, timeout=60)
+        out, errors = process.communicate(text, timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, errors
     return str(last_object(out)["digest"])
 
@@ -421,7 +421,7 @@ asyncio.run(main())
     process.stdin.flush()
     assert "Hello." in process.stdout.readline()
     # Its input is still open, and its thread still reads.
-    assert process.wait(timeout=20) == 0
+    assert process.wait(timeout=DEADLINE_SECONDS) == 0
     assert "Fatal" not in process.stderr.read()
     for pipe in (process.stdin, process.stdout, process.stderr):
         pipe.close()

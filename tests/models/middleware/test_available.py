@@ -29,6 +29,8 @@ WAITING = [kind for kind in FailureKind if kind.remedy.value == "wait"]
 COMPARED = [FailureKind.FATAL, FailureKind.CONTEXT_TOO_LONG]
 #: How the server of a test is told of a control question.
 CONTROL = -1
+#: A run must have said what is wrong after this time.
+REPORTED_SECONDS = 10.0
 #: Enough turns of the loop for everything that can happen without time going by.
 TURNS = 50
 
@@ -398,6 +400,22 @@ async def test_watchers_learn_what_the_run_waits_for_and_when_it_goes_on() -> No
         assert seen[0] is not None
         assert seen[0].model == MODEL
         assert seen[-1] is None
+
+
+@pytest.mark.parametrize("kind", [*WAITING, None], ids=str)
+@pytest.mark.parametrize("answers_before", [0, 1])
+async def test_a_run_says_within_ten_seconds_what_it_waits_for(kind: FailureKind | None, answers_before: int) -> None:
+    """None stands for a server that says nothing."""
+    server = Server(answer_all)
+    with closing(Crowd(server)) as crowd:
+        await crowd.ask(*range(answers_before))
+        server.reply = lambda _: kind
+        if kind is None:
+            server.works.clear()
+        await crowd.ask(*range(10, 20))
+        await crowd.wait(REPORTED_SECONDS)
+        is_refused = ProviderRefused in crowd.errors().values()
+        assert crowd.availability.pause is not None or is_refused
 
 
 # silence

@@ -109,7 +109,7 @@ async def test_a_hung_connection_is_cut() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         [failure] = await ask(handle, question(), seconds=0.05)
     assert (failure.kind, failure.text) == (FailureKind.TRANSIENT, f"{MODEL}: no answer within 0.05 s")
 
@@ -119,7 +119,7 @@ async def test_a_reply_that_stops_in_the_middle_is_cut_too() -> None:
         writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"choices": [')
         await asyncio.Event().wait()
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         [failure] = await ask(handle, question(), seconds=0.05)
     assert failure.kind is FailureKind.TRANSIENT
 
