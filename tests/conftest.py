@@ -25,6 +25,7 @@ SLOW = (
     "cli/views/test_progress.py",
     "python",
     "runs/interviews",
+    "runs/launchers",
     "runs/planning",
     "runs/rerun",
     "runs/test_extend.py",

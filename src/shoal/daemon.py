@@ -6,7 +6,6 @@ socket is open to this user alone.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import signal
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.errors import SlotsRefused
+from shoal.unix import try_lock
 
 _log = logging.getLogger(__name__)
 #: The kernel's limit for the path of a socket, less the ending that it has for a moment.
@@ -130,7 +130,7 @@ def start_daemon(files: DaemonFiles, module: str, arguments: Sequence[object], s
         starting = os.open(files.starting, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             deadline = time.monotonic() + seconds
-            while not _try_lock(starting):
+            while not try_lock(starting):
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"another process has been starting one at {files.starting} for too long")
                 time.sleep(_LOCK_POLL_SECONDS)
@@ -191,14 +191,6 @@ def _spawn(module: str, arguments: Sequence[object]) -> None:
         raise DaemonMissing(last_line or f"it ended with {done.returncode}")
 
 
-def _try_lock(handle: int) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 # becoming one
 
 
@@ -222,7 +214,7 @@ def _take_lock(files: DaemonFiles) -> int | None:
     """Lock out others; None if one serves already. Waits for one that is just leaving or just coming."""
     lock = os.open(files.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + _LOCK_SECONDS
-    while not _try_lock(lock):
+    while not try_lock(lock):
         if files.answers():
             os.close(lock)
             return None

@@ -6,7 +6,8 @@ ShoalError                 the message says what happened and what to do; never 
 ├── RunRefused             this directory cannot be worked on now
 │   ├── RunLocked          another worker is alive on it
 │   ├── RunFromNewer       written by a newer version of Shoal
-│   └── RunMissing         there is no run here
+│   ├── RunMissing         there is no run here
+│   └── WorkerLost         the worker process ended before it had begun
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
 ├── Diverged               a repeated run did something else than before
@@ -62,6 +63,13 @@ class RunFromNewer(RunRefused):
 
 class RunMissing(RunRefused):
     """There is no run in the directory."""
+
+
+class WorkerLost(RunRefused):
+    """The worker process ended before it had begun; its log says why."""
+
+    def __init__(self, path: Path, last_words: str) -> None:
+        super().__init__(f"the worker on {path} ended before it had begun: {last_words}")
 
 
 class StorageFailed(ShoalError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,11 +27,12 @@ from shoal.runs.config import (
 )
 from shoal.runs.files import is_half_written, replace_json, storage_errors
 from shoal.runs.state import RunOutcome, RunState, Status, WorldState
-from shoal.runs.store import open_stream, read_last_round, read_rounds
+from shoal.runs.store import database_path, open_stream, read_last_round, read_rounds, stream_path
 from shoal.runs.stream import ActionStream
 from shoal.scenario import DeclaredEvent, Scenario, build_clock, parse_event, sample
-from shoal.text import quote_path
+from shoal.text import clip, quote_path
 from shoal.types import Versioned
+from shoal.unix import read_lock, try_lock, write_lock
 from shoal.worlds import Clock
 
 RUNS = Path("runs")
@@ -41,8 +42,16 @@ JOURNAL = "journal.jsonl"
 METRICS = "metrics.jsonl"
 LOG = "simulation.log"
 LOCK = "worker.lock"
+#: Held while somebody starts or stops a worker; it says which of the two.
+CONTROL_LOCK = "control.lock"
 LIMITS = "limits.json"
 ENV_STATUS = "env_status.json"
+ARCHIVE = "archive"
+#: Others may be looking, just now, whether the directory has a worker.
+_GLANCE_SECONDS = 0.05
+#: Of the log, this much is searched for its last line.
+_LOG_TAIL_BYTES = 8192
+_MAX_REASON_CHARS = 500
 
 
 class RunDirectory:
@@ -241,10 +250,41 @@ class RunDirectory:
         state.plan(self.scenario_versions)
         return state
 
+    def observe_state(self) -> RunState:
+        """Read the state as it is now, which the last worker may not have been able to write.
+
+        A run that is being worked on without a worker was interrupted: it has failed, and the log says why, or nothing
+        does. While somebody starts or stops a worker, the run is starting or stopping.
+        """
+        state = self.read_state()
+        control = read_lock(self.path / CONTROL_LOCK)
+        if control in (Status.STARTING, Status.STOPPING):
+            state.runner_status = Status(control)
+        elif state.runner_status.is_working and not self.has_worker():
+            # It may have ended between the two looks; then it has written how.
+            state = self.read_state()
+            if state.runner_status.is_working:
+                state.runner_status, state.process_pid, state.waiting = Status.FAILED, None, None
+                state.error = (
+                    f"the worker ended without a word, as one that is killed; its log ends: {self.read_last_words()}"
+                )
+                for world in state.worlds.values():
+                    world.running = False
+        return state
+
     def read_status(self) -> Status:
-        """Return where the run stands. One that is being worked on without a worker was interrupted: it has failed."""
-        status = self.read_state().runner_status
-        return Status.FAILED if status.is_working and not self.has_worker() else status
+        """Return where the run stands."""
+        return self.observe_state().runner_status
+
+    def read_last_words(self) -> str:
+        """Return the last line of the log."""
+        try:
+            with self.file(LOG).open("rb") as log:
+                log.seek(max(log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES, 0))
+                lines = log.read().decode(errors="replace").splitlines()
+        except FileNotFoundError:
+            lines = []
+        return clip(next((line.strip() for line in reversed(lines) if line.strip()), "nothing"), _MAX_REASON_CHARS)
 
     def is_over(self) -> bool:
         """Return whether nothing is left to do."""
@@ -273,34 +313,42 @@ class RunDirectory:
         with storage_errors(lock):
             handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+            if not try_lock(handle, _GLANCE_SECONDS):
                 pid = os.pread(handle, 32, 0).decode().strip() or "unknown"
                 raise RunLocked(
                     f"{self.path} is being worked on by process {pid}.\nWait until it ends, or stop it first."
-                ) from None
-            owner = f"{os.getpid()}\n".encode()
-            if os.pread(handle, 32, 0) != owner:
-                os.ftruncate(handle, 0)
-                os.pwrite(handle, owner, 0)
+                )
+            write_lock(handle, str(os.getpid()))
             yield
         finally:
             os.close(handle)
 
     def has_worker(self) -> bool:
         """Return whether a worker is alive on this directory now."""
-        try:
-            handle = os.open(self.path / LOCK, os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(handle)
-        return False
+        return read_lock(self.path / LOCK) is not None
+
+    def read_worker(self) -> int | None:
+        """Return the process that works on this directory now; None where there is none."""
+        text = read_lock(self.path / LOCK)
+        return int(text) if text and text.isdecimal() else None
+
+    def archive(self) -> Path:
+        """Move what was written to `archive/N/`, copy the journal there, and return that folder. Needs the lock.
+
+        A run that is killed here is repeated from its journal, so each step may be the last one.
+        """
+        with storage_errors(self.path):
+            archive = next(path for number in count(1) if _make_with_parent(path := self.file(ARCHIVE) / str(number)))
+            shutil.copy2(self.journal, archive / JOURNAL)
+            for world in self.worlds:
+                database = database_path(self.path, world)
+                # What a killed worker left beside a database goes first: it must never meet a new one.
+                beside = [database.with_name(f"{database.name}-{part}") for part in ("shm", "wal")]
+                for path in (*beside, database, stream_path(self.path, world)):
+                    _move(path, archive / path.relative_to(self.path))
+            for name in (STATE, METRICS, ENV_STATUS):
+                _move(self.file(name), archive / name)
+        return archive
 
 
 def read_outcome(run: RunDirectory) -> RunOutcome:
@@ -339,6 +387,17 @@ def claim_directory(out: Path | None, folder: Path, name: str) -> Iterator[Path]
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
         raise
+
+
+def _make_with_parent(path: Path) -> bool:
+    path.parent.mkdir(exist_ok=True)
+    return _make(path)
+
+
+def _move(path: Path, target: Path) -> None:
+    if path.exists():
+        target.parent.mkdir(exist_ok=True)
+        path.replace(target)
 
 
 def _make(path: Path) -> bool:

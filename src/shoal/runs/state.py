@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -22,15 +23,19 @@ class Status(StrEnum):
     """Where a run stands. A status knows its successors."""
 
     IDLE = "idle"
+    #: Somebody is starting a worker. Whoever does so holds a lock that says it; the state's file never does.
+    STARTING = "starting"
     RUNNING = "running"
-    #: A worker waits for a model's server that does not answer.
+    #: A worker waits: until a user lets it go on, or for a model's server that does not answer.
     PAUSED = "paused"
+    #: Somebody is stopping the worker; as `STARTING`, a lock says it.
+    STOPPING = "stopping"
     STOPPED = "stopped"
     COMPLETED = "completed"
     FAILED = "failed"
 
     def check_next(self, status: Status) -> None:
-        if status not in _SUCCESSORS[self]:
+        if status not in SUCCESSORS[self]:
             raise AssertionError(f"a run that is {self} cannot become {status}")
 
     @property
@@ -44,15 +49,17 @@ class Status(StrEnum):
         return self is not Status.COMPLETED
 
 
-_SUCCESSORS = {
-    Status.IDLE: {Status.RUNNING},
-    # A worker that was killed leaves `running` or `paused` behind; the next one starts from there.
-    Status.RUNNING: {Status.RUNNING, Status.PAUSED, Status.STOPPED, Status.COMPLETED, Status.FAILED},
-    Status.PAUSED: {Status.RUNNING, Status.STOPPED, Status.FAILED},
-    Status.STOPPED: {Status.RUNNING},
-    # A complete run may be extended.
-    Status.COMPLETED: {Status.RUNNING},
-    Status.FAILED: {Status.RUNNING},
+#: Everything that may become of a run. A worker that was killed leaves `running` or `paused` behind, and the next one
+#: starts from there; a complete run may be extended.
+SUCCESSORS: Mapping[Status, frozenset[Status]] = {
+    Status.IDLE: frozenset({Status.RUNNING, Status.FAILED}),
+    Status.STARTING: frozenset({Status.RUNNING, Status.FAILED}),
+    Status.RUNNING: frozenset({Status.RUNNING, Status.PAUSED, Status.STOPPED, Status.COMPLETED, Status.FAILED}),
+    Status.PAUSED: frozenset({Status.RUNNING, Status.STOPPED, Status.FAILED}),
+    Status.STOPPING: frozenset({Status.STOPPED, Status.COMPLETED, Status.FAILED}),
+    Status.STOPPED: frozenset({Status.RUNNING, Status.FAILED}),
+    Status.COMPLETED: frozenset({Status.RUNNING, Status.FAILED}),
+    Status.FAILED: frozenset({Status.RUNNING, Status.FAILED}),
 }
 
 
@@ -104,7 +111,7 @@ class RunState(msgspec.Struct):
     updated_at: str | None = None
     completed_at: str | None = None
     error: str | None = None
-    #: What it waits for, while it is paused.
+    #: The model's server that it waits for; None while it goes on, and while a user has paused it.
     waiting: WaitState | None = None
     process_pid: int | None = None
     metrics: Metrics = msgspec.field(default_factory=Metrics)

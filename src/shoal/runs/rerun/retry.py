@@ -7,20 +7,16 @@ from its journal: replies whose request is still the same cost nothing, and the 
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import msgspec
 
 from shoal.journal import BACKGROUND_PURPOSES, OUTCOME, JournalKey, JournalLine, read_journal, write_lines
 from shoal.models import FailureKind, Remedy
-from shoal.runs.directory import ENV_STATUS, METRICS, STATE, RunDirectory
+from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
-from shoal.runs.store import database_path, stream_path
 
-ARCHIVE = "archive"
 #: Kinds of failures that would pause or stop a run today, or be compared with other questions first.
 _RETRIED = frozenset(kind.value for kind in FailureKind if kind.remedy is not Remedy.ACCEPT)
 
@@ -63,29 +59,13 @@ def archive_failed(plan: RetryPlan) -> Path:
     """
     run = plan.run
     with run.lock(), storage_errors(run.path):
-        archive = next(path for number in count(1) if not (path := run.file(ARCHIVE) / str(number)).exists())
-        archive.mkdir(parents=True)
-        shutil.copy2(run.journal, archive / run.journal.name)
-        for world in run.worlds:
-            database = database_path(run.path, world)
-            # What a killed worker left beside a database goes first: it must never meet a new one.
-            beside = [database.with_name(f"{database.name}-{part}") for part in ("shm", "wal")]
-            for path in (*beside, database, stream_path(run.path, world)):
-                _move(path, archive / path.relative_to(run.path))
-        for name in (STATE, METRICS, ENV_STATUS):
-            _move(run.file(name), archive / name)
+        archive = run.archive()
         lines = [_make_conditional(line, plan.first_round) for line in read_journal(run.journal)[0]]
         written = run.journal.with_name(f".{run.journal.name}.{os.getpid()}")
         written.unlink(missing_ok=True)
         write_lines(written, [line for line in lines if line.key not in plan.lost])
         written.replace(run.journal)
     return archive
-
-
-def _move(path: Path, target: Path) -> None:
-    if path.exists():
-        target.parent.mkdir(exist_ok=True)
-        path.replace(target)
 
 
 def _make_conditional(line: JournalLine, first_round: int) -> JournalLine:

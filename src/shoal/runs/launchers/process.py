@@ -1,0 +1,61 @@
+"""The worker process: works on the run in a directory, then waits a while for commands."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from shoal.errors import ShoalError, Stopped, StorageFailed
+from shoal.event_loop import run_async
+from shoal.runs.directory import RunDirectory
+from shoal.runs.launchers.base import WorkerMode
+from shoal.runs.resources import RunResources
+from shoal.runs.state import Status
+from shoal.runs.worker import RunSession
+
+#: Variables that the launcher sets for the worker: what it is started for, and how long it waits for commands.
+MODE_VARIABLE = "SHOAL_WORKER_MODE"
+IDLE_VARIABLE = "SHOAL_WORKER_IDLE_SECONDS"
+
+
+def main(directory: str) -> int:
+    """Become the worker of a run. What it prints goes into the run's log."""
+    # Users' own worlds and minds are also looked for in the folder that the worker was started from.
+    sys.path.append("")
+    mode = WorkerMode(os.environ.get(MODE_VARIABLE, WorkerMode.WORK))
+    idle_seconds = float(os.environ.get(IDLE_VARIABLE, "0"))
+    try:
+        return run_async(_work(RunDirectory.open(Path(directory)), mode, idle_seconds))
+    except ShoalError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int:
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with RunSession(run, resources=RunResources.of_user(os.environ)) as session:
+        try:
+            if mode is WorkerMode.WORK:
+                await session.advance(stop)
+        except Stopped:
+            pass
+        except Exception as error:
+            _record_failure(run, error)
+            raise
+    return 0
+
+
+def _record_failure(run: RunDirectory, error: Exception) -> None:
+    """Write down why the run failed, where its worker could not even begin."""
+    state = run.read_state()
+    if state.runner_status is not Status.FAILED:
+        state.process_pid = None
+        state.become(Status.FAILED, str(error))
+        with suppress(StorageFailed):
+            run.write_state(state)
