@@ -24,12 +24,16 @@ from annotated_types import Ge, Gt, Le, MaxLen
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
+from shoal.agents.language.template import MOMENTARY, PERSONAL, SHARED
+from shoal.agents.language.template import PARTS as PROMPT_PARTS
 from shoal.agents.settings import (
+    GroupMindSettings,
     HeuristicSettings,
     LanguageSettings,
     Latency,
     MemorySettings,
     PriceSettings,
+    PromptSettings,
     ScriptedSettings,
     ScriptedTurn,
 )
@@ -101,6 +105,8 @@ TITLES: Mapping[type[BaseModel], str] = {
     ScriptedSettings: "Scripted mind",
     ScriptedTurn: "Scripted turn",
     LanguageSettings: "Language mind",
+    PromptSettings: "Prompt",
+    GroupMindSettings: "Minds of a group",
     PriceSettings: "Price",
     MemorySettings: "Memory",
     BudgetSettings: "Budget",
@@ -226,7 +232,19 @@ def _first_sentence(tree: ast.Module) -> str:
     return " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split()).replace("|", "\\|")
 
 
+def write_prompt_variables() -> str:
+    """Write the variables of prompts, and the templates that may use them."""
+    parts = ", ".join(f"`{{{name}}}`" for name in PROMPT_PARTS["system"])
+    rows = ["| variable | stands for | in |", "|---|---|---|"]
+    for variables, where in ((SHARED, "all"), (PERSONAL, "all"), (MOMENTARY, "`user`, `ask`")):
+        rows += [f"| `{{{name}}}` | {meaning} | {where} |" for name, meaning in variables.items()]
+    own = ", ".join(f"`{{{name}}}`" for name in PROMPT_PARTS["user"])
+    rows += [f"| {parts} | the part of that name | `system` |", f"| {own} | the part of that name | `user` |"]
+    return "\n".join([*rows, "| the name of a trait | the trait of the person; empty if they have none | all |"])
+
+
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "prompt variables": ("prompts.md", write_prompt_variables),
     "scenario fields": ("scenario.md", write_scenario_fields),
     "conditions": ("interventions.md", write_conditions),
     "quality checks": ("quality.md", write_quality_checks),

@@ -170,10 +170,12 @@ def format_kind(kind: str) -> str:
     return kind.lower().replace("_", " ")
 
 
-def outline(value: Mapping[str, Any], limit: int, *, quoted: bool = False) -> str:
+def outline(
+    value: Mapping[str, Any], limit: int, *, quoted: bool = False, max_value_chars: int = _MAX_VALUE_CHARS
+) -> str:
     """Write plain values as indented lines, up to `limit` characters; with `quoted`, texts are marked as quotations."""
     lines, room = [], limit
-    for line in _lines(value, "", quoted):
+    for line in _lines(value, "", quoted, max_value_chars):
         room -= len(line) + 1
         if room < 0:
             lines.append("…")
@@ -182,18 +184,18 @@ def outline(value: Mapping[str, Any], limit: int, *, quoted: bool = False) -> st
     return "\n".join(lines)
 
 
-def _lines(value: Any, indent: str, quoted: bool) -> Iterator[str]:
+def _lines(value: Any, indent: str, quoted: bool, max_value_chars: int) -> Iterator[str]:
     named = isinstance(value, Mapping)
     for inner in value.items() if named else value:
         start, inner = (f"{indent}{inner[0]}:", inner[1]) if named else (f"{indent}-", inner)
         if isinstance(inner, (Mapping, list, tuple)) and inner:
             yield start
-            yield from _lines(inner, indent + "  ", quoted)
+            yield from _lines(inner, indent + "  ", quoted, max_value_chars)
         else:
-            yield f"{start} {_format_value(inner, quoted)}"
+            yield f"{start} {_format_value(inner, quoted, max_value_chars)}"
 
 
-def _format_value(value: Any, quoted: bool) -> str:
+def _format_value(value: Any, quoted: bool, max_value_chars: int) -> str:
     if value is None or value in ((), [], {}):
         return "none"
     if isinstance(value, bool):
@@ -201,4 +203,4 @@ def _format_value(value: Any, quoted: bool) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     text = str(value)
-    return quote(text, _MAX_VALUE_CHARS) if quoted and " " in text.strip() else clip(text, _MAX_VALUE_CHARS)
+    return quote(text, max_value_chars) if quoted and " " in text.strip() else clip(text, max_value_chars)

@@ -263,7 +263,8 @@ class Persona:
     bio: str
     persona: str
     interests: tuple[str, ...]
-    stance: float
+    #: Opinion on the scenario's topic, -1 to 1; None where nothing is said about it.
+    stance: float | None
     activity: float
     traits: Mapping[str, Any] = field(default_factory=dict)
 

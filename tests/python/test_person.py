@@ -117,6 +117,18 @@ def test_a_fragment_is_merged_into_a_loaded_person(folder: Path) -> None:
     assert (lisa.name, lisa["age"]) == ("Lisa Carter", 29)
 
 
+def test_a_definition_changes_what_a_loaded_person_is_said_to_be(folder: Path) -> None:
+    lisa = Person.load(written(folder, "Lisa.agent.json", LISA))
+    lisa.define("age", 61).define("profession", "Baker").define("country", "Chile").define("interests", ["Rye"])
+    lisa.define("humour", "dry")
+    persona = lisa["persona"]
+    for fact in ("age: 61", "Title: Baker", "residence: Chile", "- Rye", "Humour: dry", "Organization: Shop"):
+        assert fact in persona
+    for fact in ("28", "Data Scientist", "Canada", "Piano"):
+        assert fact not in persona
+    assert (lisa["age"], lisa["profession"], lisa["interests"]) == (61, "Baker", ["Rye"])
+
+
 def test_a_fragment_is_merged_into_a_person_made_by_hand(folder: Path) -> None:
     ada = Person("Ada", persona="An engineer.").import_fragment(written(folder, "travel.fragment.json", TRAVEL))
     assert ada["interests"] == ["Piano", "Travel"]

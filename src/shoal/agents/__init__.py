@@ -15,10 +15,13 @@ from shoal.agents.interview import (
 )
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import (
+    PROMPT_TEMPLATES,
+    GroupMindSettings,
     HeuristicSettings,
     LanguageSettings,
     Latency,
     MemorySettings,
+    PromptSettings,
     ScriptedSettings,
     ScriptedTurn,
 )

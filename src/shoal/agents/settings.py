@@ -111,6 +111,46 @@ class MemorySettings(MindSettings):
         return self.recent_tokens + self.recalled_tokens + self.insights_tokens
 
 
+class PromptSettings(MindSettings):
+    """What language models are told: templates with variables in braces. What is not given stays as it is."""
+
+    system: str | None = Field(default=None, description="The whole system message.")
+    role: str | None = Field(default=None, description="Part of it: what the model is to do.")
+    style: str | None = Field(default=None, description="Part of it: how people behave and write.")
+    rules: str | None = Field(default=None, description="Part of it: what the world is like.")
+    reply: str | None = Field(default=None, description="Part of it: the form of a reply.")
+    user: str | None = Field(default=None, description="The whole user message.")
+    persona: str | None = Field(default=None, description="Part of it: who the person is.")
+    ask: str | None = Field(default=None, description="Part of it: its last words.")
+    persona_tokens: int | None = Field(
+        default=None, ge=20, le=100_000, description="Tokens for who a person is, at most; default: nothing is cut."
+    )
+    version: Literal[1, 2] = Field(
+        default=2, description="1: prompts as Shoal 0.2 wrote them, for runs that were begun with it."
+    )
+
+    def templates(self) -> dict[str, str]:
+        """Return the templates that are given, by name."""
+        return {name: text for name in PROMPT_TEMPLATES if (text := getattr(self, name)) is not None}
+
+
+#: The templates that can be replaced. `system` and `user` are whole messages, the others parts of them.
+PROMPT_TEMPLATES = ("system", "role", "style", "rules", "reply", "user", "persona", "ask")
+
+
+class GroupMindSettings(MindSettings):
+    """How the people of one group are asked; what is not given is as for everybody."""
+
+    model: str | None = Field(default=None, min_length=1, description="Their model.")
+    base_url: str | None = Field(default=None, description="Address of the server that has their model.")
+    key_variable: str | None = Field(
+        default=None, description="Environment variable that holds the key of that server."
+    )
+    temperature: float | None = Field(default=None, ge=0, le=2, description="How varied their replies are.")
+    max_tokens: int | None = Field(default=None, ge=16, le=100_000, description="Tokens of one reply, at most.")
+    prompt: PromptSettings = Field(default=PromptSettings(), description="Templates of their own.")
+
+
 class LanguageSettings(MindSettings):
     """Agents that ask a language model: one call for each turn."""
 
@@ -135,18 +175,39 @@ class LanguageSettings(MindSettings):
         default=None, description="Such as {input: 0.4, output: 1.6}; default: from the table of prices."
     )
     memory: MemorySettings = Field(default=MemorySettings(), description="How much of its past an agent is shown.")
-    by_group: dict[str, str] = Field(
-        default_factory=dict, description="Models of some groups, such as {experts: openai/gpt-4.1}."
+    prompt: PromptSettings = Field(default=PromptSettings(), description="What models are told; default: Shoal's own.")
+    by_group: dict[str, str | GroupMindSettings] = Field(
+        default_factory=dict, description="Models of some groups, such as {experts: openai/gpt-4.1}, or more of theirs."
     )
     by_agent: dict[str, str] = Field(
         default_factory=dict, description="Models of some people by name, such as {Ada Lund: openai/gpt-4.1}."
     )
 
+    def for_group(self, group: str | None) -> LanguageSettings:
+        """Return the settings of the people of a group: their own, and those of everybody where they have none."""
+        own = self.by_group.get(group or "")
+        if own is None:
+            return self
+        if isinstance(own, str):
+            return self.model_copy(update={"model": own})
+        changed = {name: value for name, value in own if value is not None and name != "prompt"}
+        prompt = {name: value for name, value in own.prompt if value is not None and name != "version"}
+        return self.model_copy(update={**changed, "prompt": self.prompt.model_copy(update=prompt)})
+
     def model_of(self, name: str, group: str | None) -> str:
         """Return the model of a person: their own, else that of their group, else the model of all."""
-        return self.by_agent.get(name) or self.by_group.get(group or "") or self.model
+        return self.by_agent.get(name) or self.for_group(group).model
 
     def models(self) -> tuple[str, ...]:
         """Return every model that may be asked, each once."""
+        return tuple(self.addresses())
+
+    def addresses(self) -> dict[str, tuple[str | None, str | None]]:
+        """Return every model that may be asked, with the address and the variable of the key that are given for it."""
+        usual = self.base_url, self.key_variable
         memory = [model for model in (self.memory.model, self.memory.embeddings) if model is not None]
-        return tuple(dict.fromkeys((self.model, *self.by_group.values(), *self.by_agent.values(), *memory)))
+        found = {self.model: usual}
+        for group in self.by_group:
+            own = self.for_group(group)
+            found.setdefault(own.model, (own.base_url, own.key_variable))
+        return found | {model: usual for model in (*self.by_agent.values(), *memory) if model not in found}

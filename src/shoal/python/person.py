@@ -23,12 +23,15 @@ from shoal.scenario import (
     merge_fragments,
     read_content,
     read_people,
+    redefine,
     validate,
 )
 from shoal.scenario import PersonEntry as Entry
 from shoal.text import hint
 from shoal.types import Event
 
+#: Fields that say how a person acts, and texts that stand beside a specification.
+_BESIDE_SPEC = frozenset(Entry.model_fields) - {"name", "age", "gender", "country", "profession", "interests"}
 #: High enough that a visited person answers nearly every time.
 _TALKATIVENESS = 10
 
@@ -83,10 +86,11 @@ class Person:
         return str(self._fields["name"])
 
     def define(self, key: str, value: Any) -> Person:
-        """Set a field such as `age`; any other key becomes a trait."""
+        """Set a field such as `age`; any other key becomes a trait. What a specification says about it is replaced."""
+        spec = redefine(self._spec, key, value) if self._spec and key not in _BESIDE_SPEC else self._spec
         if key not in Entry.model_fields:
             key, value = "traits", {**self._given.get("traits", {}), key: value}
-        self._describe({**self._given, key: value}, self._spec)
+        self._describe({**self._given, key: value}, spec)
         return self
 
     def __getitem__(self, key: str) -> Any:

@@ -23,13 +23,14 @@ import shoal
 from shoal.errors import ArgumentInvalid, RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.files import storage_errors
 from shoal.runs.state import wall_clock
-from shoal.scenario import BudgetSettings, FileEntry, Scenario, list_files, read_content, validate
+from shoal.scenario import EVERYDAY_INTERESTS, BudgetSettings, FileEntry, Scenario, list_files, read_content, validate
 from shoal.text import one_of
 from shoal.types import Versioned
 
 #: Raised when a directory written by this version could not be read by an older one.
-FORMAT = 3
+FORMAT = 4
 _FORMAT_OF_DIRECTED_RELATIONS = 3
+_FORMAT_OF_PROMPT_TEMPLATES = 4
 INPUTS = "inputs"
 _DIGEST_DIGITS = 12
 _COPY_NAME = re.compile(rf"\.?[0-9a-f]{{{_DIGEST_DIGITS}}}-")
@@ -167,13 +168,27 @@ def _restate(scenario: dict[str, Any], format: int) -> dict[str, Any]:
 
     What this version wrote into such a run, for example when it went on, states it already.
     """
-    if format >= _FORMAT_OF_DIRECTED_RELATIONS:
-        return scenario
-    worlds = {
-        name: {"one_relation": True, **world} if world["kind"] == "room" else world
-        for name, world in scenario["worlds"].items()
-    }
-    return {**scenario, "worlds": worlds}
+    if format < _FORMAT_OF_DIRECTED_RELATIONS:
+        worlds = {
+            name: {"one_relation": True, **world} if world["kind"] == "room" else world
+            for name, world in scenario["worlds"].items()
+        }
+        scenario = {**scenario, "worlds": worlds}
+    if format < _FORMAT_OF_PROMPT_TEMPLATES:
+        scenario = {**scenario, "population": _restate_population(scenario["population"])}
+        if scenario["mind"]["kind"] == "language":
+            scenario = {**scenario, "mind": {"prompt": {"version": 1}, **scenario["mind"]}}
+    return scenario
+
+
+def _restate_population(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """State what was drawn unasked: everyday interests, and an opinion of 0 for people in files."""
+    restated = []
+    for entry in entries:
+        if "count" not in entry:
+            entry = {"interests_from": list(EVERYDAY_INTERESTS), **entry}
+        restated.append({"stance": 0.0, **entry} if "file" in entry else entry)
+    return restated
 
 
 @lru_cache(maxsize=_MAX_CACHED_SCENARIOS)

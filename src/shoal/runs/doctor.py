@@ -72,7 +72,7 @@ class DoctorTarget:
 
     def find_endpoint(self, model: str) -> Endpoint:
         assert self.mind is not None
-        url, variable = self.mind.base_url, self.mind.key_variable
+        url, variable = self.mind.addresses()[model]
         return resolve_endpoint(model, base_url=url, key_variable=variable, environ=os.environ)
 
 

@@ -108,8 +108,7 @@ def check_models(scenario: Scenario, resources: RunResources) -> None:
 def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:
     """Find the endpoint of every model that the scenario names."""
     price = None if mind.price is None else Price(mind.price.input, mind.price.output)
-    url, variable = mind.base_url, mind.key_variable
     return {
         name: resolve_endpoint(name, base_url=url, key_variable=variable, environ=environ, price=price)
-        for name in mind.models()
+        for name, (url, variable) in mind.addresses().items()
     }

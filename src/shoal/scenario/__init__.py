@@ -17,7 +17,7 @@ from shoal.scenario.importers.people_file import (
     read_content,
     read_people,
 )
-from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments
+from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments, redefine
 from shoal.scenario.loading import (
     lengthen,
     load,
@@ -28,8 +28,9 @@ from shoal.scenario.loading import (
     validate,
     validate_events,
 )
+from shoal.scenario.prompts import describe_shortened_personas
 from shoal.scenario.sampling.people import People
-from shoal.scenario.sampling.sampler import sample
+from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.scenario.validation.problems import describe_mismatch
 from shoal.scenario.validation.report import check

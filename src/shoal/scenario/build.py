@@ -19,7 +19,7 @@ from shoal.agents import (
     ScriptedSettings,
 )
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
-from shoal.agents.language import LanguageMind, PrefixMeter, build_card
+from shoal.agents.language import LanguageMind, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
 from shoal.engine import DecisionLimits, Schedule
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
@@ -166,10 +166,10 @@ def _build_language_mind(
         return settings.memory.model_copy(update={"model": settings.memory.model or settings.model})
 
     settings = scenarios.map(select_settings)
-    cards = scenarios.map(lambda version: build_card(version.worlds[name], world, select_settings(version).max_actions))
+    rules = scenarios.map(lambda version: describe_world(version.worlds[name], world))
     memory = Memory(settings.map(select_memory_settings), context.population, context.seed, name, model)
     memory.last_round = scenarios.latest.rounds
-    return LanguageMind(context, settings, cards, model or _NoModel(), memory)
+    return LanguageMind(context, settings, rules, model or _NoModel(), memory)
 
 
 class _NoModel:

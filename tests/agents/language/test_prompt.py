@@ -138,12 +138,6 @@ A platform of short public posts, like Twitter. You see posts by people you foll
 recommends to you. Others see what you do some time later. Posts are a sentence or two, up to 280 characters. What is
 shared or quoted reaches the followers of whoever shares it; likes and comments make a post more visible.
 
-# What you can do
-CREATE_COMMENT(post_id, content): answer under a post
-LIKE_POST(post_id): like a post
-FOLLOW(user): see this person's posts from now on
-DO_NOTHING(): only look on, as people mostly do
-
 post_id, comment_id and group_id are the numbers in [brackets], as in [12]. A user is somebody's name, as it is shown;
 a star after a name marks somebody whom you do not follow. Searching shows you what it found in your next turn. To
 answer somebody, comment on their post; under a post that somebody shares, you answer whoever wrote it. What you have
@@ -164,7 +158,13 @@ Reply with one JSON object and nothing else, in this form:
 thought is for you alone: in at most 20 words, what strikes you and what you want. actions has at most 4 actions, in the
 order in which you do them; each names its action and everything it needs (what has a question mark may be null). To let
 the moment pass:
-{"thought":"Nothing new here.","actions":[{"action":"DO_NOTHING"}]}"""
+{"thought":"Nothing new here.","actions":[{"action":"DO_NOTHING"}]}
+
+# What you can do
+CREATE_COMMENT(post_id, content): answer under a post
+LIKE_POST(post_id): like a post
+FOLLOW(user): see this person's posts from now on
+DO_NOTHING(): only look on, as people mostly do"""
     )
 
 

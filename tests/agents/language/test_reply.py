@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
-from shoal.agents.language.world_card import WorldCard, build_card
+from shoal.agents.language.world_card import WorldCard, build_card, describe_world
 from shoal.agents.loose_json import read_json
 from shoal.models.base import Answer
 from shoal.types import Action
@@ -23,8 +23,8 @@ from tests.agents.people import look, post
 
 #: Neither platform nor room needs the world itself to be described.
 NO_WORLD: Any = None
-TWITTER = build_card(SocialSettings(kind="twitter", products=("tea",)), NO_WORLD, 4)
-ROOM = build_card(RoomSettings(), NO_WORLD, 4)
+TWITTER = build_card(describe_world(SocialSettings(kind="twitter", products=("tea",)), NO_WORLD), 4)
+ROOM = build_card(describe_world(RoomSettings(), NO_WORLD), 4)
 NAMES = ("Mira Berg", "Ada Lund", "Bo Berg", "Noor Li", "Kim Far", "Kim Far")
 SEEN = look(
     posts=[

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from shoal.agents.language.world_card import WorldCard, build_card
+from shoal.agents.language.world_card import WorldCard, describe_world
+from shoal.agents.language.world_card import build_card as build
 from shoal.worlds.base import BaseWorld, Needs
 from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.dialogue.world import Dialogue
@@ -33,6 +34,12 @@ class Lake(BaseWorld):
 #: Made without the people it would hold: a card says nothing about them.
 LAKE = Lake.__new__(Lake)
 NO_WORLD: Any = None
+
+
+def build_card(settings: object, world: Any, max_actions: int) -> WorldCard:
+    return build(describe_world(settings, world), max_actions)
+
+
 CARDS = {
     "twitter": build_card(SocialSettings(kind="twitter", products=("tea",)), NO_WORLD, 4),
     "reddit": build_card(SocialSettings(kind="reddit"), NO_WORLD, 4),
@@ -77,13 +84,13 @@ def test_alternatives_differ_in_their_first_key(card: WorldCard) -> None:
 @each
 def test_every_action_is_explained_once(card: WorldCard) -> None:
     for action in card.actions.values():
-        assert card.text.count(f"\n{action.line()}\n") == 1
+        assert card.values["actions"].split("\n").count(action.line()) == 1
     assert "DO_NOTHING" in card.actions
 
 
 @each
 def test_a_card_is_small(card: WorldCard) -> None:
-    assert len(card.text) < 4600
+    assert sum(map(len, card.values.values())) < 3600
     assert len(msgspec.json.encode(card.schema)) < 3000
 
 
@@ -99,7 +106,7 @@ def test_rooms_and_dialogues_can_do_what_their_worlds_know(kind: str, world: typ
 def test_only_what_the_scenario_allows_is_offered() -> None:
     social = build_card(SocialSettings(kind="twitter", actions=("LIKE_POST", "CREATE_POST")), NO_WORLD, 4)
     assert list(social.actions) == ["CREATE_POST", "LIKE_POST", "DO_NOTHING"]
-    assert "QUOTE_POST(" not in social.text
+    assert "QUOTE_POST(" not in social.values["actions"]
     room = build_card(RoomSettings(actions=("TALK",)), NO_WORLD, 4)
     assert list(room.actions) == ["TALK", "DONE", "DO_NOTHING"]
 
@@ -117,9 +124,9 @@ def test_what_need_not_be_there_may_be_null() -> None:
 
 def test_a_world_of_the_users_own_is_described_by_its_docstring_and_actions() -> None:
     card = CARDS["own"]
-    assert "Everybody fishes at once.\n\nFish that are left grow over night." in card.text
-    assert "FISH(tonnes, alone)\nGIVE(to, fish, kinds)\n" in card.text
-    assert "at most one action" in card.text
+    assert "Everybody fishes at once.\n\nFish that are left grow over night." in card.values["place"]
+    assert "FISH(tonnes, alone)\nGIVE(to, fish, kinds)\n" in card.values["actions"]
+    assert card.values["max_actions"] == "one action"
     fish, give, _ = choices(card)
     assert fish["properties"]["tonnes"] == {"type": "number"}
     assert fish["properties"]["alone"] == {"type": "boolean"}
@@ -133,4 +140,4 @@ def test_a_world_that_says_nothing_about_itself_has_a_card_too() -> None:
 
     card = build_card(object(), Silent.__new__(Silent), 2)
     assert list(card.actions) == ["DO_NOTHING"]
-    assert "A world in a few lines" not in card.text
+    assert "A world in a few lines" not in card.values["place"]

@@ -2,5 +2,6 @@
 
 from shoal.agents.language.mind import LanguageMind, summarise_turn
 from shoal.agents.language.prefix_stats import PrefixMeter, total_share
-from shoal.agents.language.prompt import PersonaTexts
-from shoal.agents.language.world_card import build_card
+from shoal.agents.language.prompt import PersonaTexts, PromptBook, ShortenedPersona
+from shoal.agents.language.template import find_variables, list_known
+from shoal.agents.language.world_card import describe_world

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
 from shoal.agents.language.prefix_stats import PrefixMeter
-from shoal.agents.language.prompt import PersonaTexts, join_prompt
+from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
-from shoal.agents.language.world_card import WorldCard
+from shoal.agents.language.world_card import WorldCard, build_card
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.errors import EveryTurnFailed
@@ -19,7 +20,7 @@ from shoal.journal import JournalKey
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Mind, MindMode, Observation, Versioned
-from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, find_written, renderer_for
+from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, WorldRules, find_written, renderer_for
 
 #: This many first turns without a usable reply show that the model cannot do this.
 HOPELESS_TURNS = 10
@@ -34,6 +35,15 @@ _MAX_DONE_CHARS = 240
 _QUIET, _SPOKEN, _NEWS = 1.0, 1.5, 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """How the people of one group are asked, from one version of the scenario on."""
+
+    settings: LanguageSettings
+    book: PromptBook
+    card: WorldCard
+
+
 class LanguageMind(Mind):
     """Asks a model in the name of each agent. The model journals the calls, so that none is paid for twice."""
 
@@ -43,13 +53,15 @@ class LanguageMind(Mind):
         self,
         given: WorldContext,
         settings: Versioned[LanguageSettings],
-        cards: Versioned[WorldCard],
+        rules: Versioned[WorldRules],
         model: Model,
         memory: Memory,
     ) -> None:
         super().__init__(given)
         self._versions = settings
-        self._cards = cards
+        self._rules = rules
+        #: Settings and rules of a round (by id), and group -> how its people are asked.
+        self._askings: dict[tuple[int, int, str | None], _Asking] = {}
         self._model = model
         self._memory = memory
         self._people = PersonaTexts(given.population, given.reader.subject_name)
@@ -141,30 +153,43 @@ class LanguageMind(Mind):
     async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
         """Return who the agent has become, and what a cue reminds it of, after its last turn in this round."""
         await self._memory.settle(agent, round)
-        return self._people.persona(agent), self._memory.recall(agent, round, cue)
+        persona = self._people.persona(agent, self._asking(agent, round).book)
+        return persona, self._memory.recall(agent, round, cue)
 
     async def close(self) -> None:
         await self._memory.close()
 
     def _build_question(self, observation: Observation, recalled: str) -> Question:
         """Build the question for a turn. Runs with different seeds are different samples of the same question."""
-        agent, round = observation.agent, observation.round
-        settings, card = self._versions.at(round), self._cards.at(round)
-        model = settings.model
-        if settings.by_agent or settings.by_group:
-            model = settings.model_of(self._people.names[agent], self._people.group(agent))
+        agent = observation.agent
+        asking = self._asking(agent, observation.round)
+        settings, card, book = asking.settings, asking.card, asking.book
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
-        sight = renderer_for(observation).render_prompt(observation, budget_chars, self._ago)
-        prompt = join_prompt(self._people.persona(agent), recalled, sight)
+        person = self._people.values(agent, book)
+        moment = {
+            "memory": f"# What you remember\n{recalled.rstrip()}" if recalled else "",
+            "sight": renderer_for(observation).render_prompt(observation, budget_chars, self._ago),
+        }
+        system, user = book.write_system(card, person), book.write_user(card, person, moment)
         return Question(
             key=JournalKey.of_turn(observation),
-            model=model,
+            model=settings.by_agent.get(self._people.names[agent], settings.model),
             iteration=self.given.seed,
-            messages=(Message("system", card.text), Message("user", prompt)),
+            messages=(Message("system", system), Message("user", user)),
             schema=card.schema,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
+
+    def _asking(self, agent: int, round: int) -> _Asking:
+        settings, rules = self._versions.at(round), self._rules.at(round)
+        key = id(settings), id(rules), self._people.group(agent) if settings.by_group else None
+        found = self._askings.get(key)
+        if found is None:
+            own = settings.for_group(key[2])
+            book = PromptBook(own.prompt, self._memory.world, self.given.reader.subject_name)
+            found = self._askings[key] = _Asking(own, book, build_card(rules, own.max_actions))
+        return found
 
     def _recall(self, observation: Observation) -> str:
         return self._memory.recall(observation.agent, observation.round, self._cue(observation))
@@ -178,7 +203,8 @@ class LanguageMind(Mind):
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
         if answer.is_refused:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
-        return read_reply(answer, self._cards.at(observation.round), Finder(observation, self._index))
+        card = self._asking(observation.agent, observation.round).card
+        return read_reply(answer, card, Finder(observation, self._index))
 
 
 def summarise_turn(

@@ -68,7 +68,7 @@ class Memory:
         self._settings = settings if isinstance(settings, Versioned) else Versioned(settings)
         self._population = population
         self._seed = seed
-        self._world = world
+        self.world = world
         self._ask = ask
         self._embed = embed or (StackEmbedder(ask) if ask is not None else None)
         if ask is not None and any(s.consolidate_every and s.model is None for s in self._settings.versions()):
@@ -145,7 +145,7 @@ class Memory:
                 self.tally[result.outcome] += 1
         settings, past = self._settings.at(round), self._pasts.get(agent)
         if self._embed is not None and settings.embeddings and cue and past is not None and past.has_older:
-            key = JournalKey(self._world, round, agent, EMBED, "cue")
+            key = JournalKey(self.world, round, agent, EMBED, "cue")
             vectors = await self._vectors(EmbeddingRequest(key=key, model=settings.embeddings, texts=(cue,)))
             self._cues[agent] = (round, cue, None if vectors is None else vectors[0])
 
@@ -168,7 +168,7 @@ class Memory:
         past, every = self._pasts[agent], settings.consolidate_every or 0
         share = past.token_budget(settings) * settings.insights_tokens // settings.total_tokens
         stretch = Stretch(
-            key=JournalKey(self._world, round, agent, REMEMBER, past.next // every - 1),
+            key=JournalKey(self.world, round, agent, REMEMBER, past.next // every - 1),
             model=settings.model or "",
             iteration=self._seed,
             name=self._population.names[agent],
@@ -195,7 +195,7 @@ class Memory:
         first = max(first, past.first)
         texts = tuple(episode.line for episode in past.episodes(first, past.recent_from))
         if texts:
-            key = JournalKey(self._world, round, agent, EMBED, first)
+            key = JournalKey(self.world, round, agent, EMBED, first)
             request = EmbeddingRequest(key=key, model=settings.embeddings or "", texts=texts)
             self._start(agent, round + settings.lag_rounds, self._embed_episodes(first, request))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -18,7 +19,7 @@ from shoal.cli.commands.init import write_scenario
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.runs import rename_inputs
-from shoal.scenario import ImportOptions, ImportResult, count_people, import_path, validate
+from shoal.scenario import ImportOptions, ImportResult, count_people, describe_shortened_personas, import_path, validate
 from shoal.text import format_count, quote_path
 
 #: What a field's line needs beside the field and what it becomes.
@@ -64,7 +65,9 @@ def import_(path: Path, out: Path, force: bool, dry_run: bool, as_json: bool, **
             raise click.BadParameter(problem, param_hint="--map")
         columns[field.strip()] = column.strip() or None
     result = import_path(path, ImportOptions(columns, **options))
-    people = count_people(validate(result.scenario, str(path), path if path.is_dir() else path.parent).population)
+    imported = validate(result.scenario, str(path), path if path.is_dir() else path.parent)
+    people = count_people(imported.population)
+    result = replace(result, notes=(*result.notes, *describe_shortened_personas(imported)))
     if not dry_run:
         folder = os.path.abspath(out.parent)  # noqa: PTH100  # symlinks stay as they are
         scenario = rename_inputs(

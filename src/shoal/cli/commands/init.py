@@ -10,7 +10,15 @@ from shoal.cli.errors import complain
 from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
 from shoal.cli.views.output import echo
 from shoal.errors import RunRefused, StorageFailed
-from shoal.scenario import check_classes, import_mirofish, is_mirofish, load, override, read_starter
+from shoal.scenario import (
+    check_classes,
+    describe_shortened_personas,
+    import_mirofish,
+    is_mirofish,
+    load,
+    override,
+    read_starter,
+)
 from shoal.text import quote_path
 
 
@@ -55,5 +63,7 @@ def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
     checked = override(load(scenario), sets)
     check_classes(checked)
     for note in import_mirofish(scenario).notes if is_mirofish(scenario) else ():
+        complain(f"note: {note}")
+    for note in describe_shortened_personas(checked):
         complain(f"note: {note}")
     echo(f"ok: {describe_scenario(checked)}")

@@ -24,7 +24,7 @@ from shoal.cli.views.output import Output, echo_json, label_line, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs.planning import Expected, Plan, plan_run
-from shoal.scenario import BudgetSettings, Scenario
+from shoal.scenario import BudgetSettings, Scenario, describe_shortened_personas
 from shoal.text import format_count, format_duration, hide_controls
 from shoal.types import Versioned
 
@@ -80,6 +80,8 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
         console.print()
         for label, words, style in _explain_figures(found):
             console.print(label_line(label, words, style, width=14), soft_wrap=True)
+        for cut in describe_shortened_personas(wanted):
+            console.print(label_line("cut", cut, "yellow", width=14), soft_wrap=True)
     elif isinstance(wanted.mind, HeuristicSettings | ScriptedSettings):
         nothing = "No language model is asked, so it costs nothing. --model NAME shows what one would take."
         console.print(nothing, soft_wrap=True)

@@ -63,7 +63,7 @@ def _filter_agents(where: str, people: People, agents: Iterable[int]) -> list[in
         holds = compiler.compile(expression)
         for agent in agents:
             who = people[agent]
-            own = {"number": agent, "name": who.name, "stance": who.stance, "activity": who.activity}
+            own = {"number": agent, "name": who.name, "stance": who.stance or 0.0, "activity": who.activity}
             facts = {**who.traits, **own, "interests": who.interests}
             known.update(facts)
             if holds(facts):

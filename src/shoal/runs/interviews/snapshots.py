@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.agents import LanguageSettings, MemorySettings, Respondent, unwrap
-from shoal.agents.language import LanguageMind, PersonaTexts, summarise_turn
+from shoal.agents import LanguageSettings, MemorySettings, PromptSettings, Respondent, unwrap
+from shoal.agents.language import LanguageMind, PersonaTexts, PromptBook, summarise_turn
 from shoal.agents.memory import Memory
 from shoal.models import CHARACTERS_PER_TOKEN
 from shoal.runs.directory import RunDirectory
@@ -45,6 +45,7 @@ class _TurnLog(TurnObserver):
         self._agents = frozenset(agents)
         self._names = people.names
         self._personas = PersonaTexts(people, topic)
+        self._book = PromptBook(PromptSettings(), world, topic)
         self._memory = Memory(MemorySettings(consolidate_every=0), people, run.simulation.seed, world, None)
         #: Agent -> its last observation.
         self.seen: dict[int, Observation] = {}
@@ -66,7 +67,7 @@ class _TurnLog(TurnObserver):
 
     async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
         """Return who the agent is and what it remembers in view of a cue, as language minds do."""
-        return self._personas.persona(agent), self._memory.recall(agent, round, cue)
+        return self._personas.persona(agent, self._book), self._memory.recall(agent, round, cue)
 
 
 async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, round: int | None, cue: str) -> Copies:

@@ -77,10 +77,13 @@ class PersonEntry(DeclaredModel):
     country: Text | None = Field(default=None, description="Where the person lives.")
     profession: Text | None = Field(default=None, description="What the person does.")
     interests: Annotated[tuple[Text, ...], Field(max_length=MAX_INTERESTS)] | None = Field(
-        default=None, description="What the person cares about; default: drawn as for a group."
+        default=None, description="What the person cares about; default: not said."
     )
-    stance: Annotated[Number, Field(ge=-1, le=1), BeforeValidator(parse_stance)] = Field(
-        default=0.0, description="Opinion on the topic, -1 to 1, or supportive, opposing, neutral, observer."
+    interests_from: InterestChoice | None = Field(
+        default=None, description="Draw interests from these if none are stated; default: none are drawn."
+    )
+    stance: Annotated[Number, Field(ge=-1, le=1), BeforeValidator(parse_stance)] | None = Field(
+        default=None, description="Opinion on the topic, -1 to 1, or supportive, opposing, neutral; default: not said."
     )
     activity: Annotated[Number, Field(ge=0, le=1)] = Field(default=0.5, description="Chance to act in a round.")
     active_hours: Hours | None = Field(default=None, description="Waking hours, such as 8-22; default: drawn.")
@@ -110,7 +113,7 @@ class PersonEntry(DeclaredModel):
     @property
     def roster(self) -> PeopleTable:
         """The person as a table with one row."""
-        fields = {field: [value] for field, value in vars(self).items() if field != "traits"}
+        fields = {field: [value] for field, value in vars(self).items() if field not in ("traits", "interests_from")}
         return PeopleTable("", 1, fields, {name: [value] for name, value in self.traits.items()})
 
 
@@ -166,6 +169,12 @@ class FileEntry(DeclaredModel):
         default=None, description="Take at most this many people from the start of the file."
     )
     group: Text | None = Field(default=None, description="What to call these people.")
+    interests_from: InterestChoice | None = Field(
+        default=None, description="Draw interests from these for people who state none; default: none are drawn."
+    )
+    stance: Stance | None = Field(
+        default=None, description="Opinion of people who state none, such as {normal: [0, 0.4]}; default: not said."
+    )
 
     _roster: PeopleTable | None = PrivateAttr(default=None)
 

@@ -222,7 +222,8 @@ def build_people_table(
     if not len(table):
         raise ScenarioInvalid([f"{table.name}: nobody in it"])
     notes, problems, fields = list(table.notes), [], {}
-    assigned = assign_columns(table, person.model_fields, requests)
+    # What says how to draw something is no fact about a person.
+    assigned = assign_columns(table, [name for name in person.model_fields if name != "interests_from"], requests)
     if table.has_decimal_commas:
         lists = {choice.column for field, choice in assigned.items() if field in LIST_FIELDS}
         read = {

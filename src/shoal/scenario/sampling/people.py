@@ -99,6 +99,8 @@ class People:
         self.topics: Sequence[str] = []
         self.interests: NDArray[np.int16] = np.full((count, interests), -1, dtype=np.int16)
         self.stances: NDArray[np.float32] = np.zeros(count, dtype=np.float32)
+        #: Whether the opinion is stated or drawn. Where it is not, the stance is 0 and nobody is told of it.
+        self.has_stance: NDArray[np.bool_] = np.ones(count, dtype=np.bool_)
         self.activity: NDArray[np.float32] = np.zeros(count, dtype=np.float32)
         self.active_hours: NDArray[np.uint32] = np.zeros(count, dtype=np.uint32)
         self.habits = Habits()
@@ -147,7 +149,7 @@ class People:
             country=self.countries[agent],
             profession=self.professions[agent],
             interests=tuple(self.topics[word] for word in self.interests[agent].tolist() if word >= 0),
-            stance=round(float(self.stances[agent]), 3),
+            stance=round(float(self.stances[agent]), 3) if self.has_stance[agent] else None,
             activity=round(float(self.activity[agent]), 3),
             topic=self._topic,
         )

@@ -41,7 +41,7 @@ class PersonFacts:
     country: str | None
     profession: str | None
     interests: tuple[str, ...]
-    stance: float
+    stance: float | None
     activity: float
     topic: str | None
 
@@ -103,8 +103,9 @@ def write_persona(facts: PersonFacts) -> str:
     s = "s" if verb == "is" else ""
     if facts.interests:
         sentences.append(f"{pronoun} care{s} about {_join_words(facts.interests)}.")
-    if facts.topic:
-        opinion = next(words for bound, words in _OPINIONS if facts.stance >= bound)
+    if facts.topic and facts.stance is not None:
+        stance = facts.stance
+        opinion = next(words for bound, words in _OPINIONS if stance >= bound)
         sentences.append(f"{pronoun} {verb} {opinion} {facts.topic}.")
     if facts.activity >= _OFTEN:
         sentences.append(f"{pronoun} write{s} online often.")

@@ -77,7 +77,7 @@ class _Sampler:
             if isinstance(entry, GroupEntry):
                 self.fill_group(number, entry, where)
             else:
-                self.fill_roster(number, entry.roster, where)
+                self.fill_roster(number, entry, where)
             if isinstance(entry, PersonEntry):
                 listed[start] = entry
             elif entry.group is not None:
@@ -171,21 +171,30 @@ class _Sampler:
         else:
             column[where] = np.round(find_quantiles(distribution, u), _DECIMALS)
 
-    def fill_roster(self, entry: int, roster: PeopleTable, where: slice) -> None:
+    def fill_roster(self, entry: int, declared: PersonEntry | FileEntry, where: slice) -> None:
         """Fill in people who are stated in a file or by hand."""
-        people = self._people
+        people, roster = self._people, declared.roster
         people.ages[where] = _replace_none(roster.column("age"), -1)
         people.genders[where] = [-1 if word is None else GENDERS.index(word) for word in roster.column("gender")]
         people.countries.put_each(where, roster.column("country"))
         people.professions.put_each(where, roster.column("profession"))
-        for field, column in (("stance", people.stances), ("activity", people.activity)):
-            column[where] = _replace_none(roster.column(field), float(PersonEntry.model_fields[field].default))
+        people.activity[where] = _replace_none(
+            roster.column("activity"), float(PersonEntry.model_fields["activity"].default)
+        )
+        stances = roster.column("stance")
+        is_open = np.array([stance is None for stance in stances])
+        people.stances[where] = _replace_none(stances, 0.0)
+        if isinstance(declared, FileEntry) and declared.stance is not None:
+            drawn = find_quantiles(declared.stance, self.draw_uniforms(entry, roster.count, "stance"), -1, 1)
+            people.stances[where][is_open] = np.round(drawn, _DECIMALS)[is_open]
+        else:
+            people.has_stance[where] = ~is_open
         hours = self.draw_hours(entry, roster.count, None)
         stated = [(row, value) for row, value in enumerate(roster.column("active_hours")) if value is not None]
         hours[[row for row, _ in stated]] = [_to_mask(value) for _, value in stated]
         people.active_hours[where] = hours
         fill_habits(people.habits, len(people), where.start, {field: roster.column(field) for field in USUAL})
-        self.fill_stated_interests(entry, roster, where)
+        self.fill_stated_interests(entry, roster, where, declared.interests_from)
         for name, values in roster.traits.items():
             traits = people.traits[name]
             if isinstance(traits, Labels):
@@ -193,13 +202,20 @@ class _Sampler:
             else:
                 traits[where] = _replace_none(values, np.nan)
 
-    def fill_stated_interests(self, entry: int, roster: PeopleTable, where: slice) -> None:
-        """Fill in interests as stated, and the topic for people with an opinion; draw those that are not stated."""
+    def fill_stated_interests(
+        self, entry: int, roster: PeopleTable, where: slice, drawn_from: Interests | None
+    ) -> None:
+        """Fill in interests as stated, and the topic for people with an opinion.
+
+        Interests that are not stated are drawn where the population asks for it, and else there are none.
+        """
         stances, interests = self._people.stances[where], roster.column("interests")
         rows = self._people.interests[where]
+        if drawn_from is None:
+            interests = [() if words is None else words for words in interests]
         stated = [row for row, words in enumerate(interests) if words is not None]
-        if len(stated) < roster.count:
-            self.draw_interests(entry, where, _EVERYDAY, np.where(stances != 0, 1.0, TOPIC_SHARE))
+        if drawn_from is not None and len(stated) < roster.count:
+            self.draw_interests(entry, where, drawn_from, np.where(stances != 0, 1.0, TOPIC_SHARE))
         known: dict[tuple[tuple[str, ...], bool], list[int]] = {}
         codes = []
         for row, keen in zip(stated, (stances[stated] != 0).tolist(), strict=True):
@@ -226,7 +242,9 @@ def _find_most_interests(entries: PopulationEntries, topic: str | None) -> int:
             widths.append(min(choice.pick[1], len(choice.among)))
         else:
             interests = [entry.interests] if isinstance(entry, PersonEntry) else entry.roster.column("interests")
-            widths += [_EVERYDAY.pick[1] if words is None else len(words) for words in interests]
+            drawn = entry.interests_from
+            most = 0 if drawn is None else min(drawn.pick[1], len(drawn.among))
+            widths += [most if words is None else len(words) for words in interests]
     return max(widths) + (topic is not None)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from shoal.agents import LanguageSettings, ScriptedSettings, ScriptedTurn
+from shoal.agents.language import find_variables, list_known
 from shoal.scenario.declared.events import DeclaredEvent, PostEvent, SkipEvent
 from shoal.scenario.declared.interventions import OPINIONS
 from shoal.scenario.declared.population import (
@@ -22,6 +23,7 @@ from shoal.scenario.declared.population import (
     count_people,
     number_own_names,
 )
+from shoal.scenario.prompts import list_prompts, list_trait_names
 from shoal.scenario.sampling.links import read_links
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.problems import Path, Problem
@@ -140,6 +142,20 @@ def check_groups(scenario: Scenario) -> Iterator[Problem]:
         if name not in known:
             path = ("mind", "by_group", name)
             yield Problem.unknown("group", name, known, *path, advice=advice, needs=_NAMES, at_key=True)
+
+
+def check_prompts(scenario: Scenario) -> Iterator[Problem]:
+    """Find variables in templates of prompts that do not exist."""
+    traits = list_trait_names(scenario)
+    for path, prompt in list_prompts(scenario):
+        for name, text in prompt.templates().items():
+            known = {*list_known(name), *traits}
+            for variable in dict.fromkeys(find_variables(text)):
+                if variable not in known:
+                    advice = f"there is {', '.join(sorted(known))}; {{{{{variable}}}}} writes the braces themselves"
+                    if variable in list_known("user"):
+                        advice, known = "it changes with every turn, so it belongs into `user` or `ask`", set()
+                    yield Problem.unknown("variable", variable, known, *path, name, advice=advice, needs=_NAMES)
 
 
 # Worlds
@@ -269,6 +285,7 @@ def find_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from check_edges(scenario)
     yield from check_meetings(scenario)
     yield from check_groups(scenario)
+    yield from check_prompts(scenario)
     yield from check_world_names(scenario)
     yield from check_events(scenario)
     yield from check_conditions(scenario)

@@ -1,0 +1,64 @@
+"""What a scenario tells language models: which variables its templates may use, and of whom a limit cuts something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from shoal.agents import LanguageSettings, PromptSettings
+from shoal.agents.language import PersonaTexts, PromptBook, ShortenedPersona
+from shoal.scenario.declared.population import FileEntry
+from shoal.scenario.sampling.sampler import sample
+from shoal.scenario.scenario import Scenario
+from shoal.text import format_count
+
+#: People whose texts are written to see whether they are cut, and of those that are, how many are named.
+_MAX_LOOKED_AT = 20_000
+_MAX_NAMED = 5
+
+
+def list_prompts(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], PromptSettings]]:
+    """Yield the settings of prompts, each with its path in the scenario."""
+    if isinstance(mind := scenario.mind, LanguageSettings):
+        yield ("mind", "prompt"), mind.prompt
+        for group, own in mind.by_group.items():
+            if not isinstance(own, str):
+                yield ("mind", "by_group", group, "prompt"), own.prompt
+
+
+def list_trait_names(scenario: Scenario) -> set[str]:
+    """Return the names of all traits that people may have."""
+    return {
+        name
+        for entry in scenario.population
+        for name in (entry.roster.traits if isinstance(entry, FileEntry) else entry.traits)
+    }
+
+
+def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
+    """Yield the people of whom a limit leaves something out of the prompt."""
+    if all(prompt.persona_tokens is None for _, prompt in list_prompts(scenario)):
+        return
+    assert isinstance(scenario.mind, LanguageSettings)
+    people = sample(scenario)
+    texts, books = PersonaTexts(people, scenario.topic), dict[str | None, PromptBook]()
+    for agent in range(min(len(people), _MAX_LOOKED_AT)):
+        group = texts.group(agent)
+        book = books.get(group)
+        if book is None:
+            book = books[group] = PromptBook(scenario.mind.for_group(group).prompt, topic=scenario.topic)
+        shortened = texts.find_shortened(agent, book)
+        if shortened is not None:
+            yield shortened
+
+
+def describe_shortened_personas(scenario: Scenario) -> list[str]:
+    """Say of whom how much is cut, the most first; nothing where no limit is set."""
+    found = sorted(find_shortened_personas(scenario), key=lambda one: one.kept - one.tokens)
+    lines = [
+        f"of {one.name}, {one.kept:,} of {one.tokens:,} tokens are told to the model" for one in found[:_MAX_NAMED]
+    ]
+    if len(found) > _MAX_NAMED:
+        lines.append(f"of {format_count(len(found) - _MAX_NAMED, 'more person', 'more people')} something is cut too")
+    if lines:
+        lines[-1] += "; `prompt.persona_tokens` of the mind sets the limit"
+    return lines
