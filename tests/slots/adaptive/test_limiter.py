@@ -67,7 +67,7 @@ def test_a_cap_that_fell_costs_a_few_refusals_beyond_what_was_under_way() -> Non
 
 def test_a_provider_without_limits_gets_twice_as_many_with_each_round_trip() -> None:
     played = simulate(4000, latency_seconds=1.0, latency_sigma=0.0)
-    assert played.seconds <= 9.2  # 8 + 16 + ... + 2048 are 4088
+    assert played.seconds <= 10.2  # 8 + 16 + ... + 2048 are 4088, and the first waves prove less
     assert not played.learned.is_wall
 
 

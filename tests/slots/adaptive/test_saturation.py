@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from shoal.seeds import Draws, derive
+from shoal.slots.adaptive.attempts import Attempts
 from shoal.slots.adaptive.saturation import Saturation
 
 
@@ -21,6 +22,8 @@ def answer_rounds(slow_down: Callable[[int], float], *, most: int, rounds: int, 
     for _ in range(rounds):
         for level in range(1, most + 1):
             saturation.add_answer(level, level - 1, slow_down(level) * draw_seconds(draws, sigma))
+            if saturation.is_due:
+                saturation.fit((), 0.0)
     return saturation
 
 
@@ -41,6 +44,21 @@ def test_times_that_do_not_grow_show_no_capacity(seed: int) -> None:
 def test_equally_long_answers_show_it_after_one_round() -> None:
     found = answer_rounds(lambda n: float(math.ceil(n / 4)), most=12, rounds=1, sigma=0.0, seed=0)
     assert 3 <= found.capacity <= 6
+
+
+def test_calls_that_are_not_answered_for_long_count_as_slow_ones() -> None:
+    """Otherwise only the fast answers of a crowd would be known while it is sent."""
+    attempts, saturation = Attempts(), Saturation()
+    for _ in range(12):
+        saturation.add_answer(4, 3, 1.0)
+    for level in (16, 20, 25):
+        saturation.add_answer(level, level - 1, 1.0)
+    for _ in range(30):
+        attempts.begin(0.0, 1)
+    saturation.fit(attempts.open, 0.5)
+    assert saturation.capacity == math.inf
+    saturation.fit(attempts.open, 6.0)
+    assert 4 <= saturation.capacity < 16
 
 
 def test_a_call_that_overtakes_others_shows_that_they_were_in_work_together() -> None:

@@ -68,6 +68,8 @@ class Attempts:
         #: The bounds of a cap, if there is one, since the last contradiction.
         self.at_least = 0
         self.at_most: float = float("inf")
+        #: Calls in flight, in the order in which they began.
+        self.open: dict[Attempt, None] = {}
         self._unproven: deque[Attempt] = deque()
         self._proven = 0
         self._calls = self._total = 0
@@ -113,6 +115,7 @@ class Attempts:
             now, tokens, self.held, self._calls, self._total, self._steady_now, self._ends, self._accepted_ends
         )
         self._unproven.append(attempt)
+        self.open[attempt] = None
         return attempt
 
     def take_proven(self, now: float) -> Iterator[Attempt]:
@@ -163,8 +166,12 @@ class Attempts:
         return at_most
 
     def _contradict(self, now: float) -> None:
-        """Begin anew: what was seen so far fits no cap, or one that has changed."""
+        """Count that what was seen so far fits no cap, or one that has changed."""
         self._contradictions.append(self._calls)
+        self.forget_bounds(now)
+
+    def forget_bounds(self, now: float) -> None:
+        """Begin anew with what a cap may be."""
         self._since = now
         self.refusals_that_fit = 0
         self.at_least = 0
@@ -183,6 +190,7 @@ class Attempts:
         self.held -= 1
         self._ends += 1
         attempt.has_ended = True
+        del self.open[attempt]
         self._proven -= attempt.is_proven
         while self._unproven and self._unproven[0].has_ended:
             self._unproven.popleft()

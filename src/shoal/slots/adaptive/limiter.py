@@ -17,7 +17,7 @@ from shoal.slots.adaptive.noise import NoiseDetector
 from shoal.slots.adaptive.outage import OutageDetector
 from shoal.slots.adaptive.rate import LONGEST_WAIT_SECONDS, MARKS, Pace, Unit, rate_of
 from shoal.slots.adaptive.saturation import Saturation
-from shoal.slots.adaptive.window import START, Window
+from shoal.slots.adaptive.window import BEYOND_PROVEN, SPARE, START, Window
 from shoal.slots.leases import CallEnd, CallOutcome
 
 #: How much larger refused calls are than the mean if tokens are limited.
@@ -78,9 +78,9 @@ class Adaptive:
             self._window.limit = learned.in_flight
             if not (learned.requests or learned.tokens):
                 # At a rate not everything is sent at once, as the bucket may not be full.
-                self._saturation.at_least = learned.in_flight
+                self._saturation.at_least = learned.in_flight / BEYOND_PROVEN
             if learned.service_seconds is not None:
-                self._saturation.remember(learned.in_flight, learned.service_seconds)
+                self._saturation.remember(max(learned.in_flight - SPARE, 1), learned.service_seconds)
             elif learned.is_wall:
                 self._window.hold(learned.in_flight, -math.inf)
             for unit, rate in ((Unit.REQUESTS, learned.requests), (Unit.TOKENS, learned.tokens)):
@@ -135,8 +135,12 @@ class Adaptive:
 
     def _on_answer(self, now: float, attempt: Attempt, outcome: CallOutcome) -> None:
         self._noise.count(refused=False)
-        self._saturation.add_answer(attempt.level, self._attempts.count_ends_since(attempt), outcome.seconds)
+        ends_meanwhile = self._attempts.count_ends_since(attempt)
         self._attempts.answer(attempt, outcome.seconds)
+        self._saturation.add_answer(attempt.level, ends_meanwhile, outcome.seconds)
+        if self._saturation.is_due:
+            # At a cap as many are in flight as before, so there is no crowd whose fast answers come first.
+            self._saturation.fit(self._attempts.open if self._window.is_rising else (), now)
         if not attempt.is_proven:
             self._on_accepted(attempt, now)
         self._on_reply(attempt)
@@ -168,19 +172,21 @@ class Adaptive:
     def _on_refusal(self, now: float, attempt: Attempt, outcome: CallOutcome) -> None:
         self._noise.count(refused=True)
         self._on_reply(attempt)
-        knew_noise = self._noise.share > 0
-        if self._window.in_a_row > 2 or not all(pace.is_sure for pace in self._paces.values()):
-            self._noise.forget()
-        if not self._window.is_probing and self._noise.explains_refusal(attempt.at, now, self._throttle):
+        self._window.is_noisy = self._noise.share > 0
+        if not self._window.is_probing and self._noise.explains_refusal:
             self._attempts.end(attempt)
             self._window.on_end(attempt)
-            if not knew_noise:
-                self._drop_hidden_paces()
-                self._marks.clear()
-                self._pause_until = -math.inf
-                self._window.restart(max(self._window.limit, self._window.highest, START))
             return
         at_most = self._attempts.refuse(attempt, now, outcome.seconds)
+        hidden = [pace for pace in self._paces.values() if not pace.is_published]
+        is_odd = any(pace.keeps_falling for pace in hidden) if hidden else self._window.was_surprised(attempt.calls)
+        if is_odd and self._noise.suspect(self._window.in_a_row):
+            self._begin_anew(now)
+            return
+        if at_most == 0 and not hidden and self._noise.may_be(self._window.in_a_row):
+            # Refused alone, among many that were not: a rate refuses the next one too.
+            self._window.on_rate_refusal(attempt, now)
+            return
         self._marks.append(self._attempts.mark(attempt))
         # A first call that is refused alone shows that a bucket is empty or that others have it all, and not how much.
         is_first = at_most == 0 and not self._attempts.accepted[0] and not self._paces
@@ -197,12 +203,13 @@ class Adaptive:
             seconds = doubled if outcome.retry_after is None else outcome.retry_after
             self._pause_until = now + min(seconds, LONGEST_PAUSE_SECONDS)
 
-    @property
-    def _throttle(self) -> float:
-        """How many calls may be in flight, by number or by what a rate makes of it."""
-        sizes = {Unit.REQUESTS: 1.0, Unit.TOKENS: self._attempts.mean_size}
-        rates = [pace.rate / sizes[unit] for unit, pace in self._paces.items()]
-        return min(self._window.limit, *(rate * self._attempts.round_trip for rate in rates), math.inf)
+    def _begin_anew(self, now: float) -> None:
+        """Forget the limits that random refusals seemed to show."""
+        self._drop_hidden_paces()
+        self._marks.clear()
+        self._pause_until = -math.inf
+        self._attempts.forget_bounds(now)
+        self._window.restart(max(self._window.limit, self._window.highest, START))
 
     def _find_unit(self, end: CallEnd, at_most: int) -> Unit | None:
         """Return what was limited per time; None if it is, or may be, calls in flight."""
@@ -274,7 +281,7 @@ class Adaptive:
     def _to_learned(self) -> Learned:
         window, attempts = self._window, self._attempts
         return Learned(
-            in_flight=int(min(window.limit, window.full)),
+            in_flight=int(min(window.limit, window.furthest, window.full)),
             is_wall=window.mode == "full" or (window.mode == "holding" and not self._paces),
             service_seconds=self._saturation.service_seconds if window.mode == "full" else None,
             answer_seconds=attempts.answer_seconds,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from enum import StrEnum
+from itertools import pairwise
 
 from shoal.rate_limits import RateLimit
 from shoal.slots.adaptive.attempts import Attempt, Attempts, Mark
@@ -27,10 +28,12 @@ SHORTEST_SECONDS = 0.1
 LEAST_LEFT = 0.9
 #: What is left of the rate after two refusals with nothing accepted in between: it has fallen.
 FALL = 0.7
+#: A rate that was lowered at this many refusals to this share of what it was is not what they are about.
+LOWERED, LOWERED_TO = 6, 0.88
 #: How many refusals are kept, and for how long.
 MARKS, MARK_SECONDS = 64, 60.0
-#: What is left of a burst that was too large.
-BURST_FALL = 0.7
+#: What is left of a burst that was too large, and its growth with each answer after the bucket was full.
+BURST_FALL, BURST_CREEP = 0.85, 0.001
 #: A published rate is dropped after this many refusals in a row with less than this share of it accepted.
 CONTRADICTED, CONTRADICTIONS = 0.5, 3
 #: One call is tried this often whatever was refused; otherwise a raised limit would go unnoticed.
@@ -82,6 +85,14 @@ class Pace:
         self._reacted_at = now
         #: The rate before several refusals in a row.
         self._before_fall: float | None = None
+        #: What the rate was at the last refusals.
+        self._refused_at: deque[float] = deque(maxlen=LOWERED)
+
+    @property
+    def keeps_falling(self) -> bool:
+        """Whether calls are refused again and again although the rate was lowered each time."""
+        rates = self._refused_at
+        return len(rates) == LOWERED and rates[-1] < LOWERED_TO * rates[0] and all(b < a for a, b in pairwise(rates))
 
     def start(self, now: float) -> None:
         """Begin the clock of a restored rate with a full bucket."""
@@ -114,12 +125,17 @@ class Pace:
             self._calm += 1
             growth = CREEP * 2.0 ** min(self._calm / CREEP_DOUBLES, CREEP_DOUBLINGS)
             self.rate *= 1 + (growth if self.is_sure else CREEP_UNSURE)
+        if self._overflowed and not self.is_published:
+            self.burst *= 1 + BURST_CREEP
         self._is_binding = False
 
     def on_refusal(self, attempt: Attempt, marks: deque[Mark], now: float, *, is_fall: bool) -> None:
         if attempt.at <= self._reacted_at:
             return
         self._reacted_at, self._calm = now, 0
+        if is_fall:
+            self._refused_at.clear()
+        self._refused_at.append(self.rate)
         if self.is_published:
             # It may be another limit than the one that refuses calls, such as one per day.
             measured = rate_of(self.unit, marks)

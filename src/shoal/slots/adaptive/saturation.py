@@ -7,8 +7,11 @@ flight up to the capacity, and has a slope of one beyond it. The capacity is whe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from math import exp, inf, log
+
+from shoal.slots.adaptive.attempts import Attempt
 
 #: Levels are grouped by this factor.
 STEP = log(1.25)
@@ -84,25 +87,41 @@ class Saturation:
             group.fade(1 / MEMORY)
         group.add(1.0, log(max(seconds, 1e-6)))
         self._answers += 1
-        if self._answers >= self._fit_at:
-            self._fit_at = self._answers + min(max(NEXT_FIT * self._answers, 1.0), LAST_FIT)
-            for each in self._groups.values():
-                each.fade(FADE)
-            self._fit()
+        self.at_least = max(self.at_least, self._overtaking)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether enough answers came since the last fit."""
+        return self._answers >= self._fit_at
+
+    def fit(self, in_flight: Collection[Attempt], now: float) -> None:
+        """Find the capacity from the answers so far and from the calls that are not answered yet."""
+        self._fit_at = self._answers + max(min(max(NEXT_FIT * self._answers, 1.0), LAST_FIT), len(in_flight) / 32)
+        for each in self._groups.values():
+            each.fade(FADE)
+        groups = {step: replace(group) for step, group in self._groups.items()}
+        for attempt in in_flight:
+            # The first answers of a crowd are the fast ones: a call that is out for longer will be a slow one.
+            step = round(log(attempt.level) / STEP)
+            group = groups.get(step)
+            age = log(max(now - attempt.at, 1e-6))
+            if group is not None and age > self._groups[step].mean:
+                group.add(1.0, age)
+        self._fit(groups)
         self.at_least = max(self.at_least, self._overtaking)
 
     def remember(self, capacity: float, seconds: float) -> None:
         """Begin with what an earlier run found, as if some answers had shown it."""
         for factor in (1, 2):
             self._group(log(factor * capacity)).add(RECALLED, log(factor * seconds), VARIANCE)
-        self._fit()
+        self._fit(self._groups)
 
     def _group(self, level: float) -> _Group:
         step = round(level / STEP)
         return self._groups.setdefault(step, _Group(step * STEP))
 
-    def _fit(self) -> None:
-        groups = list(self._groups.values())
+    def _fit(self, grouped: Mapping[int, _Group]) -> None:
+        groups = list(grouped.values())
         answers = sum(group.count for group in groups)
         within = sum(group.squares - group.count * group.mean**2 for group in groups)
         variance = max(within / max(answers - len(groups), 1.0), LEAST_VARIANCE)
@@ -114,8 +133,8 @@ class Saturation:
             flat = find_flat(bend)
             return sum(group.count * (group.rest(bend) - flat) ** 2 for group in groups) / variance
 
-        steps = 2 * max(self._groups) + 1
-        bends = {step * STEP / 2: find_misfit(step * STEP / 2) for step in range(steps)}
+        steps = 2 * max(grouped) + 1
+        bends = {step * STEP / 4: find_misfit(step * STEP / 4) for step in range(2 * steps - 1)}
         least = min(bends.values())
         likely = max(bend for bend, misfit in bends.items() if misfit < least + LIKELY)
         is_sure = bends[max(bends)] > least + SURE

@@ -7,6 +7,7 @@ window stays there. While many calls wait, one more is tried now and then.
 from __future__ import annotations
 
 import math
+from collections import deque
 
 from shoal.slots.adaptive.attempts import Attempt, Attempts
 from shoal.slots.adaptive.saturation import Saturation
@@ -19,21 +20,23 @@ PATIENT_SECONDS = 60.0
 #: Growth of the window for each answer while claims wait.
 RISE = 1.5
 #: How many times as many calls as a server can be proven to work on may be in flight.
-BEYOND_PROVEN = 2.4
-#: How many times its capacity is in flight at a full server, and how many more.
-FILLED, SPARE = 1.06, 2
+BEYOND_PROVEN = 2.3
+#: How many more than its capacity are in flight at a full server, so that it never waits for a call on its way.
+SPARE = 2
 #: Calls beyond the limit that must be accepted one after another before the window rises again. A single one may be
 #: accepted by chance: an answer in flight makes room that is not known here yet.
 PROBES = 3
 #: Round trips until the first probe.
 FIRST_PROBE = 8.0
 #: How far this doubles at a limit that never moved, but not beyond one call in this many; and at a limit that came down
-#: and may go up again.
-LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_FALLEN = 16.0, 200.0, 2.5
+#: and may go up again, or that random refusals may have lowered.
+LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_DOUBTFUL = 16.0, 200.0, 2.5
 #: A limit below this share of the highest one counts as having come down.
 FALLEN_SHARE = 0.7
 #: One more is tried only while at least this many wait: otherwise it would not help.
 PROBE_WAITING = 8
+#: A cap explains fewer refusals than this among this many calls while the window holds.
+SURPRISES, AMONG_CALLS = 5, 200
 #: The share of the window that is left when a server reports overload.
 EASED = 0.8
 
@@ -51,6 +54,8 @@ class Window:
         self.highest = 0.0
         #: Refusals in a row, each of a call that began after the one before was heard.
         self.in_a_row = 0
+        #: Whether calls are refused at random.
+        self.is_noisy = False
         self._reacted_at = -math.inf
         #: Where the window was before an overload or an outage.
         self._back_to = math.inf
@@ -60,11 +65,13 @@ class Window:
         self._trips = FIRST_PROBE
         #: Probes in a row that were accepted.
         self._probes = 0
+        #: The last calls that were refused although the window held, each begun after the one before was heard.
+        self._surprises: deque[int] = deque(maxlen=SURPRISES)
 
     @property
     def full(self) -> float:
         """How many in flight fill a server that queues or slows down."""
-        return min(FILLED * self._saturation.capacity + SPARE, 1e9)
+        return min(self._saturation.capacity + SPARE, 1e9)
 
     @property
     def mode(self) -> str:
@@ -78,26 +85,34 @@ class Window:
         """Whether a call beyond the limit is out, so that a refusal is no surprise."""
         return self._probe is not None
 
+    @property
+    def furthest(self) -> float:
+        """How far the window may run ahead of what a server is proven to work on."""
+        if not self.is_rising:
+            return math.inf
+        # Even a single worker gets through the first calls in time.
+        first = max(min(START, PATIENT_SECONDS / max(self._attempts.round_trip, 1.0)), 2)
+        return max(BEYOND_PROVEN * self._saturation.at_least, first)
+
+    def was_surprised(self, calls: int) -> bool:
+        """Return whether calls were refused again and again lately although no more than before were in flight."""
+        return len(self._surprises) == SURPRISES and self._surprises[0] > calls - AMONG_CALLS
+
     def hold(self, limit: float, now: float) -> None:
         self.limit = max(limit, 1.0)
         self.is_rising = False
         self._probed_at = now
 
     def wait(self, now: float, waiting: int) -> float:
-        held, limit = self._attempts.held, self.limit
-        if self.is_rising:
-            # Even a single worker gets through the first calls in time.
-            first = max(min(START, PATIENT_SECONDS / max(self._attempts.round_trip, 1.0)), 2)
-            limit = min(limit, max(BEYOND_PROVEN * self._saturation.at_least, first))
-        full = self.full
+        held, limit, full = self._attempts.held, min(self.limit, self.furthest), self.full
         self._has_waiting = int(limit) <= held < int(full)
         if held < int(min(limit, full)):
             return 0.0
         is_at_limit = int(limit) <= held < int(full)
         if self.is_rising or self._probe is not None or not is_at_limit or waiting < PROBE_WAITING:
             return math.inf
-        has_fallen = self.limit < FALLEN_SHARE * self.highest
-        trips = min(self._trips, LAST_PROBE_FALLEN if has_fallen else max(LAST_PROBE, CALLS_PER_PROBE / self.limit))
+        is_doubtful = self.is_noisy or self.limit < FALLEN_SHARE * self.highest
+        trips = min(self._trips, LAST_PROBE_DOUBTFUL if is_doubtful else max(LAST_PROBE, CALLS_PER_PROBE / self.limit))
         return max(self._probed_at + trips * self._attempts.round_trip - now, 0.0)
 
     def begin(self, attempt: Attempt) -> None:
@@ -150,6 +165,8 @@ class Window:
             self._probed_at = now
             return
         self.in_a_row += is_news
+        if is_news and not self.is_rising:
+            self._surprises.append(attempt.calls)
         # A second refusal in a row shows that the limit came down: look for it in larger and larger steps.
         if self.in_a_row < 2:
             self.hold(max(min(int(self.limit) - 1, at_most), self._attempts.at_least), now)
@@ -186,3 +203,4 @@ class Window:
         self.is_rising = True
         self._probe = None
         self.in_a_row = 0
+        self._surprises.clear()
