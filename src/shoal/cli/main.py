@@ -24,6 +24,7 @@ COMMANDS = {
     "plan": (f"{_ROOM}.plan", "Predict calls, tokens, cost and time of a run with language models."),
     "doctor": (f"{_ROOM}.doctor", "Recommend how many simulations and calls at once, with reasons."),
     "tune": (f"{_ROOM}.tune", "Measure how many calls or simulations at once are best."),
+    "model": (f"{_ROOM}.model", "List, download and remove models that run on this machine."),
     "limits": (f"{_ROOM}.limits", "Show what providers allow, which run holds how many calls, what waits."),
     "run": (f"{_ROOM}.run", "Run a scenario to its end."),
     "resume": (f"{_ROOM}.run", "Continue a run that was stopped, killed or failed, or add rounds."),

@@ -95,6 +95,8 @@ class ServerProfile:
     at_once: int | None = None
     #: Whether it runs on this machine and needs its cores and memory.
     is_here: bool = False
+    #: Answers at once of a server that Shoal starts itself, on this machine.
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +224,9 @@ def _bound_by_provider(server: ServerProfile) -> Iterator[Bound]:
     if server.at_once is not None:
         reason = f"earlier runs found that the server bears about {server.at_once:,} calls at once"
         yield Bound("learned", max(server.at_once, 1), reason, remedy)
+    if server.slots is not None:
+        reason = f"the model on this machine is served with {server.slots} answers at once, one for each core"
+        yield Bound("slots", server.slots, reason, "use a machine with more cores, or a model elsewhere")
 
 
 # What goes wrong

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -121,8 +121,8 @@ class Throttle:
 class LoadMonitor:
     """Turns samples into alarms and a factor for the calls at once."""
 
-    def __init__(self) -> None:
-        self._gauges = {kind: _Gauge(threshold) for kind, threshold in THRESHOLDS.items()}
+    def __init__(self, kinds: Collection[Pressure] = tuple(Pressure)) -> None:
+        self._gauges = {kind: _Gauge(THRESHOLDS[kind]) for kind in Pressure if kind in kinds}
         self._alarms: dict[Pressure, Alarm] = {}
         self._factor = 1.0
         self._changed_at = -math.inf
@@ -148,13 +148,13 @@ class LoadMonitor:
             self._factor, self._changed_at = min(self._factor, max(self._factor * LOWERED, min(above))), sample.at
         elif not now and self._factor < 1 and waited >= RAISED_EVERY_SECONDS:
             self._factor, self._changed_at = min(self._factor * RAISED, 1.0), sample.at
-        memory = self._gauges[Pressure.MEMORY]
+        memory = self._gauges.get(Pressure.MEMORY)
         return Throttle(
             alarms=tuple(self._alarms.values()),
             began=tuple(began.values()),
             ended=ended,
             factor=self._factor,
-            may_start=not (memory.is_on or memory.above_since is not None),
+            may_start=memory is None or not (memory.is_on or memory.above_since is not None),
         )
 
 
@@ -208,14 +208,15 @@ async def watch_machine(
     tell: Callable[[Throttle], None],
     failed: Callable[[float], float | None],
     sampler: Sampler | None = None,
+    kinds: Collection[Pressure] = tuple(Pressure),
     every_seconds: float = SAMPLE_EVERY_SECONDS,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> None:
     """Sample the machine and call `tell` with each decision, until cancelled.
 
-    `failed` returns the share of failed calls at a moment, as `Failures.share` does.
+    `failed` returns the share of failed calls at a moment, as `Failures.share` does. Only pressure of `kinds` counts.
     """
-    sampler, monitor = sampler or Sampler(), LoadMonitor()
+    sampler, monitor = sampler or Sampler(), LoadMonitor(kinds)
     while True:
         await sleep(every_seconds)
         sample = sampler.take()

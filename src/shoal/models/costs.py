@@ -13,6 +13,7 @@ from genai_prices.types import ModelPrice, TieredPrices
 
 from shoal.journal import JournalLine
 from shoal.models.base import FailureKind, Usage
+from shoal.models.local import is_local
 
 TOKENS_PER_PRICE = 1_000_000
 
@@ -151,6 +152,8 @@ _PROVIDERS = {"gemini": "google", "xai": "x-ai"}
 
 def find_price(model: str) -> Price | None:
     """Find the price of a model as scenarios name it, `openai/gpt-4.1-mini`; None where it is unknown."""
+    if is_local(model):
+        return Price(0.0, 0.0)
     provider, slash, name = model.partition("/")
     if not slash:
         provider, name = "openai", model

@@ -30,9 +30,11 @@ from shoal.machine import (
     inspect_machine,
 )
 from shoal.models.http import Proxies
+from shoal.models.local import check_extra, measure_speed
 from shoal.models.openai import Endpoint, ProbeResult, probe, resolve_endpoint
 from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import name_pool
+from shoal.runs.resources import plan_server, serve_local_models
 from shoal.scenario import Scenario, count_people
 from shoal.slots import BrokerLocation
 from shoal.slots.adaptive import Learned, LimitStore
@@ -155,11 +157,27 @@ async def _probe_all(target: DoctorTarget, call: bool) -> tuple[ProbeResult, ...
         # Models that embed texts for memories are not asked questions.
         chats = model != mind.memory.embeddings
         try:
-            return await probe(model, target.find_endpoint(model), Proxies.of(os.environ), call=call and chats)
+            endpoint = target.find_endpoint(model)
+            if endpoint.file is not None:
+                return await _probe_local(model, endpoint, call)
+            return await probe(model, endpoint, Proxies.of(os.environ), call=call and chats)
         except RunRefused as refused:
             return ProbeResult(model=model, base_url=mind.base_url or "", problem=str(refused))
 
     return tuple(await asyncio.gather(*map(probe_one, mind.models())))
+
+
+async def _probe_local(model: str, endpoint: Endpoint, call: bool) -> ProbeResult:
+    """Check a model on this machine. Only a call starts its server."""
+    check_extra()
+    size = plan_server(endpoint)
+    found = ProbeResult(model=model, base_url="", local=size)
+    if not call:
+        return found
+    async with serve_local_models({model: endpoint}, os.environ) as served:
+        called = await probe(model, served[model], call=True)
+        speed = await asyncio.to_thread(measure_speed, served[model].base_url, served[model].key or "", size)
+    return msgspec.structs.replace(called, base_url="", key_variable=None, local=size, speed=speed)
 
 
 def _describe_server(target: DoctorTarget, endpoints: Sequence[ProbeResult], seconds_per_call: float) -> ServerProfile:
@@ -174,7 +192,8 @@ def _describe_server(target: DoctorTarget, endpoints: Sequence[ProbeResult], sec
     # Without a wall the limit of the server was not met yet.
     at_once = learned.in_flight if learned is not None and learned.is_wall else None
     main = endpoints[0]
-    return ServerProfile(seconds_per_call, allowance=main.allowance, at_once=at_once, is_here=main.is_here)
+    slots = None if main.local is None else main.local.slots
+    return ServerProfile(seconds_per_call, allowance=main.allowance, at_once=at_once, is_here=main.is_here, slots=slots)
 
 
 def _name_model(each: ProbeResult, text: str) -> str:

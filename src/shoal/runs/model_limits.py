@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from shoal.journal import JournalKey
-from shoal.machine import Alarm, Failures, Throttle, watch_machine
+from shoal.machine import Alarm, Failures, Pressure, Throttle, watch_machine
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, FailureKind, ModelFailure, Question
 from shoal.models.openai import Endpoint
 from shoal.slots import (
@@ -56,6 +56,8 @@ _SERVER_FAILURES = (FailureKind.TRANSIENT, FailureKind.UNREACHABLE, FailureKind.
 
 def name_pool(endpoint: Endpoint) -> str:
     """Name the limit of a model on a server; each key has its own, as limits belong to accounts."""
+    if endpoint.file is not None:
+        return f"{endpoint.model} on this machine"
     parts = urlsplit(endpoint.base_url)
     account = f" #{blake2b(endpoint.key.encode(), digest_size=3, person=b'shoal').hexdigest()}" if endpoint.key else ""
     return f"{endpoint.model} at {parts.netloc}{account}"
@@ -70,6 +72,7 @@ class SharedLimit:
         self._pools = {name: (name_pool(endpoint), *own) for name, endpoint in endpoints.items()}
         #: Questions whose last attempt failed.
         self._failed: set[JournalKey] = set()
+        self.is_local = any(endpoint.file is not None for endpoint in endpoints.values())
         self.failures = Failures()
 
     @property
@@ -123,6 +126,9 @@ class RunLimits:
         self.limit = limit
         #: What is too much on this machine now.
         self.alarms: tuple[Alarm, ...] = ()
+        # Where a model answers on this machine itself, a busy CPU is what its calls are for.
+        busy = {Pressure.CPU} if limit.is_local else set()
+        self._heeded = tuple(kind for kind in Pressure if kind not in busy)
         self._ceiling = slots.ceiling
         self._snapshot: Snapshot | None = None
         #: The most calls in flight lately.
@@ -151,7 +157,7 @@ class RunLimits:
     async def follow(self) -> None:
         """Fetch the state of all limits regularly, and do less while the machine is under pressure."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(watch_machine(self.apply_throttle, self.limit.failures.share))
+            group.create_task(watch_machine(self.apply_throttle, self.limit.failures.share, kinds=self._heeded))
             while True:
                 self._snapshot = await self.slots.request_snapshot()
                 await asyncio.sleep(SNAPSHOT_EVERY_SECONDS)
@@ -196,6 +202,9 @@ async def open_limits(
     async with open_slots(name, place, ceiling=ceiling) as slots:
         if parallel is not None:
             slots.resize(AGENTS, parallel)
+        for endpoint in endpoints.values():
+            if endpoint.slots is not None:
+                slots.resize(name_pool(endpoint), endpoint.slots)
         limits = RunLimits(slots, SharedLimit(slots, endpoints, parallel=parallel is not None))
         following = asyncio.create_task(limits.follow())
         try:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from shoal.agents import AskPerson, LanguageSettings
+from shoal.errors import RunRefused
 from shoal.journal import Journal
+from shoal.machine import inspect_machine
 from shoal.models import PATIENCE_SECONDS, Price, Stack, StackSettings, build_replay_stack, open_stack
 from shoal.models.http import Proxies, raise_file_limit
+from shoal.models.local import ModelHeader, ModelSpeed, ServerSize, check_extra, is_local, open_server
 from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.config import LimitSettings
 from shoal.runs.model_limits import RunLimits, open_limits
@@ -59,13 +64,16 @@ class ModelSession(NamedTuple):
 async def open_models(scenario: Scenario, journal: Journal, resources: RunResources) -> AsyncIterator[ModelSession]:
     """Open the language models that the scenario names."""
     assert isinstance(scenario.mind, LanguageSettings)
-    served = find_endpoints(scenario.mind, resources.environ)
+    endpoints = find_endpoints(scenario.mind, resources.environ)
     ceiling = min(scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
     budget, parallel = resources.limits.apply_to(scenario.budget), resources.limits.parallel
     patience = resources.limits.patience
-    async with open_limits(
-        resources.name or scenario.name, served, place=resources.slots, parallel=parallel, ceiling=ceiling
-    ) as limits:
+    async with (
+        serve_local_models(endpoints, resources.environ) as served,
+        open_limits(
+            resources.name or scenario.name, served, place=resources.slots, parallel=parallel, ceiling=ceiling
+        ) as limits,
+    ):
         settings = StackSettings(
             endpoints=served,
             limit=limits.limit,
@@ -102,7 +110,10 @@ def build_replay_models(scenario: Scenario, journal: Journal) -> Stack | None:
 def check_models(scenario: Scenario, resources: RunResources) -> None:
     """Refuse a scenario whose models cannot be asked, such as for want of a key, before a run is made of it."""
     if isinstance(scenario.mind, LanguageSettings):
-        find_endpoints(scenario.mind, resources.environ)
+        for endpoint in find_endpoints(scenario.mind, resources.environ).values():
+            if endpoint.file is not None:
+                check_extra()
+                plan_server(endpoint)
 
 
 def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:
@@ -112,3 +123,40 @@ def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[s
         name: resolve_endpoint(name, base_url=url, key_variable=variable, environ=environ, price=price)
         for name, (url, variable) in mind.addresses().items()
     }
+
+
+@asynccontextmanager
+async def serve_local_models(
+    endpoints: Mapping[str, Endpoint], environ: Mapping[str, str]
+) -> AsyncIterator[dict[str, Endpoint]]:
+    """Make sure that models on this machine are served; yield all endpoints, these with their addresses."""
+    folder = BrokerLocation.of_user(environ).socket.parent
+    async with AsyncExitStack() as opened:
+        served = dict(endpoints)
+        for name, endpoint in endpoints.items():
+            if endpoint.file is not None:
+                server = await opened.enter_async_context(open_server(endpoint.file, folder, plan_server(endpoint)))
+                slots = None if server.size is None else server.size.slots
+                served[name] = msgspec.structs.replace(endpoint, base_url=server.base_url, key=server.key, slots=slots)
+        yield served
+
+
+def plan_server(endpoint: Endpoint) -> ServerSize:
+    """Choose how a model on this machine is served; raise RunRefused where it cannot be."""
+    assert endpoint.file is not None
+    machine = inspect_machine()
+    space = machine.memory.tightest
+    header = ModelHeader.read(endpoint.file)
+    return ServerSize.choose(header, endpoint.model, machine.cores.usable, None if space is None else space.free)
+
+
+def estimate_local_speed(scenario: Scenario, environ: Mapping[str, str]) -> ModelSpeed | None:
+    """Estimate how fast the model of a scenario is on this machine; None where it is elsewhere or not here yet."""
+    if not isinstance(scenario.mind, LanguageSettings) or not is_local(scenario.mind.model):
+        return None
+    try:
+        endpoint = find_endpoints(scenario.mind, environ)[scenario.mind.model]
+        assert endpoint.file is not None
+        return plan_server(endpoint).estimate_speed(ModelHeader.read(endpoint.file))
+    except RunRefused:
+        return None

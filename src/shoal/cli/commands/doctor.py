@@ -12,7 +12,9 @@ from rich.text import Text
 from shoal.cli.options import PATH, POSITIVE, Changes, load_scenario
 from shoal.cli.views.output import Output, echo, echo_json, label_table
 from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
+from shoal.models.local import ModelSpeed, ServerSize
 from shoal.runs import RUNS, DoctorReport, DoctorTarget, examine, list_limits
+from shoal.text import format_count
 
 _LABEL_WIDTH = 12
 #: Bounds of calls that do not come from the server.
@@ -125,6 +127,9 @@ def _endpoint_lines(report: DoctorReport) -> Iterator[ReportLine]:
         yield "endpoint", Text.assemble((each.model, "bold"), f" at {each.base_url}" if each.base_url else "")
         if each.problem:
             continue
+        if each.local is not None:
+            yield from _local_lines(each.local, each.speed)
+            continue
         tls = f"{each.tls}, certificate trusted" if each.tls else "not encrypted"
         opened, answered = _format_milliseconds(each.connect_ms), _format_milliseconds(each.round_trip_ms)
         yield "", Text(f"reached in {opened} ({tls}), a request and its reply take {answered}")
@@ -147,6 +152,16 @@ def _endpoint_lines(report: DoctorReport) -> Iterator[ReportLine]:
             yield "", Text(unknown)
         else:
             yield "", Text("publishes no limits; runs find out what it bears")
+
+
+def _local_lines(size: ServerSize, speed: ModelSpeed | None) -> Iterator[ReportLine]:
+    yield "", Text("runs on this machine: it needs no key and costs nothing")
+    threads = format_count(size.threads, "thread")
+    yield "", Text(f"{size.slots} answers at once of up to {size.context:,} tokens, on {threads}")
+    if speed is None:
+        yield "", Text("--call starts it and measures how fast it is")
+    else:
+        yield "", Text(f"reads {speed.read:,.0f} and writes {speed.written:,.0f} tokens a second, one answer at a time")
 
 
 def _format_milliseconds(count: float | None) -> str:

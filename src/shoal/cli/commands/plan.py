@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,6 +24,7 @@ from shoal.cli.options import (
 from shoal.cli.views.output import Output, echo_json, label_line, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
+from shoal.runs import estimate_local_speed
 from shoal.runs.planning import Expected, Plan, plan_run
 from shoal.scenario import BudgetSettings, Scenario, describe_shortened_personas
 from shoal.text import format_count, format_duration, hide_controls
@@ -61,7 +63,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
       shoal plan scenario.yaml --model openai/gpt-4.1-mini --json | jq .cost
     """
     wanted = load_scenario(scenario, model, changes)
-    found = run_async(plan_run(wanted, latency))
+    found = run_async(plan_run(wanted, latency, speed=estimate_local_speed(wanted, os.environ)))
     if as_json:
         totals = {name: getattr(found.total, name) for name in _TOTALS}
         more = {"may_end_early": found.may_end_early, "unpriced": found.unpriced}

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -30,7 +31,7 @@ from shoal.event_loop import run_async
 from shoal.models import Usage, estimate
 from shoal.models.http import Proxies
 from shoal.models.openai import resolve_endpoint
-from shoal.runs import claim_directory, find_endpoints, storage_errors
+from shoal.runs import claim_directory, find_endpoints, serve_local_models, storage_errors
 from shoal.runs.tuning import (
     CALLS,
     FEWEST_PROMPT_TOKENS,
@@ -172,10 +173,16 @@ def _tune_calls(
         if not is_confirmed(calls, cost, f"This may take up to {calls:,} calls {at_price}."):
             raise RunRefused("not confirmed, so nothing was measured and nothing was spent")
     gauge = Gauge()
-    found, interrupted = _measure(measure_calls(target, bounds, gauge), gauge, mode, CALLS, model, endpoint.base_url)
+    where = endpoint.base_url or "this machine"
+    found, interrupted = _measure(_measure_served(target, bounds, gauge), gauge, mode, CALLS, model, where)
     if found.knee is not None and not interrupted:
         save_result(endpoint, found, BrokerLocation.of_user(os.environ).memory)
     return msgspec.structs.replace(found, seed=seed), interrupted
+
+
+async def _measure_served(target: TuneTarget, bounds: TuneBounds, gauge: Gauge) -> str:
+    async with serve_local_models({target.model: target.endpoint}, os.environ) as served:
+        return await measure_calls(replace(target, endpoint=served[target.model]), bounds, gauge)
 
 
 def _measure(

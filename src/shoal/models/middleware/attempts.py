@@ -17,6 +17,8 @@ SILENCE_FACTOR = 4.0
 SHORTEST_SILENCE_SECONDS = 5.0
 #: Before the first answer: when silence is reported.
 FIRST_SILENCE_SECONDS = 10.0
+#: A model on this machine may be as slow as this: its server is known to be there.
+LOCAL_SILENCE_SECONDS = 180.0
 #: One attempt may take this long, or the same multiple of the longest of the latest answers if that is more.
 ATTEMPT_SECONDS = 90.0
 LATEST_ANSWERS = 64
@@ -47,7 +49,9 @@ class SentAttempt:
 class AttemptsUnderWay:
     """All attempts that are not answered yet, in the order in which they were sent."""
 
-    def __init__(self, attempt_seconds: float, clock: RetryClock, on_quiet: Callable[[], object]) -> None:
+    def __init__(
+        self, attempt_seconds: float, clock: RetryClock, on_quiet: Callable[[], object], *, is_local: bool = False
+    ) -> None:
         #: How many attempts were sent, how many were answered, and the number of the latest of these.
         self.sent = 0
         self.answers = 0
@@ -56,6 +60,7 @@ class AttemptsUnderWay:
         self.heard_at = 0.0
         self._attempt_seconds = attempt_seconds
         self._clock = clock
+        self._is_local = is_local
         self._on_quiet = on_quiet
         self._by_key: dict[JournalKey, SentAttempt] = {}
         #: Whether any attempt is to be aborted.
@@ -104,7 +109,10 @@ class AttemptsUnderWay:
     @property
     def longest_silence_seconds(self) -> float:
         """How long a server that works may answer nothing."""
-        if (longest := self.longest_answer_seconds) is None:
+        longest = self.longest_answer_seconds
+        if self._is_local:
+            return max(LOCAL_SILENCE_SECONDS, SILENCE_FACTOR * (longest or 0.0))
+        if longest is None:
             return FIRST_SILENCE_SECONDS
         return max(SHORTEST_SILENCE_SECONDS, SILENCE_FACTOR * longest)
 

@@ -129,7 +129,7 @@ class Cached:
         self._inner = inner
         self._cache = cache
         # An answer belongs to the server that gave it, so that a rehearsal never answers for the model it imitates.
-        self._servers = {name: f"{at.base_url} {at.model} ".encode() for name, at in endpoints.items()}
+        self._servers = {name: f"{at.server} {at.model} ".encode() for name, at in endpoints.items()}
         self._spending = spending
 
     async def answer(self, question: Question) -> Answer:

@@ -15,6 +15,7 @@ from shoal.errors import ProviderRefused, ProviderUnavailable, ShoalError, Stopp
 from shoal.journal import JournalKey
 from shoal.models.base import FailureKind, ModelFailure, Remedy
 from shoal.models.costs import Spending
+from shoal.models.local import is_local
 from shoal.models.middleware.attempts import AttemptsUnderWay, SentAttempt
 from shoal.models.middleware.comparison import FailureComparison
 from shoal.models.middleware.retrying import RetryClock
@@ -76,7 +77,7 @@ class ModelGate:
         self.model = model
         #: None while the server answers, or has not been asked yet.
         self.pause: Pause | None = None
-        self.attempts = AttemptsUnderWay(waits.attempt_seconds, clock, listener.on_quiet)
+        self.attempts = AttemptsUnderWay(waits.attempt_seconds, clock, listener.on_quiet, is_local=is_local(model))
         self._patience_seconds = waits.patience_seconds
         self._spending = spending
         self._clock = clock

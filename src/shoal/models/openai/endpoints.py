@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import msgspec
 
 from shoal.errors import RunRefused
 from shoal.models.costs import Price
+from shoal.models.local import ModelStore, is_local
 from shoal.text import nearest
 
 
@@ -24,6 +26,15 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     key_variable: str | None = None
     #: As the scenario gives it; None means as in the table of prices.
     price: Price | None = None
+    #: The file of a model that Shoal serves on this machine itself.
+    file: Path | None = None
+    #: Answers at once that such a server gives.
+    slots: int | None = None
+
+    @property
+    def server(self) -> str:
+        """What serves the model, the same in every run: a server on this machine has another address each time."""
+        return self.base_url if self.file is None else f"{self.file} {self.file.stat().st_mtime_ns}"
 
     def __repr__(self) -> str:
         return f"Endpoint(model={self.model!r}, base_url={self.base_url!r}, key={'hidden' if self.key else None})"
@@ -69,7 +80,11 @@ def resolve_endpoint(
 
     `OPENAI_BASE_URL` (or the same for another provider) points a provider's models to another server. A server other
     than the provider's own needs no key. Where the scenario gives the address, only a key that it names is sent there.
+    A model on this machine has its file, and an address once it is served.
     """
+    if is_local(model):
+        file = ModelStore.of_user(environ).find_chat_model(model)
+        return Endpoint(model=file.stem, base_url="", file=file, price=price)
     prefix, slash, name = model.partition("/")
     if not slash:
         prefix, name = "openai", model

@@ -21,6 +21,7 @@ from shoal.models.http.errors import report_unreachable
 from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies, is_loopback
+from shoal.models.local import ModelSpeed, ServerSize
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits
@@ -50,6 +51,9 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a call took; None if none was made.
     call_ms: float | None = None
     allowance: RateLimits | None = None
+    #: How a model on this machine is served, and how fast it was.
+    local: ServerSize | None = None
+    speed: ModelSpeed | None = None
     #: Why a run would fail.
     problem: str | None = None
     warning: str | None = None
@@ -62,7 +66,7 @@ class ProbeResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_here(self) -> bool:
         """Whether the server runs on this machine."""
-        return is_loopback(urlsplit(self.base_url).hostname or "")
+        return self.local is not None or is_loopback(urlsplit(self.base_url).hostname or "")
 
 
 class _RecordingTransport:

@@ -14,6 +14,7 @@ import msgspec
 
 from shoal.agents import LanguageSettings
 from shoal.models import Price, Question, Usage, find_price
+from shoal.models.local import ModelSpeed
 from shoal.runs.planning.dry_run import (
     ACTION_TOKENS,
     USUAL_ACTIONS,
@@ -103,11 +104,12 @@ async def plan_run(
     budget: BudgetSettings | None = None,
     max_followed: int = MAX_FOLLOWED,
     done: Mapping[str, int] | None = None,
+    speed: ModelSpeed | None = None,
 ) -> Plan:
     """Predict what a scenario takes.
 
-    `latency_seconds` is the time of one call. `budget` replaces the scenario's. `done` is, for each world of a run that
-    goes on, the last round that has been paid for.
+    `latency_seconds` is the time of one call, `speed` that of a model on this machine. `budget` replaces the
+    scenario's. `done` is, for each world of a run that goes on, the last round that has been paid for.
     """
     versions = wanted if isinstance(wanted, Versioned) else Versioned(wanted)
     scenario = versions.latest
@@ -120,11 +122,15 @@ async def plan_run(
     expected = tuple(_predict_calls(run, scenario.mind))
     total = _add_up(expected)
     chats = max(total.calls - total.embedding, 1)
+    workers = scenario.workers
     seconds_per_call = latency_seconds or LATENCY_SECONDS + total.output / chats / TOKENS_PER_SECOND
+    if speed is not None:
+        workers = min(workers, speed.slots)
+        if latency_seconds is None:
+            seconds_per_call = workers * speed.time_of(total.input - total.cached, total.output) / chats
     # Calls follow one another within the slowest world, or because only a limited number can be made at once.
     waves = max(
-        sum(round.waves(scenario.workers) for round in rounds) / run.visibility[world]
-        for world, rounds in run.rounds.items()
+        sum(round.waves(workers) for round in rounds) / run.visibility[world] for world, rounds in run.rounds.items()
     )
     return Plan(
         name=scenario.name,
@@ -132,9 +138,9 @@ async def plan_run(
         followed=run.followed,
         rounds=run.last_round,
         expected=expected,
-        seconds=max(waves, total.calls / scenario.workers) * seconds_per_call,
+        seconds=max(waves, total.calls / workers) * seconds_per_call,
         seconds_per_call=seconds_per_call,
-        max_workers=scenario.workers,
+        max_workers=workers,
         short=tuple(_find_shortages(total, budget or scenario.budget)),
     )
 
