@@ -23,6 +23,8 @@ SLOW = (
     "cli/test_mirofish.py",
     "cli/test_parallel.py",
     "cli/views/test_progress.py",
+    "models/local/test_download.py",
+    "models/local/test_server.py",
     "python",
     "runs/interviews",
     "runs/launchers",

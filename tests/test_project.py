@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "shoal"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_MODULE_LINES = 600
-EXTRAS = {"polars"}
+EXTRAS = {"polars", "xllamacpp"}
 MAX_MODULES_IN_FOLDER = 13
 IRREGULAR_PARTICIPLES = frozenset(
     "begun chosen cut done drawn found given gone heard held kept known left made met said seen sent shown spent "
