@@ -239,6 +239,12 @@ class Mind:
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember the turn. Called once per turn in order, also if the decision came from the journal."""
 
+    def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        """Take over what came of a turn: an event for each action. Called once per turn if `outside` is set.
+
+        With visibility above 1, an agent may decide again before this is called.
+        """
+
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Take over a change by an intervention, as `{"stance": 0.5}`. Called before the agent's next decision."""
 

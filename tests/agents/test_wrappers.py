@@ -38,6 +38,8 @@ ARGUMENTS: dict[str, Any] = {
     "observation": look(),
     "decision": Decision((Action("TREND"),)),
     "traits": {"stance": 0.5},
+    "round": 1,
+    "events": (),
 }
 
 

@@ -97,7 +97,7 @@ def test_a_specification_is_not_told_twice(spec: Path) -> None:
 def test_nothing_is_invented_about_a_person_who_is_described() -> None:
     told = write_prompt([{"name": "Ada", "persona": "Ada builds boats."}], topic="the old bridge")
     about = told.partition("# Who you are")[2].partition("# Now")[0]
-    assert about == "\nYou are Ada. Ada builds boats.\nYour profile says: Ada.\n\n"
+    assert about == "\nYou are Ada. Ada builds boats.\n\n"
     told = write_prompt([{"name": "Ada", "stance": 0, "interests": ["boats"]}], topic="the old bridge")
     assert "Ada cares about boats. Ada is undecided about the old bridge." in told
 
@@ -164,7 +164,7 @@ def test_only_a_limit_cuts_and_it_is_said_whom() -> None:
     mind = {"kind": "language", "model": "m", "prompt": {"persona_tokens": 60}}
     scenario = validate({"population": people, "mind": mind})
     [line] = describe_shortened_personas(scenario)
-    assert line.startswith("of Ada, 60 of 513 tokens are told to the model")
+    assert line.startswith("of Ada, 60 of 507 tokens are told to the model")
     assert len(write_prompt(people, prompt={"persona_tokens": 60}).partition("# Who you are")[2]) < 400
     assert describe_shortened_personas(validate({"population": people, "mind": {**mind, "prompt": {}}})) == []
     crowd = [{"name": f"Ada {n}", "persona": "long " * 400} for n in range(8)]

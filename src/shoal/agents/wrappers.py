@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from shoal.agents.settings import Latency
 from shoal.seeds import Draws, derive
-from shoal.types import Decision, Mind, MindMode, Observation
+from shoal.types import Decision, Event, Mind, MindMode, Observation
 
 
 @runtime_checkable
@@ -53,6 +53,9 @@ class WrapperMind(Mind):
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self.mind_of(observation.agent).absorb(observation, decision)
+
+    def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        self.mind_of(agent).take_results(round, agent, events)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         self.inner.change(agent, traits)

@@ -14,7 +14,7 @@ from shoal.engine.metrics import Latencies
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
 from shoal.text import make_storable
-from shoal.types import Action, Decision, Mind, MindMode, Observation
+from shoal.types import Action, Decision, Event, Mind, MindMode, Observation
 
 _encode = msgspec.json.Encoder().encode
 
@@ -72,6 +72,10 @@ class Decider:
         Rounds come in order.
         """
         self._changes.append((round, frozenset(agents), traits))
+
+    def report(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        """Tell the mind what came of an agent's turn."""
+        self._mind.take_results(round, agent, events)
 
     def take_timings(self) -> tuple[float, Latencies]:
         """Return how long the decisions since the last call took, in total and each, and start anew."""

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -148,8 +149,13 @@ class Engine:
             if n:
                 settled = await self._gather(await self._decide(round, group), stopping)
             for first in range(0, len(group), _CHUNK_AGENTS):
-                turns = zip(group[first : first + _CHUNK_AGENTS], settled[first : first + _CHUNK_AGENTS], strict=True)
-                buffer.add([event for agent, decision in turns for event in apply(round, agent, decision)])
+                agents = group[first : first + _CHUNK_AGENTS]
+                turns = zip(agents, settled[first : first + _CHUNK_AGENTS], strict=True)
+                results = [apply(round, agent, decision) for agent, decision in turns]
+                buffer.add([*chain.from_iterable(results)])
+                if self._decider.outside:
+                    for agent, events in zip(agents, results, strict=True):
+                        self._decider.report(round, agent, events)
             buffer.add_failures(decision.failure for decision in settled if decision.failure is not None)
         if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")

@@ -108,6 +108,8 @@ class WorldRules:
     place: str
     actions: tuple[ActionCard, ...]
     notes: str = ""
+    #: Rounds until an agent learns what came of its actions.
+    visibility: int = 1
 
 
 #: Events that can happen in every world.

@@ -12,7 +12,7 @@ from shoal.agents.language.mind import LanguageMind
 from shoal.engine.record import RoundRecord
 from shoal.errors import Stopped
 from shoal.journal import read_journal
-from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure
+from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Question
 from shoal.types import Action, Decision, Observation
 from tests.agents.language.minds import (
     MODEL,
@@ -147,6 +147,36 @@ async def test_what_was_done_and_thought_is_remembered() -> None:
     assert "You thought: Ada is right. You liked post 12." in prompt_of(model.questions)
 
 
+class Stubborn(Replies):
+    """Follows itself and likes a post that is not there, in every turn."""
+
+    async def answer(self, question: Question) -> Answer:
+        self.questions.append(question)
+        return Answer(reply_with({"action": "FOLLOW", "user": question.key.split("/")[2]}, {"action": "TREND"}))
+
+
+@pytest.mark.parametrize("visibility", [1, 3])
+def test_an_agent_is_told_what_was_refused_and_never_remembers_it_as_done(tmp_path: Path, visibility: int) -> None:
+    model = Stubborn()
+    _, made = build_mind(model, {**PLACE, "worlds": {"twitter": {"visibility": visibility}}}, **no_insights())
+    run_worlds(made, 6, tmp_path)
+    asked = {str(question.key): question.messages[1].content for question in model.questions}
+    told = asked[f"twitter/{1 + visibility}/1/decide/0"]
+    assert "You tried to follow Bo Berg but were refused (nobody can follow themselves), trend." in told
+    assert "Refused in your last turn: FOLLOW: nobody can follow themselves." in told
+    assert all("followed Bo Berg" not in prompt for prompt in asked.values())
+    assert "Refused" not in asked[f"twitter/{visibility}/1/decide/0"]
+
+
+def test_prompts_of_the_first_version_remember_what_was_decided(tmp_path: Path) -> None:
+    model = Stubborn()
+    _, made = build_mind(model, PLACE, **no_insights(prompt={"version": 1}))
+    run_worlds(made, 2, tmp_path)
+    told = next(question for question in model.questions if question.key == "twitter/2/1/decide/0")
+    assert "You followed Bo Berg, trend." in told.messages[1].content
+    assert "Refused" not in told.messages[1].content
+
+
 async def test_a_failed_turn_is_not_remembered() -> None:
     model = Replies(reply_with())
     mind, seen = mind_of(model)
@@ -163,7 +193,7 @@ async def test_a_change_of_mind_is_in_the_prompt() -> None:
     told = mind.request(seen).messages[1].content
     assert "You have changed your mind: you are now strongly in favour of the old bridge.\n" in told
     assert "What is new about you:\njob: retired\n" in told
-    assert "undecided" not in told.split("\n# Now")[0].split("Your profile")[1]
+    assert "undecided" not in told.split("\n# Now")[0]
 
 
 async def test_an_explanation_shows_the_prompt_without_a_call() -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from shoal.agents.language.prefix_stats import PrefixMeter
@@ -19,7 +20,7 @@ from shoal.errors import EveryTurnFailed
 from shoal.journal import JournalKey
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
-from shoal.types import Decision, Mind, MindMode, Observation, Versioned
+from shoal.types import Decision, Event, Mind, MindMode, Observation, Versioned
 from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, WorldRules, find_written, renderer_for
 
 #: This many first turns without a usable reply show that the model cannot do this.
@@ -29,6 +30,7 @@ _MAX_REASON_CHARS = 500
 _AGES_KEPT = 4096
 _MAX_NEWS_CHARS = 100
 _MAX_THOUGHT_CHARS = 90
+_MAX_REFUSAL_CHARS = 80
 #: After this much of what was done in one turn, the rest is only counted.
 _MAX_DONE_CHARS = 240
 #: How much a turn matters: one that only looked on, one that said something, one in which there were news.
@@ -42,6 +44,16 @@ class _Asking:
     settings: LanguageSettings
     book: PromptBook
     card: WorldCard
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A turn of an agent, with what came of it as soon as that is known."""
+
+    observation: Observation
+    decision: Decision
+    thought: str
+    events: Sequence[Event] = ()
 
 
 class LanguageMind(Mind):
@@ -69,6 +81,10 @@ class LanguageMind(Mind):
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
+        #: Agent -> its turns that are not remembered yet, as it does not know what came of them.
+        self._turns: defaultdict[int, list[_Turn]] = defaultdict(list)
+        #: Agent -> which actions of its last turn were refused, and why.
+        self._refused: dict[int, str] = {}
         #: Model -> its turns so far that came to nothing; no longer counted once a reply was used.
         self._unusable: defaultdict[str, float] = defaultdict(float)
         self.prefixes = PrefixMeter()
@@ -116,6 +132,7 @@ class LanguageMind(Mind):
 
     async def prepare(self, observation: Observation) -> None:
         """Wait until the agent remembers everything that it should by now. Its prompt can be read only after this."""
+        self._remember_turns(observation.agent, observation.round)
         await self._memory.settle(observation.agent, observation.round, self._cue(observation))
 
     def request(self, observation: Observation) -> Question:
@@ -126,13 +143,34 @@ class LanguageMind(Mind):
         return self._build_question(observation, "") if question is None else question
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        """Remember the turn, unless it failed."""
+        """Keep the turn, unless it failed, until it is known what came of it."""
         agent = observation.agent
         self._asked.pop(agent, None)
-        thought = self._thoughts.pop(agent, "")
-        if decision.failure is None:
-            episode, importance = summarise_turn(observation, decision, thought, self._people.names)
-            self._memory.absorb(agent, observation.round, observation.time, episode, importance)
+        turn = _Turn(observation, decision, self._thoughts.pop(agent, ""))
+        if decision.failure is not None:
+            return
+        if self._versions.at(observation.round).prompt.version == 1:
+            self._remember(turn)
+        else:
+            self._turns[agent].append(turn)
+
+    def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        for turn in self._turns.get(agent, ()):
+            if turn.observation.round == round:
+                turn.events = events
+
+    def _remember_turns(self, agent: int, round: int) -> None:
+        """Remember the turns of which the agent can know in this round what came of them."""
+        turns, known = self._turns.get(agent), round - self._rules.at(round).visibility
+        while turns and turns[0].observation.round <= known:
+            self._remember(turns.pop(0))
+
+    def _remember(self, turn: _Turn) -> None:
+        seen = turn.observation
+        episode, importance = summarise_turn(seen, turn.decision, turn.thought, self._people.names, turn.events)
+        self._memory.absorb(seen.agent, seen.round, seen.time, episode, importance)
+        refused = (f"{event.action_type}: {event.result}." for event in turn.events if not event.success)
+        self._refused[seen.agent] = " ".join(refused)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         self._people.change(agent, traits)
@@ -152,6 +190,7 @@ class LanguageMind(Mind):
 
     async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
         """Return who the agent has become, and what a cue reminds it of, after its last turn in this round."""
+        self._remember_turns(agent, round + self._rules.at(round).visibility)
         await self._memory.settle(agent, round)
         persona = self._people.persona(agent, self._asking(agent, round).book)
         return persona, self._memory.recall(agent, round, cue)
@@ -169,6 +208,7 @@ class LanguageMind(Mind):
         moment = {
             "memory": f"# What you remember\n{recalled.rstrip()}" if recalled else "",
             "sight": renderer_for(observation).render_prompt(observation, budget_chars, self._ago),
+            "results": f"Refused in your last turn: {refused}" if (refused := self._refused.get(agent)) else "",
         }
         system, user = book.write_system(card, person), book.write_user(card, person, moment)
         return Question(
@@ -192,6 +232,7 @@ class LanguageMind(Mind):
         return found
 
     def _recall(self, observation: Observation) -> str:
+        self._remember_turns(observation.agent, observation.round)
         return self._memory.recall(observation.agent, observation.round, self._cue(observation))
 
     def _cue(self, observation: Observation) -> str:
@@ -208,17 +249,21 @@ class LanguageMind(Mind):
 
 
 def summarise_turn(
-    observation: Observation, decision: Decision, thought: str, names: Sequence[str]
+    observation: Observation, decision: Decision, thought: str, names: Sequence[str], events: Sequence[Event] = ()
 ) -> tuple[str, float]:
     """Return the turn as text, and how much it matters.
 
-    `names` says who the people are that actions give by number.
+    `names` says who the people are that actions give by number, `events` what came of the actions, where it is known.
     """
     renderer = renderer_for(observation)
     done = []
-    for action in decision.actions:
-        verb = PAST_VERBS.get(action.kind, action.kind.replace("_", " ").lower())
-        done.append(renderer.recall_action(action, verb, observation, names))
+    for action, event in zip_longest(decision.actions, events[: len(decision.actions)]):
+        plain = action.kind.replace("_", " ").lower()
+        if event is None or event.success:
+            done.append(renderer.recall_action(action, PAST_VERBS.get(action.kind, plain), observation, names))
+        else:
+            tried = renderer.recall_action(action, f"tried to {plain}", observation, names)
+            done.append(f"{tried} but were refused ({clip(str(event.result), _MAX_REFUSAL_CHARS)})")
     # Where the agent thought something, that says what struck it.
     before = clip(f"You thought: {thought}", _MAX_THOUGHT_CHARS) if thought else renderer.recall_sight(observation)
     announcements = getattr(observation, "announcements", ())

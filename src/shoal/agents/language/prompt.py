@@ -130,7 +130,8 @@ def describe_person(
         and (is_old or not _is_told(name, value, persona.persona))
     }
     bio = clip(persona.bio, _MAX_BIO_CHARS_1) if is_old else persona.bio
-    lines = [f"Your profile says: {bio}"] if bio else []
+    # A profile of which nothing is known says only the name.
+    lines = [f"Your profile says: {bio}"] if bio and (is_old or bio != f"{persona.name}.") else []
     lines += _outline_traits(told, is_old)
     if sentiment := persona.traits.get("sentiment"):
         lines.append(f"Your mood is mostly {_word(_MOODS, sentiment)}.")

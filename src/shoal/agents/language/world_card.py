@@ -7,7 +7,7 @@ has to read it only once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import cleandoc
 from typing import Any
 
@@ -36,16 +36,16 @@ class WorldCard:
 
 def describe_world(settings: object, world: WorldProtocol) -> WorldRules:
     """Return the rules of a world by its kind; a world of the user's own describes itself."""
-    kind = kind_named(getattr(settings, "kind", None))
+    kind, visibility = kind_named(getattr(settings, "kind", None)), getattr(world, "visibility", 1)
     if kind is not None:
-        return kind.rules(settings)
+        return replace(kind.rules(settings), visibility=visibility)
     about = cleandoc(type(world).__doc__ or "")[:_MAX_DOCSTRING_CHARS] or "Its rules show in what you see."
     declared: Mapping[str, Mapping[str, type]] = getattr(world, "actions", {})
     cards = (
         ActionCard(kind, tuple(Argument(name, type_) for name, type_ in needs.items()))
         for kind, needs in declared.items()
     )
-    return WorldRules(f"# The place\n{about}", tuple(cards))
+    return WorldRules(f"# The place\n{about}", tuple(cards), visibility=visibility)
 
 
 def build_card(rules: WorldRules, max_actions: int) -> WorldCard:

@@ -49,6 +49,8 @@ class _TurnLog(TurnObserver):
         self._memory = Memory(MemorySettings(consolidate_every=0), people, run.simulation.seed, world, None)
         #: Agent -> its last observation.
         self.seen: dict[int, Observation] = {}
+        #: Agent and round -> a turn of which it is not known yet what came of it.
+        self._open: dict[tuple[int, int], tuple[Observation, Decision]] = {}
         #: Agent -> rounds and summaries of its turns.
         self.turns: dict[int, list[tuple[int, str]]] = {}
 
@@ -58,7 +60,12 @@ class _TurnLog(TurnObserver):
             return
         self.seen[agent] = observation
         if decision.failure is None:
-            episode, importance = summarise_turn(observation, decision, "", self._names)
+            self._open[agent, round] = observation, decision
+
+    def results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        observation, decision = self._open.pop((agent, round), (None, None))
+        if observation is not None and decision is not None:
+            episode, importance = summarise_turn(observation, decision, "", self._names, events)
             self._memory.absorb(agent, round, observation.time, episode, importance)
             self.turns.setdefault(agent, []).append((round, episode))
 

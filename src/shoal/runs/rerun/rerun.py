@@ -6,7 +6,7 @@ Nothing is written, and no model is asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.agents import WrapperMind
@@ -40,6 +40,9 @@ class TurnObserver:
 
     def after(self, observation: Observation, decision: Decision) -> None:
         """Receive the decision."""
+
+    def results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        """Receive what came of a turn."""
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Receive traits of an agent that an intervention changed."""
@@ -75,6 +78,10 @@ class ObservedMind(WrapperMind):
     def absorb(self, observation: Observation, decision: Decision) -> None:
         super().absorb(observation, decision)
         self._observer.after(observation, decision)
+
+    def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        super().take_results(round, agent, events)
+        self._observer.results(round, agent, events)
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         super().change(agent, traits)
