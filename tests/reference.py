@@ -38,6 +38,7 @@ from shoal.agents.settings import (
     ScriptedTurn,
 )
 from shoal.runs.reports.quality import CHECKS
+from shoal.scenario.declared.claims import DeclaredClaim
 from shoal.scenario.declared.distributions import (
     Activity,
     Age,
@@ -86,6 +87,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "shoal"
 #: Every model of a scenario and what its section is called. A model that is missing here is an error.
 TITLES: Mapping[type[BaseModel], str] = {
     Scenario: "Scenario fields",
+    DeclaredClaim: "Claim",
     TimeSettings: "Time",
     PersonEntry: "Person",
     GroupEntry: "Group",
@@ -189,7 +191,7 @@ def write_quality_checks() -> str:
 
 def write_database_tables() -> str:
     """Write the tables of a social platform."""
-    return _write_tables(tables.SCHEMA)
+    return _write_tables(tables.SCHEMA + tables.CLAIM_COLUMNS)
 
 
 def _write_own_tables(world: type[BaseWorld]) -> str:

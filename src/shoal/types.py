@@ -6,7 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -17,6 +17,31 @@ S = TypeVar("S")
 
 #: The most actions of one agent in one turn. With the events in its name, it bounds the numbers of new posts.
 MAX_ACTIONS_PER_TURN = 32
+
+
+Truth = Literal["true", "false", "open"]
+
+
+class Claim(msgspec.Struct, frozen=True):
+    """A statement that people may believe or not."""
+
+    id: str
+    text: str
+    truth: Truth = "open"
+    #: What believing it means for the topic: 1 speaks for it, -1 against it, 0 neither.
+    bearing: float = 0.0
+    #: What people think of it at the start, -1 (sure it is false) to 1.
+    belief: float = 0.0
+    #: How much likelier people are to pass it on than anything else.
+    appeal: float = 1.0
+
+
+class Mention(msgspec.Struct, frozen=True, gc=False):
+    """What a text says of a claim."""
+
+    claim: str
+    #: 1 supports it, -1 denies it; a question leans a little against it.
+    lean: float
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +112,8 @@ class Notice(msgspec.Struct, frozen=True, gc=False):
     #: The agents it was shown to; empty means all.
     to: tuple[int, ...]
     timestamp: str
+    #: What it says of a claim, where the scenario declares that.
+    mention: Mention | msgspec.UnsetType = msgspec.UNSET
 
 
 class Happening(msgspec.Struct, frozen=True, gc=False):
@@ -103,8 +130,11 @@ class Happening(msgspec.Struct, frozen=True, gc=False):
     to: tuple[int, ...] = ()
     args: dict[str, Any] = {}
 
+    #: What it says of a claim.
+    mention: Mention | None = None
+
     def notice(self, round: int, timestamp: str) -> Notice:
-        return Notice(self.kind, round, self.content, self.to, timestamp)
+        return Notice(self.kind, round, self.content, self.to, timestamp, self.mention or msgspec.UNSET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +212,10 @@ class WorldProtocol(Protocol):
         """Return the database rows since the last call."""
         ...
 
+    def figures(self) -> Mapping[tuple[str, str], float]:
+        """Return figures of the world as it is, by name and what they are about: `("reach", "bridge")`."""
+        ...
+
     def timestamp(self, round: int) -> str:
         """Return the simulated time of the round, ISO 8601 with offset."""
         ...
@@ -251,6 +285,10 @@ class Mind:
     def opinions(self) -> Sequence[float]:
         """Return every agent's current opinion on the scenario's topic, -1 to 1; empty if they are unknown."""
         return ()
+
+    def beliefs(self) -> Mapping[str, Sequence[float]]:
+        """Return every agent's belief in each claim by its id, -1 (sure it is false) to 1; empty if unknown."""
+        return {}
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         """Return what a decision depends on besides the observation: memory, chances, prompt. Decides nothing."""

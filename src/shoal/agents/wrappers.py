@@ -63,6 +63,9 @@ class WrapperMind(Mind):
     def opinions(self) -> Sequence[float]:
         return self.inner.opinions()
 
+    def beliefs(self) -> Mapping[str, Sequence[float]]:
+        return self.inner.beliefs()
+
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         return self.mind_of(observation.agent).explain(observation)
 

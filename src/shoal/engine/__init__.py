@@ -4,4 +4,5 @@ from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine
 from shoal.engine.interventions import Facts, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
+from shoal.engine.population import STATE_TABLES, TOPIC, PopulationState, StateRecorder
 from shoal.engine.record import Ledger, RoundRecord

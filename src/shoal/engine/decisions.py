@@ -66,6 +66,9 @@ class Decider:
     def opinions(self) -> Sequence[float]:
         return self._mind.opinions()
 
+    def beliefs(self) -> Mapping[str, Sequence[float]]:
+        return self._mind.beliefs()
+
     def change(self, round: int, agents: Iterable[int], traits: Mapping[str, Any]) -> None:
         """Schedule a change of agents before their first decision from this round on; an empty list means all agents.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
@@ -22,10 +22,11 @@ import numpy as np
 from shoal.engine.decisions import Decider
 from shoal.engine.interventions import STOP, Schedule
 from shoal.engine.metrics import Step
+from shoal.engine.population import TOPIC, StateRecorder
 from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain_digest
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
-from shoal.types import Decision, Event, Happening, Notice, Observation, WorldProtocol
+from shoal.types import Decision, Event, Happening, Notice, Observation, WorldProtocol, Writes
 
 #: How long a stopped run waits for decisions under way, so that they are journaled.
 STOP_GRACE_SECONDS = 5.0
@@ -59,13 +60,21 @@ class Engine:
     """Advances one world with its mind, and commits its rounds to a ledger."""
 
     def __init__(
-        self, world: WorldProtocol, decider: Decider, ledger: Ledger, seed: int, schedule: Schedule | None = None
+        self,
+        world: WorldProtocol,
+        decider: Decider,
+        ledger: Ledger,
+        seed: int,
+        schedule: Schedule | None = None,
+        recorder: StateRecorder | None = None,
     ) -> None:
         self._world = world
         self._decider = decider
         self._ledger = ledger
         self._seed = seed
         self._schedule = schedule or Schedule()
+        #: Keeps the state of the population after each round; None where nobody wants it.
+        self._recorder = recorder
         self._schedule.facts.set_opinions(decider.opinions)
         #: The round in which an intervention ends the world, and whether it was committed.
         self._ending: int | None = None
@@ -242,7 +251,7 @@ class Engine:
         hours = self._world.hours(round)
         self._schedule.add_round(round, hours, buffer.events, buffer.failures)
         calls, self._calls = self._decider.calls - self._calls, self._decider.calls
-        writes, step = self._world.writes(), None
+        writes, tally, step = self._world.writes(), buffer.tally(sum(map(len, opened.groups)), calls), None
         if self._decider.timed:
             # The time since the round before was committed.
             before, self._since = self._since, time.perf_counter()
@@ -254,13 +263,21 @@ class Engine:
                 round=round,
                 lines=lines,
                 writes=writes,
+                state=self._record_state(round, tally.kinds),
                 digest=self._digest,
                 hours=hours,
-                tally=buffer.tally(sum(map(len, opened.groups)), calls),
+                tally=tally,
                 last=self._over,
                 step=step,
             )
         )
+
+    def _record_state(self, round: int, kinds: Mapping[str, int]) -> Writes:
+        if self._recorder is None:
+            return {}
+        topic = self._decider.opinions()
+        opinions = {**({TOPIC: topic} if len(topic) else {}), **self._decider.beliefs()}
+        return self._recorder.record(round, opinions, kinds, self._world.figures())
 
 
 def _add_pending(observation: Observation, own_past: Sequence[Decision]) -> Observation:

@@ -45,6 +45,8 @@ class RoundRecord:
     last: bool = False
     #: How long it took, if that is measured.
     step: Step | None = None
+    #: Rows about the state of the population, which are no part of the history.
+    state: Writes = field(default_factory=dict)
 
 
 class Ledger(Protocol):

@@ -37,7 +37,7 @@ from shoal.types import Event, Notice
 ACTIONS = "actions"
 #: Lines of the transcript that a notebook shows.
 _LAST_LINES = 12
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 _NAMES = "SELECT user_id, name FROM user"
 _KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
 _ACTIVE = """SELECT name, count(*) AS actions FROM trace JOIN user USING (user_id)
@@ -132,13 +132,13 @@ class Run:
             results.build_row_columns(*query_database(self._directory, self._one_world(world), sql)), kind
         )
 
-    def to_pandas(self) -> Any:
-        """Return all actions as a pandas frame."""
-        return self.frame(kind="pandas")
+    def to_pandas(self, table: str = ACTIONS, *, world: str | None = None) -> Any:
+        """Return all actions, or another table such as `opinion` or `figure`, as a pandas frame."""
+        return self.frame(table, world=world, kind="pandas")
 
-    def to_polars(self) -> Any:
-        """Return all actions as a polars frame."""
-        return self.frame(kind="polars")
+    def to_polars(self, table: str = ACTIONS, *, world: str | None = None) -> Any:
+        """Return all actions, or another table such as `opinion` or `figure`, as a polars frame."""
+        return self.frame(table, world=world, kind="polars")
 
     # What can be done with it
 

@@ -31,6 +31,7 @@ from shoal.types import Versioned
 FORMAT = 4
 _FORMAT_OF_DIRECTED_RELATIONS = 3
 _FORMAT_OF_PROMPT_TEMPLATES = 4
+_FORMAT_OF_CLAIMS = 4
 INPUTS = "inputs"
 _DIGEST_DIGITS = 12
 _COPY_NAME = re.compile(rf"\.?[0-9a-f]{{{_DIGEST_DIGITS}}}-")
@@ -178,7 +179,7 @@ def _restate(scenario: dict[str, Any], format: int) -> dict[str, Any]:
         scenario = {**scenario, "population": _restate_population(scenario["population"])}
         if scenario["mind"]["kind"] == "language":
             scenario = {**scenario, "mind": {"prompt": {"version": 1}, **scenario["mind"]}}
-    return scenario
+    return scenario if format >= _FORMAT_OF_CLAIMS else {"edition": 1, **scenario}
 
 
 def _restate_population(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from shoal.engine import RoundRecord
+from shoal.engine import STATE_TABLES, RoundRecord
 from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
 from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker, is_end
@@ -41,7 +41,10 @@ class Store:
         with database_errors(self.path):
             self._database = self._connect()
             rows = self._database.execute("SELECT round, digest, stream_bytes FROM shoal_round").fetchall()
+            with_state = self._database.execute("SELECT DISTINCT round FROM figure").fetchall()
         self._digests = {round: digest for round, digest, _ in rows}
+        #: Rounds whose state is known. Versions before 0.3 did not record it; then it is added as they pass by again.
+        self._with_state = {round for (round,) in with_state}
         #: Round -> the length of the stream after it, for rounds that were committed before.
         self._ends = {round: end for round, _, end in rows}
         #: The length of the stream up to the end of its last round.
@@ -58,9 +61,13 @@ class Store:
                 self._trim_stream(self._written)
             self._is_finished = False
         if known is None:
-            with database_errors(self.path):
-                self._transact(record, self._written + len(lines))
+            with self._transaction() as database:
+                add_rows(database, record, self._written + len(lines))
+                add_state(database, record)
             self._digests[record.round] = record.digest
+        elif record.round not in self._with_state:
+            with self._transaction() as database:
+                add_state(database, record)
         if self._ends.get(record.round, self._written + 1) > self._written:
             self._append(lines)
             self._written += len(lines)
@@ -97,6 +104,7 @@ class Store:
         database.execute("PRAGMA cache_size=-65536")
         if not _has_rounds(database):
             database.executescript(f"BEGIN; {self._world.schema}; {ROUNDS_TABLE}; COMMIT;")
+        database.executescript(STATE_TABLES)
         return database
 
     def _mend_stream(self) -> int:
@@ -111,16 +119,18 @@ class Store:
         os.ftruncate(self._stream, length)
         os.lseek(self._stream, length, os.SEEK_SET)
 
-    def _transact(self, record: RoundRecord, stream_end: int) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         database = self._database
-        database.execute("BEGIN IMMEDIATE")
-        try:
-            add_rows(database, record, stream_end)
-            database.execute("COMMIT")
-        except sqlite3.Error:
-            if database.in_transaction:
-                database.execute("ROLLBACK")
-            raise
+        with database_errors(self.path):
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("COMMIT")
+            except sqlite3.Error:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+                raise
 
     def _append(self, lines: bytes) -> None:
         with storage_errors(self._stream_path):
@@ -147,6 +157,12 @@ def add_rows(database: sqlite3.Connection, record: RoundRecord, stream_end: int)
     for statement, rows in record.writes.items():
         database.executemany(statement, rows)
     database.execute(_ADD_ROUND, (record.round, record.digest, record.tally.actions, stream_end))
+
+
+def add_state(database: sqlite3.Connection, record: RoundRecord) -> None:
+    """Add the state of the population after a round."""
+    for statement, rows in record.state.items():
+        database.executemany(statement, rows)
 
 
 class DigestCheck:

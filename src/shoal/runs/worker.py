@@ -19,7 +19,7 @@ import msgspec
 
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
-from shoal.engine import Decider, Engine, Ledger, RoundRecord, Step
+from shoal.engine import Decider, Engine, Ledger, RoundRecord, StateRecorder, Step
 from shoal.errors import EveryTurnFailed, RunRefused, ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, JournalLine, add_line
 from shoal.models import Availability, Pause
@@ -209,7 +209,8 @@ class RunSession:
             store = stack.enter_context(Store(run.path, world, planned, people, run.config.shoal_version))
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
-            self._engines[name] = build_engine(simulation, name, self._journal, ledger)
+            recorder = StateRecorder(people)
+            self._engines[name] = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
 
     async def _close_engines(self) -> None:
         opened, self._opened = self._opened, AsyncExitStack()
@@ -223,11 +224,16 @@ def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = No
 
 
 def build_engine(
-    simulation: Simulation, world: str, journal: Journal, ledger: Ledger, mind: Mind | None = None
+    simulation: Simulation,
+    world: str,
+    journal: Journal,
+    ledger: Ledger,
+    mind: Mind | None = None,
+    recorder: StateRecorder | None = None,
 ) -> Engine:
     """Build the engine of one world, with another mind than its own where one is given."""
     decider = Decider(mind or simulation.minds[world], journal, simulation.limits)
-    return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world])
+    return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world], recorder)
 
 
 async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:

@@ -26,7 +26,7 @@ from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
 from shoal.scenario.declared.kinds import OwnMindSettings, OwnWorldSettings, name_class
-from shoal.scenario.happenings import build_clock, build_schedule, list_events, resolve_events
+from shoal.scenario.happenings import build_clock, build_schedule, list_declared_mentions, list_events, resolve_events
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
@@ -75,7 +75,13 @@ def build(
         time=scenarios.map(lambda version: version.time),
         clock=build_clock(scenarios, injected),
         seed=scenario.seed,
-        reader=TextReader(people.topics, scenario.topic),
+        reader=TextReader(
+            people.topics,
+            scenario.topic,
+            [claim.build() for claim in scenario.claims],
+            list_declared_mentions(scenarios, injected),
+            scenario.edition,
+        ),
     )
     worlds = {name: _build_world(name, scenarios, context) for name in scenario.worlds}
     minds = {name: _build_mind(name, scenarios, context, worlds[name], sources.model) for name in scenario.worlds}

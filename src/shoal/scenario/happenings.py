@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from shoal.engine import Rule, Schedule
 from shoal.errors import ScenarioInvalid
 from shoal.journal import digest
+from shoal.scenario.declared.claims import Speaking
 from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
@@ -27,7 +28,7 @@ from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.consistency import accepts_event
 from shoal.seeds import derive
-from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Versioned
+from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Mention, Versioned
 from shoal.worlds import Clock, NameIndex, WorldContext, WorldSettings
 
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
@@ -55,6 +56,14 @@ def list_events(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent
         if event.round >= since and scenarios.at(event.round) is version
     ]
     return [*scheduled, *(PlacedEvent("inject", place, event) for place, event in enumerate(injected))]
+
+
+def list_declared_mentions(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent]) -> dict[str, Mention]:
+    """Return the texts of all events that say something of a claim, and what they say."""
+    events = [event for version in scenarios.versions() for event in version.events]
+    events += [event for version in scenarios.versions() for rule in version.interventions for event in rule.do]
+    speaking = [event for event in (*events, *injected) if isinstance(event, Speaking)]
+    return {event.content: event.mention for event in speaking if event.mention is not None}
 
 
 def build_clock(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> Clock:
@@ -123,12 +132,14 @@ class EventResolver:
         event = placed.event
         match event:
             case PostEvent():
-                return Happening("post", event.post, self._choose_author(placed, event, round))
+                return Happening("post", event.post, self._choose_author(placed, event, round), mention=event.mention)
             case BroadcastEvent():
-                return Happening("broadcast", event.broadcast, to=self._number_all(event.to))
+                to = self._number_all(event.to)
+                return Happening("broadcast", event.broadcast, to=to, mention=event.mention)
             case StimulusEvent():
                 source = None if event.by is None else self._index[event.by]
-                return Happening(event.kind, event.content, source, to=self._number_all(event.to))
+                to = self._number_all(event.to)
+                return Happening(event.kind, event.content, source, to=to, mention=event.mention)
             case ChangeEvent():
                 content = ", ".join(f"{trait} = {value}" for trait, value in event.change.items())
                 return Happening("change", content, to=self._number_all(event.to), args=event.change)

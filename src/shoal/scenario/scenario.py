@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from shoal.agents import HeuristicSettings
+from shoal.scenario.declared.claims import DeclaredClaim
 from shoal.scenario.declared.events import EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
@@ -35,6 +36,9 @@ class Scenario(DeclaredModel):
 
     name: Annotated[Text, Field(max_length=80)] = Field(default="scenario", description="Letters, digits, - and _.")
     topic: Text | None = Field(default=None, description="What people talk about, for example: the old bridge.")
+    claims: tuple[DeclaredClaim, ...] = Field(
+        default=(), description="Statements that people may believe or not, each {id: ..., text: ..., truth: false}."
+    )
     seed: Whole = Field(default=1, description="Everything drawn at random follows from it.")
     rounds: Annotated[Whole, Field(ge=1, le=MAX_ROUNDS)] = Field(default=24, description="How many rounds to run.")
     time: Annotated[TimeSettings, refuse_coercion(TimeSettings)] = Field(
@@ -59,6 +63,9 @@ class Scenario(DeclaredModel):
     )
     budget: BudgetSettings = Field(default=BudgetSettings(), description="What language models may cost.")
     metrics: bool = Field(default=True, description="Whether steps and decisions are timed.")
+    edition: Literal[1, 2] = Field(
+        default=2, description="Which offline model is followed; runs of Shoal 0.2 keep 1, so that they stay the same."
+    )
     notes: dict[str, Any] = Field(default_factory=dict, description="Notes of any kind; they do not affect the run.")
 
     @property

@@ -18,6 +18,7 @@ from shoal.types import (
     Event,
     FollowGraph,
     Happening,
+    Mention,
     Notice,
     Observation,
     Population,
@@ -25,6 +26,7 @@ from shoal.types import (
     Writes,
 )
 from shoal.worlds.clock import Clock, TimeSettings
+from shoal.worlds.figures import measure_inequality
 from shoal.worlds.lexicon import TextReader
 
 DO_NOTHING = "DO_NOTHING"
@@ -75,18 +77,24 @@ class BaseWorld:
     actions: ClassVar[Mapping[str, Needs]] = {}
     #: SQL that creates more tables; `add` writes to them.
     tables: ClassVar[str] = ""
+    #: SQL that adds columns for claims to them; runs of Shoal 0.2 go without.
+    claim_columns: ClassVar[str] = ""
     indexes: str = "CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);"
     visibility: int = 1
 
     def __init__(self, name: str, given: WorldContext, settings: Any = None) -> None:
         self.name = name
-        self.schema = _TABLES + self.tables
+        self.schema = _TABLES + self.tables + (self.claim_columns if given.reader.edition > 1 else "")
         self.given = given
         self.settings = settings
         self.names = given.population.names
         self.people = range(len(given.population))
         #: Agent -> the round in which it may act again.
         self.muted_until: dict[int, int] = {}
+        #: How much each agent did so far.
+        self.done_by = [0] * len(self.people)
+        #: Claim -> the agents who wrote or said something about it, passed it on, or reacted to it.
+        self.reached: dict[str, set[int]] = {claim: set() for claim in given.reader.claims}
         self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._news: dict[int, list[str]] = {}
 
@@ -182,6 +190,7 @@ class BaseWorld:
                 raise Rejected(f"there is no action {action.kind}")
             check_args(action, self.actions[action.kind])
             args = self.act(round, agent, action)
+            self.done_by[agent] += 1
         if args is None:
             args = action.args
         self.add(TRACE, agent, round, action.kind.lower(), encode_info(args))
@@ -190,6 +199,11 @@ class BaseWorld:
     def writes(self) -> Writes:
         rows, self._rows = self._rows, {}
         return rows
+
+    def figures(self) -> Mapping[tuple[str, str], float]:
+        """Return how unequally people take part, and which share of them each claim has reached."""
+        reach = {("reach", claim): len(agents) / len(self.people) for claim, agents in self.reached.items()}
+        return {("inequality", ""): measure_inequality(self.done_by), **reach}
 
     def timestamp(self, round: int) -> str:
         return self.given.clock.stamp(round)
@@ -201,6 +215,28 @@ class BaseWorld:
 def encode_info(info: Mapping[str, Any]) -> str:
     """Return what the trace table keeps of an action."""
     return _encode(info).decode()
+
+
+def read_mention(reader: TextReader, args: Mapping[str, Any], words: str) -> Mention | None:
+    """Return what a text says of a claim: as its author states it, else as the words are read."""
+    claim = args.get("claim")
+    if claim is None:
+        return reader.find_mention(words)
+    if claim not in reader.claims:
+        raise Rejected(f"there is no claim {claim!r}")
+    return Mention(claim, check_lean(args.get("lean", 0.0)))
+
+
+def check_lean(lean: object) -> float:
+    """Return which way a text leans, as its author states it."""
+    if not isinstance(lean, int | float) or isinstance(lean, bool) or not -1 <= lean <= 1:
+        raise Rejected("lean must be a number between -1 and 1")
+    return float(lean)
+
+
+def show_stated(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an author states about a text, as the stream shows it beside the text."""
+    return {name: args[name] for name in ("claim", "lean") if args.get(name) is not None}
 
 
 _IN_WORDS: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}

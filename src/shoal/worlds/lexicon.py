@@ -7,11 +7,13 @@ They know English: a text in another language is about nothing and leans nowhere
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import TypeVar
 
 import msgspec
+
+from shoal.types import Claim, Mention
 
 T = TypeVar("T")
 
@@ -60,7 +62,19 @@ class _Memory(dict[str, T]):
 class TextReader:
     """Reads texts in terms of one scenario: its topics, and the subject that opinions are about."""
 
-    def __init__(self, topics: Sequence[str], subject: str | None) -> None:
+    def __init__(
+        self,
+        topics: Sequence[str],
+        subject: str | None,
+        claims: Sequence[Claim] = (),
+        declared: Mapping[str, Mention] | None = None,
+        edition: int = 2,
+    ) -> None:
+        #: Which version of the readings this is: that of Shoal 0.2 is 1.
+        self.edition = edition
+        #: The claims by their ids, and texts of which the scenario says what they say of a claim.
+        self.claims: Mapping[str, Claim] = {claim.id: claim for claim in claims}
+        self._declared = declared or {}
         #: The topics that indices stand for, and the subject after them unless it is one of them.
         self.vocabulary: tuple[str, ...] = tuple(topics)
         self.subject: int | None = None
@@ -92,6 +106,10 @@ class TextReader:
     @property
     def subject_name(self) -> str | None:
         return None if self.subject is None else self.vocabulary[self.subject]
+
+    def find_mention(self, text: str) -> Mention | None:
+        """Return what the text says of a claim, where that is known."""
+        return self._declared.get(text)
 
     def name_topics(self, text: str) -> tuple[str, ...]:
         """Return what the text is about, in the words of the scenario's topics."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from shoal.agents.heuristic.base import TEXTS, Turn
 from shoal.agents.heuristic.opinion import classify_stance
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import address, load_phrases, sign
-from shoal.types import Action
+from shoal.types import Action, Mention
 from shoal.worlds.social import PostView, SocialObservation
 
 #: How far the brightest or the gloomiest sentiment shifts the stance that is voiced.
@@ -34,10 +35,21 @@ class SocialTurn(Turn[SocialObservation]):
     posts: float | None = None
     comments: float | None = None
     actions: list[Action] = field(default_factory=list)
+    #: Claim -> what the agent thinks of it; and whether what it writes says how it leans.
+    beliefs: Mapping[str, float] = field(default_factory=dict)
+    states_lean: bool = True
 
     @property
     def lean(self) -> int:
         return classify_stance(self.stance + COLOUR * self.mood)
+
+    def state(self, lean: int, mention: Mention | None = None) -> dict[str, Any]:
+        """Return what a text says, as data: the claim, and how it leans on it; without a claim, on the topic."""
+        if not self.states_lean:
+            return {}
+        if mention is not None:
+            return {"claim": mention.claim, "lean": round(self.beliefs[mention.claim], 2)}
+        return {"lean": round(min(max(self.stance + COLOUR * self.mood, -1.0), 1.0), 2) if lean else 0.0}
 
     def draw_due(self, average: float) -> int:
         """Draw a whole number that is this on average."""
@@ -64,15 +76,16 @@ class SocialTurn(Turn[SocialObservation]):
             case "QUOTE_POST":
                 if self._has_touched(post_id):
                     return None
-                text = self.write(("quote", self._lean_on(reading)), reading.about)
-                return Action(kind, {"post_id": post_id, "quote_content": text})
+                lean = self._lean_on(reading)
+                text = self.write(("quote", lean), reading.about)
+                return Action(kind, {"post_id": post_id, "quote_content": text, **self.state(lean, reading.mention)})
             case "CREATE_COMMENT":
                 lean = self._lean_on(reading)
                 # A comment on a repost answers the person who wrote the words.
                 answered = post.author if post.quote is not None else post.original_author or post.author
-                family = ("comment", sign(lean * reading.slant), lean)
-                text = self.write(family, reading.about, address(answered))
-                return Action(kind, {"post_id": post_id, "content": text})
+                said = reading.slant if reading.mention is None else reading.mention.lean
+                text = self.write(("comment", sign(lean * said), lean), reading.about, address(answered))
+                return Action(kind, {"post_id": post_id, "content": text, **self.state(lean, reading.mention)})
             case "FOLLOW":
                 is_new = author in seen.strangers and not _is_pending(seen, "followee_id", author)
                 return Action(kind, {"followee_id": author}) if is_new else None
@@ -95,6 +108,8 @@ class SocialTurn(Turn[SocialObservation]):
 
     def _lean_on(self, reading: TextReading) -> int:
         """Return the leaning of a text: the agent's own where the subject is at issue, else friendly or curious."""
+        if reading.mention is not None:
+            return classify_stance(self.beliefs[reading.mention.claim])
         if reading.contested:
             return self.lean
         if self.mood and self.draws.chance(abs(self.mood)):

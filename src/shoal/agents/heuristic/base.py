@@ -111,14 +111,23 @@ class OpinionMind(Mind):
         self._round = -1
         self._enter(0)
         self._readings = TextReadings(reader)
+        self._edition = reader.edition
+        self._claims = reader.claims
         self._subject = self._readings.subject
         # What agents remember, one list each: their stance, their heat, and the number of texts they wrote or said.
         self._stances: list[float] = np.clip(population.stances, -1.0, 1.0).tolist()
+        self._beliefs = {
+            claim.id: [min(max(claim.belief + claim.bearing * stance, -1.0), 1.0) for stance in self._stances]
+            for claim in reader.claims.values()
+        }
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
 
     def opinions(self) -> Sequence[float]:
         return self._stances
+
+    def beliefs(self) -> Mapping[str, Sequence[float]]:
+        return self._beliefs
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember a turn, unless it failed."""

@@ -16,6 +16,8 @@ from shoal.agents.settings import HeuristicSettings
 
 #: Stances nearer to zero than the first are not voiced, those beyond the second are voiced firmly.
 UNDECIDED, FIRM = 0.15, 0.55
+#: How little a text moves a person who is sure of the contrary.
+RESISTANCE = 0.6
 #: From this number of opinions on, comparing them as an array is faster.
 _MANY = 32
 
@@ -26,6 +28,17 @@ def classify_stance(stance: float) -> int:
         return 0
     strength = 2 if stance > FIRM or stance < -FIRM else 1
     return strength if stance > 0 else -strength
+
+
+def believe(belief: float, lean: float, weight: float) -> float:
+    """Return what a person thinks of a claim after a text that leans on it this way.
+
+    A text moves a person part of the way, the more the stronger it is. What contradicts a person moves them less, the
+    surer they are: a correction weakens a belief, and seldom turns it around.
+    """
+    towards = 1.0 if lean > 0 else -1.0
+    resistance = RESISTANCE * abs(belief) if belief * lean < 0 else 0.0
+    return belief + min(weight * abs(lean), 1.0) * (1.0 - resistance) * (towards - belief)
 
 
 def persuade(

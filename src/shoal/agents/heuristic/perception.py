@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from shoal.agents.heuristic.writing import label
+from shoal.agents.heuristic.writing import label, quote_claim
+from shoal.types import Mention
 from shoal.worlds import TextReader, content_words, is_cue
 from shoal.worlds.social import PostView
 
@@ -32,6 +33,8 @@ class TextReading(NamedTuple):
     slant: float
     contested: bool
     about: str
+    #: What it says of a claim; never for a text that says nothing of one.
+    mention: Mention | None = None
 
 
 class TextReadings:
@@ -45,6 +48,8 @@ class TextReadings:
             name if reader.slant(name := label(phrase)) == 0.0 else _key_word((phrase,)) for phrase in reader.vocabulary
         )
         self.subject: str | None = None if reader.subject is None else self.labels[reader.subject]
+        #: The name of each claim in a sentence.
+        self.claims = {claim.id: quote_claim(claim.text) for claim in reader.claims.values()}
         #: Themes of posts so far, public so that hot loops can look them up without a call.
         self.themes: dict[tuple[str, ...], Theme] = {}
 
@@ -57,11 +62,19 @@ class TextReadings:
     def read_post(self, post: PostView) -> TextReading:
         mask, contested, about = self.theme(post.topics)
         texts = (post.content,) if post.quote is None else (post.quote, post.content)
+        if isinstance(post.mention, Mention):
+            return TextReading(mask, post.slant, True, self.claims[post.mention.claim], post.mention)
         return TextReading(mask, post.slant, contested, about or _key_word(texts))
 
     def read_text(self, text: str) -> TextReading:
         mask, contested, about = self._theme(list(self._reader.topics(text)))
+        if (mention := self._reader.find_mention(text)) is not None:
+            slant = self._reader.claims[mention.claim].bearing * mention.lean
+            return TextReading(mask, slant, True, self.claims[mention.claim], mention)
         return TextReading(mask, self._reader.slant(text), contested, about or _key_word((text,)))
+
+    def find_mention(self, text: str) -> Mention | None:
+        return self._reader.find_mention(text)
 
     def _theme(self, topics: list[int]) -> Theme:
         subject = self._reader.subject

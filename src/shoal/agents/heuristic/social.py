@@ -17,16 +17,18 @@ import numpy as np
 
 from shoal.agents.heuristic.actions import MOST_DUE, SUNDRY, SUNDRY_IN_GROUPS, SUNDRY_IN_SHOPS, SocialTurn
 from shoal.agents.heuristic.base import ANYTHING, NOTHING, TEXTS, Behaviour, OpinionMind, read_numbers
-from shoal.agents.heuristic.opinion import persuade
+from shoal.agents.heuristic.opinion import UNDECIDED, believe, classify_stance, persuade
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.writing import Voice, build_social_families
-from shoal.types import USUAL_HABITS, Action, Decision, Observation, Population, Versioned
+from shoal.types import USUAL_HABITS, Action, Decision, Mention, Observation, Population, Versioned
 from shoal.worlds import TextReader
 from shoal.worlds.social import PostView, SocialObservation
 
 #: Opinions at least this far away provoke, if they are beyond the agent's confidence too.
 PROVOCATION = 0.9
 MAX_ACTIONS = 3
+#: How many posts an announcement counts for.
+AUTHORITY = 3.0
 
 #: Chances per turn; the rest goes to the feed.
 SUNDRY_CHANCE = 0.05
@@ -76,7 +78,10 @@ class SocialMind(OpinionMind):
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
         own = (self._stances[agent], self._heats[agent], self._written[agent], self._undo[agent])
-        return (*own, *self._own_habits(agent).items())
+        return (*own, *self._own_habits(agent).items(), *self._own_beliefs(agent).items())
+
+    def _own_beliefs(self, agent: int) -> dict[str, float]:
+        return {claim: beliefs[agent] for claim, beliefs in self._beliefs.items()}
 
     def _own_habits(self, agent: int) -> dict[str, float]:
         """Return the agent's habits that differ from the usual ones."""
@@ -112,6 +117,9 @@ class SocialMind(OpinionMind):
         turn = SocialTurn(
             seen, self._draws(agent), self._voice, self._stances[agent], self._heats[agent], self._written[agent]
         )
+        turn.states_lean = self._edition > 1
+        if self._beliefs:
+            turn.beliefs = self._own_beliefs(agent)
         if self._habits:
             hours = self._behaviour.hours_per_turn
             if "sentiment" in self._habits:
@@ -131,6 +139,8 @@ class SocialMind(OpinionMind):
         seen = cast(SocialObservation, observation)
         agent = seen.agent
         self._stances[agent], self._heats[agent] = self._opinion_after(seen)
+        for claim, belief in self._beliefs_after(seen).items():
+            self._beliefs[claim][agent] = belief
         for action in decision.actions:
             kind = action.kind
             if kind in TEXTS:
@@ -162,6 +172,23 @@ class SocialMind(OpinionMind):
         influences = self._habits.get("influence")
         weights = None if influences is None else [influences[author] for author in authors]
         return persuade(self._stances[agent], heard, settings, weights), self._heat_after(agent, count)
+
+    def _beliefs_after(self, seen: SocialObservation) -> dict[str, float]:
+        """Return what the agent thinks of claims after what it reads, where it reads of any."""
+        if not self._beliefs:
+            return {}
+        agent, persuasion, influences = seen.agent, self._behaviour.settings.persuasion, self._habits.get("influence")
+        heard = [(mention, AUTHORITY) for text in seen.announcements if (mention := self._readings.find_mention(text))]
+        heard += [
+            (post.mention, 1.0 if influences is None else influences[post.author_id])
+            for post in seen.followed + seen.recommended
+            if isinstance(post.mention, Mention) and post.author_id != agent
+        ]
+        after: dict[str, float] = {}
+        for mention, weight in heard[: self._behaviour.settings.attention]:
+            before = after.get(mention.claim, self._beliefs[mention.claim][agent])
+            after[mention.claim] = believe(before, mention.lean, persuasion * weight)
+        return after
 
     # The feed
 
@@ -243,12 +270,24 @@ class SocialMind(OpinionMind):
 
     def _attitude(self, turn: SocialTurn, reading: TextReading) -> int:
         """Return 1 for what draws the agent, -1 for what provokes it, 0 for the rest."""
+        mention = reading.mention
+        own, said = (turn.stance, reading.slant) if mention is None else (turn.beliefs[mention.claim], mention.lean)
+        if self._edition > 1 and reading.contested and said:
+            return self._side_with(own, said)
         if reading.contested and reading.slant:
             gap = abs(reading.slant - turn.stance)
             if gap <= self._behaviour.settings.confidence:
                 return 1
             return -1 if gap >= PROVOCATION else 0
         return 1 if reading.mask & self._masks[turn.seen.agent] else 0
+
+    def _side_with(self, own: float, said: float) -> int:
+        """Return 1 for the agent's own side, -1 for the other side if it is far away, 0 for the rest."""
+        if -UNDECIDED < own < UNDECIDED:
+            return 0
+        if own * said > 0:
+            return 1
+        return -1 if abs(own - said) >= PROVOCATION else 0
 
     # Original posts, and everything else
 
@@ -273,9 +312,8 @@ class SocialMind(OpinionMind):
         topic = self._own_topic(turn.seen.agent, turn.draws)
         if turn.draws.chance(keen) or topic in (None, subject):
             text = turn.write(("post", turn.lean), subject or topic or ANYTHING)
-        else:
-            text = turn.write(("hobby",), topic or ANYTHING)
-        return Action("CREATE_POST", {"content": text})
+            return Action("CREATE_POST", {"content": text, **(turn.state(turn.lean) if subject else {})})
+        return Action("CREATE_POST", {"content": turn.write(("hobby",), topic or ANYTHING)})
 
     def _talk_of_news(self, turn: SocialTurn) -> Action | None:
         """Write about the first announcement that concerns the agent, if it is in the mood."""
@@ -283,8 +321,11 @@ class SocialMind(OpinionMind):
             reading = self._readings.read_text(text)
             concerned = reading.contested or bool(reading.mask & self._masks[turn.seen.agent])
             if turn.draws.chance(NEWS_CHANCE if concerned else 0.1 * NEWS_CHANCE) and self._may("CREATE_POST"):
-                lean = turn.lean if reading.contested else 0
-                return Action("CREATE_POST", {"content": turn.write(("news", lean), reading.about)})
+                mention = reading.mention
+                lean = turn.lean if mention is None else classify_stance(turn.beliefs[mention.claim])
+                lean = lean if reading.contested else 0
+                said = turn.state(lean, mention) if reading.contested else {}
+                return Action("CREATE_POST", {"content": turn.write(("news", lean), reading.about), **said})
         return None
 
     def _do_sundry(self, turn: SocialTurn) -> Action | None:

@@ -188,8 +188,13 @@ def label(subject: str) -> str:
     if text.endswith("?"):
         return f"the question “{shorten(text)}”"
     if len(words) > _MAX_LABEL_WORDS or not _SENTENCE_WORDS.isdisjoint(text.lower().split()):
-        return f"the claim “{shorten(text.rstrip('.!'))}”"
+        return quote_claim(text)
     return text
+
+
+def quote_claim(text: str) -> str:
+    """Turn the sentence of a claim into a noun phrase."""
+    return f"the claim “{shorten(text.rstrip('.!'))}”"
 
 
 def shorten(text: str) -> str:

@@ -18,7 +18,7 @@ from shoal.scenario import People
 from shoal.types import USUAL_HABITS, Event
 from shoal.worlds import NameIndex
 
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
 _LAST_ROUND = "SELECT coalesce(max(round), -1) FROM shoal_round"
 
 #: The commonest arguments of actions, each a column; all of them are in `action_args` as well.

@@ -121,7 +121,9 @@ async def diff_runs(one: RunDirectory, other: RunDirectory, rounds: int | None =
     # Agents are compared by number, and one run may have more of them.
     names = max((run.simulation.people.names for run in (left, right)), key=len)
     worlds = [
-        await _compare_world(world, (left, right), rounds, _Comparison(names, redeclared))
+        await _compare_world(
+            world, (left, right), rounds, _Comparison(names, redeclared, left.simulation.worlds[world].visibility)
+        )
         for world in left.rounds
         if world in right.rounds
     ]
@@ -251,9 +253,9 @@ async def _compare_world(
 class _Comparison:
     """Compares one world of two runs, round by round."""
 
-    def __init__(self, names: Sequence[str], redeclared: bool) -> None:
+    def __init__(self, names: Sequence[str], redeclared: bool, visibility: int) -> None:
         self._names = names
-        self._spread = Spread(names, redeclared)
+        self._spread = Spread(names, redeclared, visibility)
         self._first: Divergence | None = None
         self._rounds: list[RoundDiff] = []
         self._saw: set[int] = set()

@@ -73,8 +73,10 @@ class Deviation(NamedTuple):
 class Spread:
     """Follows a difference round by round. Its size grows with the number of agents reached."""
 
-    def __init__(self, names: Sequence[str], redeclared: bool = False) -> None:
+    def __init__(self, names: Sequence[str], redeclared: bool = False, visibility: int = 1) -> None:
         self._names = names
+        #: Rounds until agents see what another one did.
+        self._visibility = visibility
         #: Whether the scenarios differ, and not only the injected events.
         self._redeclared = redeclared
         self.reached: dict[int, Reached] = {}
@@ -139,18 +141,18 @@ class Spread:
         agent = turn.agent
         if max(self._noticed.get(agent, -1), self._all_noticed) > self._last_turn.get(agent, -1):
             return _Contact("happening", None, 0)
-        one, other = turn.pictures
+        one, other, visible = *turn.pictures, round - self._visibility
         if one is None or other is None:
             # Only one run has this turn, though the same was declared: an agent in sight ended or began something.
             seen = one or other
             if seen is None or self._redeclared:
                 return None
-            return self._nearest("saw", (who for who, _ in seen.sources()), before=round)
+            return self._nearest("saw", (who for who, _ in seen.sources()), until=visible)
         if not turn.changed:
             return None
         left, right = Counter(one.sources()), Counter(other.sources())
         authors = {who for who, _ in (left - right) + (right - left)} - {agent}
-        if (contact := self._nearest("saw", authors, before=round)) is not None:
+        if (contact := self._nearest("saw", authors, until=visible)) is not None:
             return contact
         before, after = (dict(_list_things(msgspec.to_builtins(seen))) for seen in (one, other))
         changed = [thing for thing in before.keys() | after.keys() if before.get(thing) != after.get(thing)]
@@ -160,10 +162,10 @@ class Spread:
         reactors = {who for thing in things for who in self._touched.get(thing, ())} - {agent}
         return self._nearest("reaction", reactors) or self._nearest("saw", authors if turn.in_turn else ())
 
-    def _nearest(self, how: How, candidates: Iterable[int], before: int | None = None) -> _Contact | None:
-        """Find the candidate nearest to the start, of those that are reached, before a round where one is given."""
+    def _nearest(self, how: How, candidates: Iterable[int], until: int | None = None) -> _Contact | None:
+        """Find the candidate nearest to the start, of those that are reached, up to a round where one is given."""
         known = [self.reached[who] for who in candidates if who in self.reached]
-        known = [one for one in known if before is None or one.round < before]
+        known = [one for one in known if until is None or one.round <= until]
         if not known:
             return None
         best = min(known, key=lambda one: (one.depth, one.round, one.agent))

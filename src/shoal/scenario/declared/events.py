@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
+from shoal.scenario.declared.claims import Speaking
 from shoal.scenario.declared.distributions import parse_stance
 from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, Name
 from shoal.scenario.fields import DeclaredModel, Text, Who, Whole, make_tag
@@ -41,19 +42,27 @@ class _WorldEvent(_Event):
     )
 
 
-class PostEvent(_WorldEvent):
+class PostEvent(Speaking, _WorldEvent):
     """A post in the name of a person."""
 
     post: Text = Field(description="What the post says.")
     by: Who = Field(default=RANDOM, description="Name or number of the author, random, or most_followed.")
     round: Annotated[Whole, Field(ge=0)] = Field(default=0, description="When; 0 is before round 1.")
 
+    @property
+    def content(self) -> str:
+        return self.post
 
-class BroadcastEvent(_WorldEvent):
+
+class BroadcastEvent(Speaking, _WorldEvent):
     """A message that people receive, whatever else they see."""
 
     broadcast: Text = Field(description="What the message says.")
     to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people who receive it; default: all.")
+
+    @property
+    def content(self) -> str:
+        return self.broadcast
 
 
 #: Traits that are numbers with bounds; anything else may be changed to anything.
@@ -62,7 +71,7 @@ _BOUNDS = {"stance": (-1, 1), "activity": (0, 1), "sentiment": (-1, 1)}
 STIMULI = ("hear", "see", "think", "goal", "location")
 
 
-class StimulusEvent(_WorldEvent):
+class StimulusEvent(Speaking, _WorldEvent):
     """Something that reaches people in a room. Exactly one of the first five is given."""
 
     hear: Text | None = Field(default=None, description="Something they hear.")

@@ -93,6 +93,29 @@ def check_mentions(scenario: Scenario) -> Iterator[Problem]:
             yield Problem(path, message, needs=_NUMBERS)
 
 
+def check_claims(scenario: Scenario) -> Iterator[Problem]:
+    """Find claims that are declared twice, and claims that are mentioned anywhere but not declared."""
+    known: dict[str, int] = {}
+    for index, declared in enumerate(scenario.claims):
+        if (first := known.setdefault(declared.id, index)) != index:
+            yield Problem(("claims", index, "id"), f"{declared.id!r} is already the id of claims.{first}")
+    mentions: list[tuple[Path, object]] = [
+        ((*path, way), claim)
+        for path, event in _list_events(scenario)
+        for way in ("supports", "denies", "questions")
+        if (claim := getattr(event, way, None)) is not None
+    ]
+    mentions += [
+        (("mind", "turns", index, "args", "claim"), turn.args["claim"])
+        for index, turn in _list_turns(scenario)
+        if "claim" in turn.args
+    ]
+    advice = f"there is {', '.join(known)}" if known else "declare it under `claims`"
+    for path, claim in mentions:
+        if claim not in known:
+            yield Problem.unknown("claim", str(claim), known, *path, advice=advice)
+
+
 def _list_events(scenario: Scenario) -> Iterator[tuple[Path, DeclaredEvent]]:
     """Yield scheduled events and events of interventions."""
     yield from ((("events", index), event) for index, event in enumerate(scenario.events))
@@ -282,6 +305,7 @@ def find_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from check_people(scenario)
     yield from read_links(scenario.population, scenario.follows).problems
     yield from check_mentions(scenario)
+    yield from check_claims(scenario)
     yield from check_edges(scenario)
     yield from check_meetings(scenario)
     yield from check_groups(scenario)

@@ -40,6 +40,13 @@ CREATE INDEX comment_by_post ON comment (post_id);
 CREATE INDEX follow_by_follower ON follow (follower_id);
 """
 
+CLAIM_COLUMNS = """
+ALTER TABLE post ADD COLUMN claim TEXT;
+ALTER TABLE post ADD COLUMN lean REAL;
+ALTER TABLE comment ADD COLUMN claim TEXT;
+ALTER TABLE comment ADD COLUMN lean REAL;
+"""
+
 #: Made at the end: keeping them up to date would touch a page per agent and round.
 INDEXES = """
 CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id);
@@ -49,6 +56,11 @@ CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
 USER = "INSERT INTO user VALUES (?,?,?,?,?,?,?,?)"
 POST = "INSERT INTO post (post_id,user_id,original_post_id,content,quote_content,created_at) VALUES (?,?,?,?,?,?)"
 COMMENT = "INSERT INTO comment (comment_id,post_id,user_id,content,created_at) VALUES (?,?,?,?,?)"
+#: The same with what is known of their meaning: a claim, and how they lean on it; without a claim, on the topic.
+CLAIMING_POST = """INSERT INTO post (post_id,user_id,original_post_id,content,quote_content,created_at,claim,lean)
+    VALUES (?,?,?,?,?,?,?,?)"""
+CLAIMING_COMMENT = """INSERT INTO comment (comment_id,post_id,user_id,content,created_at,claim,lean)
+    VALUES (?,?,?,?,?,?,?)"""
 #: Table of a kind of ratings -> the statements that give one and take one back.
 _RATINGS = ("like", "dislike", "comment_like", "comment_dislike")
 RATE = {table: f'INSERT INTO "{table}" VALUES (?,?,?,?)' for table in _RATINGS}
@@ -70,8 +82,8 @@ USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
 #: The order of writing: a row that is dropped and made anew in a round must be deleted before it is inserted.
 ORDER = (
-    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, COMMENT, *RATE.values(), FOLLOW,
-    MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, *UNRATE.values(),
+    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, CLAIMING_POST, COMMENT, CLAIMING_COMMENT, *RATE.values(),
+    FOLLOW, MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, *UNRATE.values(),
     UNMUTE, PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ from itertools import chain
 
 import msgspec
 
-from shoal.types import Observation
+from shoal.types import Mention, Observation
 
 
 class CommentView(msgspec.Struct, frozen=True, gc=False):
@@ -17,6 +17,8 @@ class CommentView(msgspec.Struct, frozen=True, gc=False):
     content: str
     likes: int
     dislikes: int
+    #: What it says of a claim.
+    mention: Mention | msgspec.UnsetType = msgspec.UNSET
 
 
 class PostView(msgspec.Struct, frozen=True, gc=False):
@@ -40,9 +42,11 @@ class PostView(msgspec.Struct, frozen=True, gc=False):
     flagged: bool
     #: What it is about, in the words of the scenario's topics.
     topics: tuple[str, ...]
-    #: Which way it leans, from -1 (doubt, denial, anger) to 1 (belief, approval, trust), read from its words.
+    #: Which way it leans, from -1 (doubt, denial, anger) to 1 (belief, approval, trust).
     slant: float
     replies: tuple[CommentView, ...]
+    #: What it says of a claim; a quote speaks of the claim of the post that it quotes.
+    mention: Mention | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessageView(msgspec.Struct, frozen=True, gc=False):

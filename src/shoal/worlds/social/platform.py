@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Versioned, Writes
 from shoal.worlds.base import SIGN_UP, TRACE, BaseWorld, Rejected, WorldContext, encode_info
 from shoal.worlds.clock import ActivationSampler
+from shoal.worlds.figures import measure_inequality
 from shoal.worlds.social import database
 from shoal.worlds.social.actions.rules import NEEDS, RULES
 from shoal.worlds.social.observations import SocialObservation
@@ -34,14 +36,14 @@ class Platform(BaseWorld):
 
     def __init__(self, name: str, settings: Versioned[SocialSettings], given: WorldContext) -> None:
         super().__init__(name, given, settings)
-        self.schema = database.SCHEMA
+        self.schema = database.SCHEMA + (database.CLAIM_COLUMNS if given.reader.edition > 1 else "")
         self.visibility = settings.first.visibility
         self._settings = settings.first
         self._feed_rules = settings.map(SocialSettings.complete_feed)
         self._activity = given.time.map(
             lambda time: ActivationSampler(time, given.clock, given.population, given.seed, name)
         )
-        self._state = State(name, given, _DECADE_MINUTES[settings.first.kind])
+        self._state = State(name, given, _DECADE_MINUTES[settings.first.kind], self.reached)
         self._state.sales.update(dict.fromkeys(settings.first.products, 0))
         self._builder: tuple[tuple[int, int], ViewBuilder] | None = None
         self._last_turn = np.full(len(given.population), -1, np.int32)
@@ -166,7 +168,10 @@ class Platform(BaseWorld):
         agent = happening.agent or 0
         number = self._posted[agent]
         self._posted[agent] += 1
-        args, refusal = {"content": happening.content}, None
+        args: dict[str, Any] = {"content": happening.content}
+        refusal = None
+        if happening.mention is not None:
+            args |= msgspec.to_builtins(happening.mention)
         if number >= MAX_ACTIONS_PER_TURN:
             refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
         else:
@@ -204,6 +209,13 @@ class Platform(BaseWorld):
         done = RULES[kind](self._state, actor, args)
         self._state.rows.add(TRACE, actor.agent, actor.created_at, kind.lower(), encode_info(done.trace))
         return done.args
+
+    def figures(self) -> Mapping[tuple[str, str], float]:
+        """Return how unequally attention is shared among posts, and which share of people each claim has reached."""
+        posts = self._state.posts
+        own = np.flatnonzero(posts.find_rated(np.arange(posts.count)) == np.arange(posts.count))
+        received = posts.likes[own] + posts.shares[own] + posts.comments[own]
+        return {**super().figures(), ("inequality", ""): measure_inequality(received)}
 
     def writes(self) -> Writes:
         state = self._state

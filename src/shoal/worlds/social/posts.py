@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.types import Mention
 from shoal.worlds.lexicon import MAX_TOPICS
 from shoal.worlds.social.observations import CommentView
 
@@ -47,6 +48,8 @@ class Posts:
         self.count = 0
         self.content: list[str] = []
         self.quote: list[str | None] = []
+        #: What each says of a claim.
+        self.mention: list[Mention | None] = []
         self.row_of: dict[int, int] = {}
         self._use(np.zeros(_FIRST_CAPACITY, _POST))
 
@@ -60,6 +63,7 @@ class Posts:
         self.count = row + 1
         self.content.append(content)
         self.quote.append(quote)
+        self.mention.append(None)
         self.row_of[post_id] = row
         self.post_id[row] = post_id
         self.author[row] = author
@@ -68,8 +72,9 @@ class Posts:
         self.round[row] = round
         return row
 
-    def describe(self, row: int, topics: Sequence[int], slant: float) -> None:
-        """Set what the words of a post are about, and which way they lean."""
+    def describe(self, row: int, topics: Sequence[int], slant: float, mention: Mention | None = None) -> None:
+        """Set what the words of a post are about, which way they lean, and what they say of a claim."""
+        self.mention[row] = mention
         self.topics[row, : len(topics)] = topics
         self.lean[row] = round(slant * 100)
 
@@ -99,19 +104,21 @@ class Comments:
         self.post: list[int] = []
         self.author: list[int] = []
         self.content: list[str] = []
+        self.mention: list[Mention | None] = []
         self.likes: list[int] = []
         self.dislikes: list[int] = []
         self._under: dict[int, list[int]] = {}
         #: Post -> the comments last shown under it, and the most that could be shown; removed when out of date.
         self.shown: dict[int, tuple[int, tuple[CommentView, ...]]] = {}
 
-    def add(self, comment_id: int, post: int, author: int, content: str) -> int:
+    def add(self, comment_id: int, post: int, author: int, content: str, mention: Mention | None = None) -> int:
         row = len(self.comment_id)
         self.row_of[comment_id] = row
         self.comment_id.append(comment_id)
         self.post.append(post)
         self.author.append(author)
         self.content.append(content)
+        self.mention.append(mention)
         self.likes.append(0)
         self.dislikes.append(0)
         self._under.setdefault(post, []).append(row)

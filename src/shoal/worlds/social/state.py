@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from shoal.types import MAX_ACTIONS_PER_TURN
+from shoal.types import MAX_ACTIONS_PER_TURN, Mention
 from shoal.worlds.base import WorldContext
 from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
@@ -62,7 +63,9 @@ class Ratings:
 class State:
     """Everything that a platform remembers. Only the rules in `actions/` change it."""
 
-    def __init__(self, name: str, given: WorldContext, decade_minutes: int) -> None:
+    def __init__(
+        self, name: str, given: WorldContext, decade_minutes: int, reached: Mapping[str, set[int]] | None = None
+    ) -> None:
         population, minutes_per_round = given.population, given.time.first.minutes_per_round
         self.people = len(population)
         self.names = population.names
@@ -91,6 +94,8 @@ class State:
         self.self_rating = True
         self.comments_shown = 0
         self.first_follow_id = given.graph.edges + 1
+        #: Claim -> the agents who wrote something about it, passed it on, or reacted to it.
+        self.reached = reached or {}
         #: Counts the turns that may have changed something.
         self.version = 0
         self.rows = database.Rows()
@@ -120,6 +125,11 @@ class State:
         self.rows.extend(database.USER_COUNTS, zip(*counts, strict=True))
         for touched in (self.touched_posts, self.touched_comments, self.touched_people):
             touched.clear()
+
+    def reach(self, agent: int, mention: Mention | None) -> None:
+        """Note that an agent had to do with a claim."""
+        if mention is not None:
+            self.reached[mention.claim].add(agent)
 
     def answer(self, actor: Actor, answer: LookedUp) -> None:
         """Keep what the agent looked up until it can see it."""

@@ -114,6 +114,7 @@ def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_sh
             reports >= _REPORTS_TO_FLAG,
             themes.setdefault(theme := tuple([topics[topic] for topic in about if topic >= 0]), theme),
             _SLANTS[lean], show_comments(state, rated, comments_shown) if comments else (),
+            posts.mention[row] or msgspec.UNSET,
         )
         for (
             row, post_id, author, root, about, lean, rated, wrote, age, likes, dislikes, shares, comments, reports
@@ -129,7 +130,7 @@ def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]
         views = tuple(
             CommentView(
                 comments.comment_id[c], comments.author[c], state.names[comments.author[c]], comments.content[c],
-                comments.likes[c], comments.dislikes[c],
+                comments.likes[c], comments.dislikes[c], comments.mention[c] or msgspec.UNSET,
             )
             for c in comments.best(row, count)
         )  # fmt: skip

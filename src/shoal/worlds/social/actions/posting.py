@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.worlds.base import Rejected
+from shoal.types import Mention
+from shoal.worlds.base import Rejected, check_lean, read_mention, show_stated
 from shoal.worlds.social import database
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.state import Actor, Done, Ratings, State
@@ -30,35 +31,44 @@ def describe_post(state: State, row: int) -> dict[str, Any]:
 
 def create_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     content = _need_text(args["content"], "a post")
-    post_id = _add_post(state, actor, content, None, None)
-    return Done({"content": content, "post_id": post_id}, {"content": content, "post_id": post_id})
+    meaning = _read_meaning(state, args, content)
+    done = {"content": content, "post_id": _add_post(state, actor, content, None, None, meaning), **show_stated(args)}
+    return Done(done, done)
 
 
 def repost(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    original_id, shared = _share(state, actor, args["post_id"], None)
+    original_id, shared = _share(state, actor, args["post_id"], None, None)
     trace = {"reposted_id": original_id, "new_post_id": shared["new_post_id"]}
     return Done({"post_id": original_id, **shared}, trace)
 
 
 def quote_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     words = _need_text(args["quote_content"], "a quote")
-    original_id, shared = _share(state, actor, args["post_id"], words)
-    trace = {"quoted_id": original_id, "new_post_id": shared["new_post_id"]}
-    return Done({"quoted_id": original_id, **shared}, trace)
+    original_id, shared = _share(state, actor, args["post_id"], words, _read_meaning(state, args, words))
+    stated = show_stated(args)
+    trace = {"quoted_id": original_id, "new_post_id": shared["new_post_id"], **stated}
+    return Done({"quoted_id": original_id, **shared, **stated}, trace)
 
 
 def create_comment(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     content = _need_text(args["content"], "a comment")
     row = find_post(state, args["post_id"])
     about = describe_post(state, row)
+    slant, mention = _read_meaning(state, args, content)
     comment_id = actor.new_id()
-    state.comments.add(comment_id, row, actor.agent, content)
+    state.comments.add(comment_id, row, actor.agent, content, mention)
+    state.reach(actor.agent, mention or state.posts.mention[row])
     state.posts.comments[row] += 1
     state.touched_posts.add(row)
-    state.rows.add(database.COMMENT, comment_id, about["post_id"], actor.agent, content, actor.created_at)
+    columns = (comment_id, about["post_id"], actor.agent, content, actor.created_at)
+    if state.reader.edition > 1:
+        state.rows.add(database.CLAIMING_COMMENT, *columns, *_show_meaning(slant, mention))
+    else:
+        state.rows.add(database.COMMENT, *columns)
+    stated = show_stated(args)
     return Done(
-        {"content": content, "comment_id": comment_id, **about},
-        {"content": content, "comment_id": comment_id, "post_id": about["post_id"]},
+        {"content": content, "comment_id": comment_id, **about, **stated},
+        {"content": content, "comment_id": comment_id, "post_id": about["post_id"], **stated},
     )
 
 
@@ -73,6 +83,7 @@ def rate(state: State, actor: Actor, args: dict[str, Any], *, by: str) -> Done:
     rated_id = about[f"{ratings.what}_id"]
     if rated is state.posts:
         state.reacted.setdefault(actor.agent, set()).add(row)
+    state.reach(actor.agent, rated.mention[row])
     if by == "likes":
         state.ranking.learn(actor.agent, int(state.posts.lean[row]))
     state.rows.add(database.RATE[ratings.table], rating_id, actor.agent, rated_id, actor.created_at)
@@ -111,7 +122,26 @@ def _need_text(value: str, what: str) -> str:
     return value
 
 
-def _share(state: State, actor: Actor, post_id: int, quote: str | None) -> tuple[int, dict[str, Any]]:
+def _read_meaning(state: State, args: dict[str, Any], words: str) -> tuple[float, Mention | None]:
+    """Return which way a text leans on the topic, and what it says of a claim.
+
+    Its author may state both. Of a text that says something of a claim, the claim says what that means for the topic.
+    """
+    mention = read_mention(state.reader, args, words)
+    if mention is not None:
+        return state.reader.claims[mention.claim].bearing * mention.lean, mention
+    lean = args.get("lean")
+    return (state.reader.slant(words) if lean is None else check_lean(lean)), None
+
+
+def _show_meaning(slant: float, mention: Mention | None) -> tuple[str | None, float]:
+    """Return the columns of a text's meaning in the database."""
+    return (None, slant) if mention is None else (mention.claim, mention.lean)
+
+
+def _share(
+    state: State, actor: Actor, post_id: int, quote: str | None, meaning: tuple[float, Mention | None] | None
+) -> tuple[int, dict[str, Any]]:
     """Post another post once more, and return its number and what the stream shows. A quote is shared as its root."""
     root = int(state.posts.root[find_post(state, post_id)])
     if state.shares.has(actor.agent, root):
@@ -121,7 +151,8 @@ def _share(state: State, actor: Actor, post_id: int, quote: str | None) -> tuple
     state.posts.shares[root] += 1
     state.touched_posts.add(root)
     original = describe_post(state, root)
-    new_post_id = _add_post(state, actor, state.posts.content[root], quote, root)
+    meaning = meaning or (state.posts.lean[root] / 100, state.posts.mention[root])
+    new_post_id = _add_post(state, actor, state.posts.content[root], quote, root, meaning)
     return original["post_id"], {
         "new_post_id": new_post_id,
         **({} if quote is None else {"quote_content": quote}),
@@ -130,22 +161,29 @@ def _share(state: State, actor: Actor, post_id: int, quote: str | None) -> tuple
     }
 
 
-def _add_post(state: State, actor: Actor, content: str, quote: str | None, root: int | None) -> int:
-    posts = state.posts
+def _add_post(
+    state: State,
+    actor: Actor,
+    content: str,
+    quote: str | None,
+    root: int | None,
+    meaning: tuple[float, Mention | None],
+) -> int:
+    posts, (slant, mention) = state.posts, meaning
     post_id = actor.new_id()
     row = posts.add(post_id, actor.agent, actor.round, content, quote, root)
-    if root is None or quote is not None:
-        words = content if quote is None else quote
-        topics = state.reader.topics(words) if root is None else [t for t in posts.topics[root].tolist() if t >= 0]
-        posts.describe(row, topics, state.reader.slant(words))
-    else:
-        posts.topics[row] = posts.topics[root]
-        posts.lean[row] = posts.lean[root]
+    topics = state.reader.topics(content) if root is None else [t for t in posts.topics[root].tolist() if t >= 0]
+    posts.describe(row, topics, slant, mention)
     state.ranking.learn(actor.agent, int(posts.lean[row]))
+    state.reach(actor.agent, mention or (None if root is None else posts.mention[root]))
     state.feed.add(row, actor.agent)
     state.touched_posts.add(row)
     original_id = None if root is None else int(posts.post_id[root])
-    state.rows.add(database.POST, post_id, actor.agent, original_id, content, quote, actor.created_at)
+    columns = (post_id, actor.agent, original_id, content, quote, actor.created_at)
+    if state.reader.edition > 1:
+        state.rows.add(database.CLAIMING_POST, *columns, *_show_meaning(slant, mention))
+    else:
+        state.rows.add(database.POST, *columns)
     return post_id
 
 
