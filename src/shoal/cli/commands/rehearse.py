@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import resource
 import signal
 import sys
 from contextlib import suppress
@@ -16,6 +15,7 @@ import click
 from shoal.cli.options import POSITIVE, count_option
 from shoal.errors import ShoalError
 from shoal.event_loop import run_async
+from shoal.models.http import raise_file_limit
 from shoal.rehearsal import REFUSABLE, Headers, PlannedOutage, RehearsalSettings, SettingChange, Stats, start
 from shoal.text import format_count
 
@@ -137,8 +137,7 @@ def rehearse_(host: str, port: int, lasting: float | None, **chosen: Any) -> Non
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     # Each request in flight is an open file.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    raise_file_limit()
     run_async(_serve(settings, host, port, lasting))
 
 
