@@ -16,7 +16,7 @@ from shoal.worlds.room.observations import RoomObservation
 DELAY_SECONDS = 0.1
 LONG_SECONDS = 60.0
 #: Beside a running loop another thread hears of the interrupt, and on a busy machine that takes a while.
-HEARD_SECONDS = 1.0
+HEARD_SECONDS = 2.0
 
 
 class Slow(Mind):
