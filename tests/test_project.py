@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "shoal"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_MODULE_LINES = 600
-EXTRAS = {"polars", "xllamacpp"}
+#: Optional extras, and a dependency that is slow to load and that few commands need.
+LOADED_LATE = {"polars", "xllamacpp", "genai_prices"}
 MAX_MODULES_IN_FOLDER = 13
 IRREGULAR_PARTICIPLES = frozenset(
     "begun chosen cut done drawn found given gone heard held kept known left made met said seen sent shown spent "
@@ -190,7 +191,7 @@ def offences(path: Path) -> Iterator[str]:
             yield f"line {node.lineno}: a global statement"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Import | ast.ImportFrom) and not imports_extra(inner):
+                if isinstance(inner, ast.Import | ast.ImportFrom) and not imports_late(inner):
                     yield f"line {inner.lineno}: an import inside {node.name}()"
         if isinstance(node, ast.ExceptHandler) and swallows(node):
             yield f"line {node.lineno}: every exception is swallowed"
@@ -199,10 +200,10 @@ def offences(path: Path) -> Iterator[str]:
                 yield f"line {node.lineno}: {name} imported from the package instead of its home"
 
 
-def imports_extra(node: ast.Import | ast.ImportFrom) -> bool:
-    """Return whether everything that is imported belongs to an optional extra, which not every user has."""
+def imports_late(node: ast.Import | ast.ImportFrom) -> bool:
+    """Return whether everything that is imported is of the few modules that may be loaded late."""
     modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
-    return set(modules) <= EXTRAS
+    return set(modules) <= LOADED_LATE
 
 
 def swallows(handler: ast.ExceptHandler) -> bool:

@@ -7,9 +7,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
-from genai_prices.types import ModelPrice, TieredPrices
 
 from shoal.journal import JournalLine
 from shoal.models.base import FailureKind, Usage
@@ -154,11 +151,15 @@ def find_price(model: str) -> Price | None:
     """Find the price of a model as scenarios name it, `openai/gpt-4.1-mini`; None where it is unknown."""
     if is_local(model):
         return Price(0.0, 0.0)
+    # The table takes a sixth of the start of a command, and only commands with a model need it.
+    import genai_prices  # noqa: PLC0415
+
     provider, slash, name = model.partition("/")
     if not slash:
         provider, name = "openai", model
     try:
-        found = calc_price(PricedUsage(input_tokens=1), name, provider_id=_PROVIDERS.get(provider, provider))
+        usage = genai_prices.Usage(input_tokens=1)
+        found = genai_prices.calc_price(usage, name, provider_id=_PROVIDERS.get(provider, provider))
     except LookupError:
         return None
     prices = found.model_price
@@ -171,9 +172,8 @@ def find_price(model: str) -> Price | None:
     return Price(given, made, _read_dollars(prices, "cache_read_mtok"))
 
 
-def _read_dollars(prices: ModelPrice, name: str) -> float | None:
+def _read_dollars(prices: object, name: str) -> float | None:
     """Read a price, or the base price where longer prompts cost more: ours stay below every threshold."""
     value = getattr(prices, name, None)
-    if isinstance(value, TieredPrices):
-        value = value.base
+    value = getattr(value, "base", value)
     return None if value is None else float(value)
