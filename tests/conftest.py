@@ -50,6 +50,10 @@ SLOW = (
     "test_project.py",
 )
 
+#: Tests on a real language model take minutes; `scripts/test --real` runs them alone.
+IS_REAL = bool(os.environ.get("SHOAL_REAL_TESTS"))
+collect_ignore = [] if IS_REAL else ["real"]
+
 _HERE = ("127.0.0.1", "::1", "localhost", "")
 
 # How long drawing an example takes says more about the machine than about the code.
@@ -99,3 +103,6 @@ def _own_slots(monkeypatch: pytest.MonkeyPatch, _slots_folder: Path) -> None:
     """What the person who runs the tests has learned about limits is neither used nor changed."""
     monkeypatch.setenv("SHOAL_SLOTS", str(_slots_folder / "slots.sock"))
     monkeypatch.setenv("XDG_STATE_HOME", str(_slots_folder))
+    # What is read from texts must not depend on the models that this person has.
+    if not IS_REAL:
+        monkeypatch.setenv("SHOAL_MODELS", str(_slots_folder / "models"))

@@ -103,7 +103,9 @@ class MemorySettings(MindSettings):
     )
     model: str | None = Field(default=None, description="Model that draws conclusions; default: that of the mind.")
     embeddings: str | None = Field(
-        default=None, description="Embedding model that judges what bears on what; default: the words in common."
+        default=None,
+        description="Embedding model that judges what bears on what, such as local/wordllama; default: the words in "
+        "common.",
     )
 
     @property

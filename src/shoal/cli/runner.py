@@ -18,6 +18,7 @@ from shoal.cli.views.output import echo, echo_json
 from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
+from shoal.models.local import ModelStore, find_table
 from shoal.runs import RunDirectory, RunOutcome, Status, read_outcome
 from shoal.runs.reports import Verdict, assess_run
 
@@ -123,5 +124,6 @@ def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = Tr
 
 def require_quality(run: RunDirectory, mode: OutputMode) -> None:
     """End the command with its own exit code where `--require-quality` was given and the run is not good."""
-    if mode.requires_quality and (verdict := assess_run(run).verdict) is not Verdict.GOOD:
+    table = find_table(ModelStore.of_user(os.environ))
+    if mode.requires_quality and (verdict := assess_run(run, table).verdict) is not Verdict.GOOD:
         raise errors.QualityMissed(verdict)

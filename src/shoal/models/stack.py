@@ -17,6 +17,7 @@ from shoal.models.base import Answer, Model, Question
 from shoal.models.costs import Price, Spending, find_price
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
+from shoal.models.local import WordTable
 from shoal.models.middleware.availability import PATIENCE_SECONDS, Availability
 from shoal.models.middleware.available import Available, Watched
 from shoal.models.middleware.budget import Budget, Budgeted
@@ -24,6 +25,7 @@ from shoal.models.middleware.cached import Cached, open_cache
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
+from shoal.models.middleware.tabled import Tabled
 from shoal.models.openai.client import Client
 from shoal.models.openai.endpoints import Endpoint
 
@@ -37,6 +39,8 @@ class StackSettings:
 
     #: Model, as questions name it -> its endpoint.
     endpoints: Mapping[str, Endpoint]
+    #: Model -> the table on this machine that embeds texts for it.
+    tables: Mapping[str, WordTable] = field(default_factory=dict)
     #: Limits calls at once; None means no limit.
     limit: Limit | None = None
     #: File of the response cache; None means no cache.
@@ -95,6 +99,8 @@ async def open_stack(
         if settings.cache is not None:
             cache = await opened.enter_async_context(open_cache(settings.cache))
             model = Cached(model, cache, settings.endpoints, spending)
+        if settings.tables:
+            model = Tabled(model, settings.tables)
         following = asyncio.create_task(availability.follow())
         try:
             yield Stack(Journaled(model, journal), spending, availability)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from shoal.agents import Item, Survey, parse_fields
 from shoal.errors import QueryFailed
+from shoal.models.local import ModelStore, find_table
 from shoal.python import results
 from shoal.python.results import Figures, Transcript
 from shoal.python.session import Session, find_resources, finish_run, wait_for
@@ -89,7 +91,7 @@ class Run:
     @property
     def quality(self) -> Quality:
         """Whether the run can be relied upon: `verdict` is `good`, `doubtful` or `bad`, `findings` say why."""
-        return assess_run(self._directory)
+        return assess_run(self._directory, find_table(ModelStore.of_user(os.environ)))
 
     # What happened
 
@@ -99,7 +101,7 @@ class Run:
 
     def summary(self) -> Summary:
         """Return the figures that `shoal show` prints."""
-        return summarize(self._directory)
+        return summarize(self._directory, find_table(ModelStore.of_user(os.environ)))
 
     def transcript(self, person: object = None, *, world: str | None = None, last: int | None = None) -> Transcript:
         """Return what happened as text: all of it, of one person, or only the last lines."""

@@ -30,7 +30,7 @@ from shoal.machine import (
     inspect_machine,
 )
 from shoal.models.http import Proxies
-from shoal.models.local import check_extra, measure_speed
+from shoal.models.local import check_extra, is_table, measure_speed
 from shoal.models.openai import Endpoint, ProbeResult, probe, resolve_endpoint
 from shoal.rate_limits import RateLimits
 from shoal.runs.model_limits import name_pool
@@ -164,7 +164,7 @@ async def _probe_all(target: DoctorTarget, call: bool) -> tuple[ProbeResult, ...
         except RunRefused as refused:
             return ProbeResult(model=model, base_url=mind.base_url or "", problem=str(refused))
 
-    return tuple(await asyncio.gather(*map(probe_one, mind.models())))
+    return tuple(await asyncio.gather(*map(probe_one, (model for model in mind.models() if not is_table(model)))))
 
 
 async def _probe_local(model: str, endpoint: Endpoint, call: bool) -> ProbeResult:

@@ -17,7 +17,19 @@ from shoal.journal import Journal
 from shoal.machine import inspect_machine
 from shoal.models import PATIENCE_SECONDS, Price, Stack, StackSettings, build_replay_stack, open_stack
 from shoal.models.http import Proxies, raise_file_limit
-from shoal.models.local import ModelHeader, ModelSpeed, ServerSize, check_extra, is_local, open_server
+from shoal.models.local import (
+    LOCAL,
+    TABLE,
+    ModelHeader,
+    ModelSpeed,
+    ModelStore,
+    ServerSize,
+    WordTable,
+    check_extra,
+    is_local,
+    is_table,
+    open_server,
+)
 from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.config import LimitSettings
 from shoal.runs.model_limits import RunLimits, open_limits
@@ -76,6 +88,7 @@ async def open_models(scenario: Scenario, journal: Journal, resources: RunResour
     ):
         settings = StackSettings(
             endpoints=served,
+            tables=find_tables(scenario.mind, resources.environ),
             limit=limits.limit,
             cache=resources.cache,
             max_cost=budget.max_cost,
@@ -114,15 +127,27 @@ def check_models(scenario: Scenario, resources: RunResources) -> None:
             if endpoint.file is not None:
                 check_extra()
                 plan_server(endpoint)
+        find_tables(scenario.mind, resources.environ)
 
 
 def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:
-    """Find the endpoint of every model that the scenario names."""
+    """Find the endpoint of every model that the scenario names, except tables, which need none."""
     price = None if mind.price is None else Price(mind.price.input, mind.price.output)
     return {
         name: resolve_endpoint(name, base_url=url, key_variable=variable, environ=environ, price=price)
         for name, (url, variable) in mind.addresses().items()
+        if not is_table(name)
     }
+
+
+def find_tables(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, WordTable]:
+    """Open the table on this machine that embeds the memories of agents, if the scenario names it."""
+    name = mind.memory.embeddings
+    if name is None or not is_local(name):
+        return {}
+    if not is_table(name):
+        raise RunRefused(f"{name} does not embed texts: `embeddings: {LOCAL}/{TABLE}` does, on this machine")
+    return {name: WordTable.of_user(ModelStore.of_user(environ))}
 
 
 @asynccontextmanager

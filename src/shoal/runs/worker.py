@@ -23,6 +23,7 @@ from shoal.engine import Decider, Engine, Ledger, RoundRecord, StateRecorder, St
 from shoal.errors import EveryTurnFailed, RunRefused, ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal, JournalLine, add_line
 from shoal.models import Availability, Pause
+from shoal.models.local import ModelStore, find_table
 from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
 from shoal.runs.files import storage_errors
 from shoal.runs.progress import RunProgress, Watch
@@ -84,7 +85,7 @@ class RunSession:
         self._injected: Sequence[DeclaredEvent] = ()
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
-        self._quality = QualityReader(run)
+        self._quality = QualityReader(run, find_table(ModelStore.of_user(self._resources.environ)))
         #: How many changes of the scenario the engines know.
         self._changes = 0
         #: The files that only a worker changes, and how they were when the lock was released.

@@ -11,7 +11,7 @@ from shoal.worlds.kinds import (
     kind_seen,
     renderer_for,
 )
-from shoal.worlds.lexicon import TextReader, content_words, is_cue
+from shoal.worlds.lexicon import CompareTexts, TextReader, content_words, is_cue
 from shoal.worlds.names import NameIndex
 from shoal.worlds.rendering import NO_ACTION, Mistake, ViewLine, find_written
 from shoal.worlds.world_kind import (

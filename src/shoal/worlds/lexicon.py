@@ -17,12 +17,17 @@ from shoal.types import Claim, Mention
 
 T = TypeVar("T")
 
+#: How alike two texts are in meaning, -1 to 1.
+CompareTexts = Callable[[str, str], float]
+
 #: Texts remembered per reading before the memory is emptied.
 MEMORY_TEXTS = 250_000
 #: Topics a text can be about, besides the subject.
 MAX_TOPICS = 2
 #: A negation turns around cues among this many words after it, unless the clause ends before.
 NEGATION_REACH = 3
+#: A text that is so much like the subject in meaning speaks of it. Of 200 posts this takes 92 of 100 and no other.
+ALIKE_FROM = 0.2
 #: One plain cue gives 1 / (1 + this) of the full slant.
 DAMPING = 1.2
 
@@ -60,7 +65,11 @@ class _Memory(dict[str, T]):
 
 
 class TextReader:
-    """Reads texts in terms of one scenario: its topics, and the subject that opinions are about."""
+    """Reads texts in terms of one scenario: its topics, and the subject that opinions are about.
+
+    With `compare`, a text that has none of the subject's words may still speak of it. What worlds and minds read must
+    not depend on whether it is there, so only reports have it.
+    """
 
     def __init__(
         self,
@@ -69,7 +78,9 @@ class TextReader:
         claims: Sequence[Claim] = (),
         declared: Mapping[str, Mention] | None = None,
         edition: int = 2,
+        compare: CompareTexts | None = None,
     ) -> None:
+        self._compare = compare
         #: Which version of the readings this is: that of Shoal 0.2 is 1.
         self.edition = edition
         #: The claims by their ids, and texts of which the scenario says what they say of a claim.
@@ -123,7 +134,9 @@ class TextReader:
         phrase = self.subject_name
         if phrase is None:
             return False
-        return self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold())
+        if self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold()):
+            return True
+        return self._compare is not None and self._compare(phrase, text) >= ALIKE_FROM
 
     def _find_topics(self, text: str) -> tuple[int, ...]:
         forms = self._forms

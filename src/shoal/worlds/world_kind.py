@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from shoal.types import Observation, Versioned, WorldProtocol
 from shoal.worlds.base import Needs, WorldContext
 from shoal.worlds.clock import Clock
+from shoal.worlds.lexicon import CompareTexts
 from shoal.worlds.rendering import ObservationRenderer
 
 _EXAMPLES: dict[type, Any] = {int: 12, float: 1.5, str: "...", bool: True, list: ["..."]}
@@ -131,6 +132,8 @@ class SummaryContext:
     last_round: int
     #: Opinion at the start -> agents, where the run lists all people.
     camps: Mapping[str, Sequence[int]] | None
+    #: Compares texts by their meaning, where this can be done.
+    compare: CompareTexts | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +33,7 @@ from shoal.cli.views.output import Output, echo
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
 from shoal.errors import ProviderRefused, ProviderUnavailable
+from shoal.models.local import ModelStore, find_table
 from shoal.runs import (
     RunDirectory,
     RunProgress,
@@ -258,6 +260,6 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
     if result.signal is not None:
         complain(again)
     elif result.error is None and mode.plain:
-        print_summary(Output(), summarize(run))
+        print_summary(Output(), summarize(run, find_table(ModelStore.of_user(os.environ))))
     is_outage = isinstance(result.error, ProviderRefused | ProviderUnavailable)
     end_command(result, mode, again=again if is_outage else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.cli.views.summary import STYLES, print_summary
 from shoal.errors import QueryFailed, ShoalError
 from shoal.event_loop import run_async
+from shoal.models.local import ModelStore, find_table
 from shoal.runs import RUNS, RunDirectory, list_runs, replay
 from shoal.runs.reports import Verdict, query_database, summarize
 from shoal.text import format_count
@@ -45,7 +47,7 @@ def show_(run: Path, check: bool, require_quality: bool, as_json: bool) -> None:
             raise QueryFailed(f"{run} is being worked on; it can be checked when it stops")
         outcome = run_async(replay(directory, asyncio.Event()))
         complain(f"checked {format_count(outcome.rounds, 'round')}: streams and tables are those of the journal")
-    summary = summarize(directory)
+    summary = summarize(directory, find_table(ModelStore.of_user(os.environ)))
     if as_json:
         echo_json(summary)
     else:

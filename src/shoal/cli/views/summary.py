@@ -76,6 +76,9 @@ def print_summary(console: Console, summary: Summary) -> None:
         wait = summary.waiting
         head.append(f"\nwaiting since {wait.since[11:19]}, until {wait.until[11:19]} UTC: {wait.reason}", "yellow")
     console.print(head)
+    if (variety := summary.variety) is not None:
+        varied = f"diversity {variety.diversity:.2f}, {variety.repetition:.0%} say what was said before"
+        console.print(f"texts {variety.texts:,}: {varied}")
     quality = summary.quality
     console.print(Text.assemble("quality ", (quality.verdict, _VERDICT_STYLES[quality.verdict])))
     if quality.reasons:

@@ -87,3 +87,8 @@ TABLE = _WORDLLAMA.name
 def is_local(model: str) -> bool:
     """Return whether a model, as scenarios name it, runs on this machine."""
     return model == LOCAL or model.startswith((f"{LOCAL}/", f"{LOCAL}:"))
+
+
+def is_table(model: str) -> bool:
+    """Return whether a model, as scenarios name it, is the table that embeds texts."""
+    return model == f"{LOCAL}/{TABLE}"

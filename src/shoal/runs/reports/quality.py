@@ -16,6 +16,7 @@ from functools import cached_property
 import msgspec
 
 from shoal.agents import LanguageSettings
+from shoal.models.local import WordTable
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.database import open_database
 from shoal.runs.reports.language import detect_language
@@ -127,17 +128,19 @@ class Quality:
         return next((one for one in self.findings if one.what == "turns_lost" and one.count == one.of), None)
 
 
-def assess_run(directory: RunDirectory) -> Quality:
+def assess_run(directory: RunDirectory, table: WordTable | None = None) -> Quality:
     """Judge a run by what its directory holds now. A complete run was judged when it came to its end."""
     judged = directory.read_state().quality
-    return QualityReader(directory).assess() if judged is None else msgspec.convert(judged, Quality)
+    return QualityReader(directory, table).assess() if judged is None else msgspec.convert(judged, Quality)
 
 
 class QualityReader:
     """Judges one run, again and again while it grows."""
 
-    def __init__(self, directory: RunDirectory) -> None:
+    def __init__(self, directory: RunDirectory, table: WordTable | None = None) -> None:
         self._directory = directory
+        compare = None if table is None else table.compare
+        self._reader = TextReader((), directory.scenario.topic, compare=compare)
         self._streams = {name: directory.open_stream(name) for name in directory.worlds}
         self._journal_offset = 0
         #: Counts by the names of `CHECKS`, and by what these are shares of.
@@ -157,7 +160,7 @@ class QualityReader:
 
     def assess(self) -> Quality:
         """Read what was added since the last call, and judge the whole run."""
-        reader, expected = TextReader((), self._directory.scenario.topic), self._languages
+        reader, expected = self._reader, self._languages
         for world, stream in self._streams.items():
             for event in filter(is_own, stream.read_actions()):
                 self._add_event(event)

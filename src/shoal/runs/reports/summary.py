@@ -14,14 +14,16 @@ from typing import Any
 import msgspec
 
 from shoal.engine import Metrics
+from shoal.models.local import WordTable
 from shoal.runs.config import LimitSettings
 from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.reports.database import open_database
 from shoal.runs.reports.quality import Quality, assess_run
+from shoal.runs.reports.text_variety import TextVariety, measure_variety
 from shoal.runs.state import Status, WaitState, WorldState
 from shoal.runs.store import database_path
 from shoal.scenario import Scenario, count_people
-from shoal.worlds import Clock, SummaryContext, kind_named
+from shoal.worlds import SummaryContext, kind_named
 from shoal.worlds.dialogue import Conversations
 from shoal.worlds.room import RoomTalk
 from shoal.worlds.social import Talk, TopPost
@@ -137,13 +139,15 @@ class Summary:
     timeouts: int
     mind: str
     quality: Quality
+    #: None where there is no table of word vectors, or nothing to compare.
+    variety: TextVariety | None
     #: None where nothing was measured.
     measured: MeasuredFigures | None
     worlds: tuple[WorldSummary, ...]
 
 
-def summarize(directory: RunDirectory) -> Summary:
-    """Read the whole summary. Nothing is changed."""
+def summarize(directory: RunDirectory, table: WordTable | None = None) -> Summary:
+    """Read the whole summary. Nothing is changed. With a table of word vectors, texts are also read by meaning."""
     config, state, clock = directory.config, directory.read_state(), directory.clock
     scenario = directory.scenario_versions.latest
     camps = directory.read_camps() if scenario.topic else None
@@ -169,10 +173,11 @@ def summarize(directory: RunDirectory) -> Summary:
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,
-        quality=assess_run(directory),
+        quality=assess_run(directory, table),
+        variety=None if table is None else measure_variety(directory, table),
         measured=_read_figures(directory.file(METRICS), state.metrics),
         worlds=tuple(
-            _summarize_world(directory, scenario, clock, name, state.worlds.get(name, WorldState()).rejected, camps)
+            _summarize_world(directory, name, state.worlds.get(name, WorldState()).rejected, camps, table)
             for name in scenario.worlds
         ),
     )
@@ -186,12 +191,12 @@ def _list_limits(given: LimitSettings, scenario: Scenario) -> dict[str, float]:
 
 def _summarize_world(
     directory: RunDirectory,
-    scenario: Scenario,
-    clock: Clock,
     name: str,
     rejected: int,
     camps: dict[str, list[int]] | None,
+    table: WordTable | None,
 ) -> WorldSummary:
+    clock, scenario = directory.clock, directory.scenario_versions.latest
     settings = scenario.worlds[name]
     with open_database(database_path(directory.path, name)) as database:
         if database is None:
@@ -205,7 +210,8 @@ def _summarize_world(
             for notice in directory.open_stream(name).read_notices(event_type="intervention"):
                 intervened.setdefault(notice.content, []).append(notice.round)
         kind = kind_named(settings.kind)
-        context = SummaryContext(database, settings, scenario.topic, clock, last, camps)
+        compare = None if table is None else table.compare
+        context = SummaryContext(database, settings, scenario.topic, clock, last, camps, compare)
         return WorldSummary(
             name=name,
             kind=settings.kind,

@@ -211,7 +211,7 @@ def summarise(context: SummaryContext) -> Mapping[str, Any]:
 
 
 def _read_talk(topic: str, context: SummaryContext) -> Talk:
-    database, reader = context.database, TextReader((), topic)
+    database, reader = context.database, TextReader((), topic, compare=context.compare)
     database.create_function(
         "on_topic", 1, lambda text: text is not None and reader.is_on_topic(text), deterministic=True
     )
