@@ -218,9 +218,9 @@ class Journal:
         await done
         self._index(line)
 
-    def add(self, line: JournalLine) -> None:
-        """Append the line at once, while no decision is under way. On return it is on disk."""
-        if (error := self._write(_encode(line) + b"\n")) is not None:
+    def add(self, line: JournalLine, *, sync: bool = True) -> None:
+        """Append the line at once, while no decision is under way. Without `sync`, a power cut may undo it."""
+        if (error := self._write(_encode(line) + b"\n", sync)) is not None:
             raise error
         self._index(line)
 
@@ -253,13 +253,14 @@ class Journal:
         finally:
             self._flusher = None
 
-    def _write(self, text: bytes) -> StorageFailed | None:
+    def _write(self, text: bytes, sync: bool = True) -> StorageFailed | None:
         assert self._file is not None
         try:
             view = memoryview(text)
             while view:
                 view = view[os.write(self._file, view) :]
-            os.fsync(self._file)
+            if sync:
+                os.fsync(self._file)
         except OSError as error:
             return StorageFailed.writing(self._path, error.strerror)
         return None

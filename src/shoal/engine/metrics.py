@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -34,15 +36,19 @@ class Latencies(msgspec.Struct):
 
     def percentile(self, percent: float) -> float:
         """Return the seconds within which this percentage of decisions was made; 0 if there were none."""
-        left = percent / 100 * self.count
-        for bucket in sorted(self.buckets):
-            left -= self.buckets[bucket]
-            if left <= 0:
-                return min(_SHORTEST_SECONDS * math.exp((bucket + 0.5) * _GROWTH), self.longest)
-        return self.longest
+        return self._find_percentiles(percent)[0]
+
+    def _find_percentiles(self, *percents: float) -> list[float]:
+        """Find several in one go."""
+        buckets = sorted(self.buckets)
+        ends = list(accumulate(map(self.buckets.__getitem__, buckets)))
+        places = [bisect_left(ends, percent / 100 * ends[-1]) for percent in percents] if ends else []
+        found = [min(_SHORTEST_SECONDS * math.exp((buckets[n] + 0.5) * _GROWTH), self.longest) for n in places]
+        return found or [0.0] * len(percents)
 
     def milliseconds(self) -> dict[str, float]:
-        figures = {f"p{percent}": self.percentile(percent) for percent in (50, 90, 99)} | {"max": self.longest}
+        p50, p90, p99 = self._find_percentiles(50, 90, 99)
+        figures = {"p50": p50, "p90": p90, "p99": p99, "max": self.longest}
         return {name: round(seconds * 1000, 3) for name, seconds in figures.items()}
 
 

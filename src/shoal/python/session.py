@@ -50,7 +50,8 @@ def wait_for(work: Work[T], runner: asyncio.Runner | None = None) -> T:
     Where this thread runs a loop already, as in a notebook, the work gets another thread. With `runner`, several
     pieces of work share one loop.
     """
-    run = run_async if runner is None else runner.run
+    # Interrupts are handled here, so the loop of a runner needs no handler of its own.
+    run = run_async if runner is None else runner.get_loop().run_until_complete
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 
     async def main() -> T:

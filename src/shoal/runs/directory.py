@@ -305,9 +305,12 @@ class RunDirectory:
 
         RunRefused if the directory holds a symbolic link: what a worker writes must not end up elsewhere.
         """
-        lock = self.path / LOCK
-        folders = [self.path, self.path / INPUTS, *(self.path / world for world in self.worlds)]
-        files = [file for folder in folders if folder.is_dir() for file in [*os.scandir(folder)]]
+        lock, folders = self.path / LOCK, (INPUTS, *self.worlds)
+        with os.scandir(self.path) as found:
+            files = [*found]
+        for folder in [file for file in files if file.name in folders and file.is_dir()]:
+            with os.scandir(folder) as found:
+                files += found
         if links := [file.path for file in files if file.is_symlink()]:
             raise RunRefused(f"{links[0]} is a symbolic link.\nPut the file itself there, or remove the link.")
         with storage_errors(lock):

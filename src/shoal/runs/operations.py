@@ -138,9 +138,15 @@ def plan_extension(run: RunDirectory, scenario: Scenario, session: RunSession | 
             f"Fork it before that round to let it end otherwise."
         )
     versions = run.scenario_versions
-    _check_changes(versions.at(at), scenario, at)
+    before = versions.at(at)
+    _check_changes(before, scenario, at)
     key = JournalKey(EVERY_WORLD, at, None, CONTINUE, len(versions.changes) - len(run.config.changes))
-    return RunExtension(JournalLine(key, event={"scenario": portable_scenario(scenario, run.path)}), scenario)
+    only_lengthens = before.model_copy(update={"rounds": scenario.rounds}) == scenario
+    known = run.events[-1].event if only_lengthens and run.events and run.events[-1].is_continuation else None
+    # A script may ask for one more round again and again, and the people need not be written down anew each time.
+    declared = portable_scenario(scenario, run.path) if known is None else known["scenario"]
+    event = {"scenario": {**declared, "rounds": scenario.rounds}}
+    return RunExtension(JournalLine(key, event=event), scenario, only_lengthens)
 
 
 def check_extension(run: RunDirectory, known: Scenario, scenario: Scenario) -> None:

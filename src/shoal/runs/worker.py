@@ -59,6 +59,9 @@ class RunExtension:
 
     line: JournalLine
     scenario: Scenario
+    #: Whether the run only gets more rounds. Rounds that are committed then tell as much as the line, so a power cut
+    #: may undo it.
+    only_lengthens: bool = False
 
 
 class RunSession:
@@ -136,7 +139,7 @@ class RunSession:
         if extension.line.round != self.progress.last_round + 1:
             raise RunRefused(f"{self.run.path} was continued by another worker in the meantime; try again")
         if self._journal is not None:
-            self._journal.add(extension.line)
+            self._journal.add(extension.line, sync=not extension.only_lengthens)
         else:
             add_line(self.run.journal, extension.line)
         self.run.know_extension(extension.line, extension.scenario)
@@ -150,6 +153,7 @@ class RunSession:
             return RunOutcome.of(self.run.path, state)
         if self._writer is None:
             self._writer = _StateWriter(self.run, state, self.progress, self._held.enter_context(_open_log(self.run)))
+            self._held.callback(self._writer.close)
         state.plan(versions)
         state.quality = None
         with self._writer as writer:
@@ -309,7 +313,7 @@ class _StateWriter:
         progress.watch_pauses(self._show_pause)
 
     def __enter__(self) -> _StateWriter:
-        if self._run.scenario.metrics:
+        if self._run.scenario.metrics and self._metrics is None:
             path = self._run.file(METRICS)
             with storage_errors(path):
                 self._metrics = path.open("ab", buffering=0)
@@ -326,8 +330,6 @@ class _StateWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Write the end. Where that fails, the state still says `running` without a worker: the run is resumable."""
-        if self._metrics is not None:
-            self._metrics.close()
         status = Status.COMPLETED
         if error is not None:
             status = Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
@@ -340,6 +342,11 @@ class _StateWriter:
             surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
             self._log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
         self._logged = status
+
+    def close(self) -> None:
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics = None
 
     def count_from(self, calls_before: int, models: ModelSession | None) -> None:
         """Begin to count rounds, from round 0 on."""

@@ -271,6 +271,10 @@ class QualityReader:
         return bool(camps.get("supportive")) != bool(camps.get("opposing"))
 
     @cached_property
+    def _reader(self) -> TextReader:
+        return TextReader((), self._directory.scenario.topic)
+
+    @cached_property
     def _languages(self) -> frozenset[str]:
         """The languages of the topic and of what people say about themselves, where they show."""
         directory = self._directory
@@ -282,8 +286,8 @@ class QualityReader:
 
     def _read_journal(self) -> None:
         """Count replies of models, those that had to be asked for again, and those that were cut off."""
-        minds = (version.mind for version in self._directory.scenario_versions.versions())
-        if not any(isinstance(mind, LanguageSettings) for mind in minds):
+        # No later version of the scenario has another kind of mind.
+        if not isinstance(self._directory.scenario_versions.first.mind, LanguageSettings):
             return
         with self._directory.journal.open("rb") as journal:
             journal.seek(self._journal_offset)
