@@ -194,3 +194,40 @@ def test_a_notebook_shows_a_person_without_trusting_it() -> None:
     assert "&lt;b&gt;Ada" in shown
     assert "<script>" not in shown
     assert repr(Person("Ada")) == "Person('Ada')"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"persona": "A baker.", "age": 30, "country": "Chile", "profession": "baker", "stance": 0.25},
+        {"interests": ["bread", "rivers"], "active_hours": [8, 9], "traits": {"humour": "dry", "shoe size": 44}},
+    ],
+)
+def test_what_is_saved_is_loaded_again(fields: dict[str, Any], folder: Path) -> None:
+    person = Person("Ada", **fields)
+    again = Person.load(person.save(folder / "Ada.agent.json"))
+    assert again.to_scenario() == person.to_scenario()
+
+
+def test_a_specification_that_was_changed_is_saved_and_loaded_again(folder: Path) -> None:
+    spec = {"type": "TinyPerson", "persona": {"name": "Lisa", "age": 28, "occupation": {"title": "analyst"}}}
+    (folder / "lisa.agent.json").write_text(json.dumps(spec))
+    lisa = Person.load(folder / "lisa.agent.json").define("stance", 0.5).define("humour", "dry")
+    lisa.save(folder / "again.agent.json")
+    assert Person.load(folder / "again.agent.json").to_scenario() == lisa.to_scenario()
+    assert json.loads((folder / "again.agent.json").read_text())["persona"] == spec["persona"]
+
+
+def test_what_somebody_wrote_into_a_saved_file_counts(folder: Path) -> None:
+    path = Person("Ada", persona="A baker.", stance=0.5).save(folder / "ada.json")
+    saved = json.loads(path.read_text())
+    saved["persona"]["fears"] = "heights"
+    path.write_text(json.dumps(saved))
+    ada = Person.load(path)
+    assert (ada["stance"], ada["fears"]) == (0.5, "heights")
+
+
+def test_people_are_saved_to_files_with_a_name_that_is_read_again(folder: Path) -> None:
+    with pytest.raises(ScenarioInvalid, match=r"expected a name that ends in \.json, such as Ada\.agent\.json"):
+        Person("Ada").save(folder / "ada.txt")

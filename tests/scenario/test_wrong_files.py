@@ -11,8 +11,8 @@ from shoal.scenario.loading import parse, validate
 #: A wrong file, and what is said about it after the file's name.
 WRONG = [
     (
-        "population: []",
-        "1:13: population: expected a group such as {count: 200}, or a list of groups and people, found an empty list",
+        "population: []\nevents: [{post: Hello!}]",
+        "2:10: events.0: there is nobody who could post",
     ),
     ("popultion: {count: 5}", "1:1: popultion: unknown field 'popultion'; did you mean 'population'?"),
     ("population: {count: 5}\nrouns: 3", "2:1: rouns: unknown field 'rouns'; did you mean 'rounds'?"),

@@ -1,8 +1,10 @@
 """A persona with memory and a mind."""
 
 from shoal.agents.claims import SCORE_FORM, Proposition, excerpt_record
+from shoal.agents.extraction import OBJECTIVE, Extraction
 from shoal.agents.human import AskPerson, HumanMind, PlayedMind
 from shoal.agents.interview import (
+    ANSWER,
     Approach,
     Field,
     Item,

@@ -6,14 +6,21 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
+from weakref import ReferenceType, ref
 
-from shoal.errors import RunRefused, ScenarioInvalid
+from msgspec import json
+
+from shoal.agents import ANSWER
+from shoal.errors import QueryFailed, RunRefused, ScenarioInvalid
 from shoal.formats import decode_json, decode_text
 from shoal.python.results import render_heading, render_table, render_text
+from shoal.python.run import Fields, Run
 from shoal.python.session import Session, slug
+from shoal.runs import replace_json
 from shoal.scenario import (
     PERSONA,
+    SAVED,
     PeopleTable,
     build_people_table,
     build_spec_table,
@@ -36,6 +43,17 @@ _BESIDE_SPEC = frozenset(Entry.model_fields) - {"name", "age", "gender", "countr
 _TALKATIVENESS = 10
 
 
+class PersonWorld(Protocol):
+    """What a person needs of the world that it is in."""
+
+    name: str
+
+    def check_stimulus(self, stimulus: Mapping[str, Any]) -> None: ...
+
+    @property
+    def results(self) -> Run: ...
+
+
 class Person:
     """A person: a name, a persona in free text, and any field that a person of a scenario has.
 
@@ -49,7 +67,9 @@ class Person:
         self.waiting: list[dict[str, str]] = []
         #: The name of the person's world, if it is in one.
         self.world: str | None = None
+        self._world: ReferenceType[PersonWorld] | None = None
         self._alone: Session | None = None
+        self._mind: dict[str, Any] = {"talkativeness": _TALKATIVENESS}
 
     @classmethod
     def load(cls, path: str | Path) -> Person:
@@ -73,11 +93,22 @@ class Person:
             fields = _read_row(table, row)
             if "name" not in fields:
                 raise ScenarioInvalid([f"{table.table.name}: a person without a name"])
-            person = cls(**fields)
-            if spec[PERSONA]:
-                person._describe({"name": person.name}, dict(spec[PERSONA]))
+            person, saved = cls(**fields), spec.get(SAVED)
+            if isinstance(saved, Mapping) and _to_spec(saved) == spec[PERSONA]:
+                person._describe(dict(saved), {})
+            elif spec[PERSONA]:
+                person._describe({"name": person.name, **(saved or {})}, dict(spec[PERSONA]))
             people.append(person)
         return people
+
+    def save(self, path: str | Path) -> Path:
+        """Write the person to a file, such as Ada.agent.json, that `load` and TinyTroupe read."""
+        target = Path(path)
+        if target.suffix.lower() != ".json":
+            raise ScenarioInvalid([f"{target}: expected a name that ends in .json, such as {self.name}.agent.json"])
+        # What TinyTroupe reads is the persona. What only Shoal knows stands beside it.
+        replace_json(target, {"type": "TinyPerson", PERSONA: self._spec or _to_spec(self._given), SAVED: self._given})
+        return target
 
     # Description
 
@@ -163,21 +194,59 @@ class Person:
     def _add_stimulus(self, kind: str, text: object, **more: str) -> Person:
         if not isinstance(text, str) or not text.strip():
             raise ScenarioInvalid([f"{self.name}: expected some text, found {text!r}"])
-        self.waiting.append({kind: text, **more})
+        stimulus = {kind: text, **more}
+        if (world := self._find_world()) is not None:
+            world.check_stimulus(stimulus)
+        self.waiting.append(stimulus)
         return self
+
+    def enter(self, world: PersonWorld) -> None:
+        """Be in a world. It checks from now on what the person is to perceive there."""
+        self.world, self._world = world.name, ref(world)
+
+    def _find_world(self) -> PersonWorld | None:
+        return None if self._world is None else self._world()
 
     # Acting alone
 
-    def listen_and_act(self, text: str, *, quiet: bool = True) -> list[Event]:
+    def listen_and_act(self, text: str, *, mind: Mapping[str, Any] | None = None, quiet: bool = True) -> list[Event]:
         """Hear something and answer it, alone; the next call continues from here."""
         self._must_be_alone()
-        return self.listen(text).act(quiet=quiet)
+        return self.listen(text).act(mind=mind, quiet=quiet)
 
-    def act(self, *, quiet: bool = True) -> list[Event]:
-        """Run one round before a silent visitor, and return what the person did."""
+    def act(self, *, mind: Mapping[str, Any] | None = None, quiet: bool = True) -> list[Event]:
+        """Run one round before a silent visitor, and return what the person did.
+
+        `mind` is that of a scenario, such as `{"kind": "language", "model": ...}`; once given, it stays.
+        """
         self._must_be_alone()
+        return self._live_round(mind, quiet, is_mute=False)
+
+    def interview(
+        self, question: str, fields: Fields = (), *, model: str | None = None, round: int | None = None
+    ) -> str | dict[str, Any]:
+        """Ask the person, as it is now or was after a round, and return the answer: a text, or a value for each field.
+
+        A copy is asked, so the person does not remember it. `model` answers in the name of a person without one.
+        """
+        if (world := self._find_world()) is not None:
+            run = world.results
+        else:
+            self._must_be_alone()
+            if self._alone is None:
+                # A round in which nothing happens: who the person is can be asked before anything was lived through.
+                self._live_round(None, True, is_mute=True)
+            assert self._alone is not None
+            run = Run(self._alone.directory)
+        row = run.ask(question, fields=fields, who=(self.name,), model=model, round=round).rows[0]
+        if row.error is not None:
+            raise QueryFailed(f"{self.name} gave no answer: {row.error}")
+        return dict(row.values) if fields else str(row.values[ANSWER])
+
+    def _live_round(self, mind: Mapping[str, Any] | None, quiet: bool, is_mute: bool) -> list[Event]:
         session = self._alone or Session()
         round = session.rounds + 1
+        self._mind = dict(mind) if mind is not None else self._mind
         visitor = "Visitor" if self.name != "Visitor" else "Another visitor"
         stimuli = [{**stimulus, "to": [self.name], "round": round} for stimulus in self.waiting]
         scenario = validate(
@@ -186,8 +255,8 @@ class Person:
                 "rounds": round,
                 "population": [self.to_scenario(), {"name": visitor}],
                 "worlds": {"room": {"kind": "room"}},
-                "mind": {"talkativeness": _TALKATIVENESS},
-                "events": [{"mute": [visitor], "round": round}, *stimuli],
+                "mind": self._mind,
+                "events": [{"mute": [visitor, self.name] if is_mute else [visitor], "round": round}, *stimuli],
             },
             f"Person({self.name!r})",
         )
@@ -225,6 +294,17 @@ def name_of(who: Who) -> str | int:
 def names_of(people: Who | Iterable[Who]) -> list[str | int]:
     """Return the names or numbers of one person or of several."""
     return [name_of(people)] if isinstance(people, Person | str | int) else [name_of(who) for who in people]
+
+
+def _to_spec(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a person who was described by fields the way TinyTroupe does."""
+    named = {"country": "residence", "profession": "occupation", "persona": "description"}
+    spec: dict[str, Any] = {named.get(field, field): value for field, value in given.items() if field != "traits"}
+    if "occupation" in spec:
+        spec["occupation"] = {"title": spec["occupation"]}
+    if "interests" in spec:
+        spec["preferences"] = {"interests": list(spec.pop("interests"))}
+    return json.decode(json.encode({**spec, **given.get("traits", {})}), type=dict[str, Any])
 
 
 def _read_json(path: Path) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 from shoal.engine import Metrics
 from shoal.errors import ShoalError
 from shoal.runs import RunState
+from shoal.runs.interviews import AnswerTable
 from shoal.text import hide_controls, hint, one_of
 from shoal.types import Event, Notice
 
@@ -88,6 +89,53 @@ def _format_figure(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {_format_figure(below)}" for name, below in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+# Answers
+
+
+class Answers:
+    """Answers to questions, forms filled in from records, or scores of claims: a row for each agent or world."""
+
+    def __init__(self, table: AnswerTable) -> None:
+        self.rows = table.rows
+        self.columns = table.columns
+        #: Calls, tokens and cost.
+        self.spending = Figures(table.spending)
+        #: Whether a model answered in the name of agents that had none, or another, in the run.
+        self.stand_in = table.stand_in
+        self._table = table
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return one mapping for each row."""
+        return self._table.records()
+
+    def frame(self, kind: str = "pandas") -> Any:
+        """Return the rows as a pandas or polars frame."""
+        rows = self.records()
+        names = rows[0] if rows else ()
+        return build_frame({name: _unify([row[name] for row in rows]) for name in names}, kind)
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        """Return the answer of a person, or about a world, by column."""
+        found = next((row for row in self.rows if row.name == name), None)
+        if found is None:
+            raise KeyError(f"there is no answer of {name!r}{hint(name, (row.name for row in self.rows))}")
+        return dict(found.values)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.records())
+
+    def __repr__(self) -> str:
+        failed = sum(row.error is not None for row in self.rows)
+        return f"<Answers: {len(self.rows)} rows of {', '.join(self.columns)}{f', {failed} failed' if failed else ''}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(row.name, *(row.values.get(name, row.error or "") for name in self.columns)) for row in self.rows]
+        return render_table(rows, ("name", *self.columns))
 
 
 # Frames of pandas or polars, which are imported when one is asked for

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from shoal.agents import Item, Survey, parse_fields
+from shoal.agents import OBJECTIVE, Extraction, Field, Item, Survey, parse_fields
 from shoal.errors import QueryFailed
 from shoal.models.local import ModelStore, find_table
 from shoal.python import results
-from shoal.python.results import Figures, Transcript
+from shoal.python.results import Answers, Figures, Transcript
 from shoal.python.session import Session, find_resources, finish_run, wait_for
 from shoal.runs import (
     LimitSettings,
@@ -29,7 +29,19 @@ from shoal.runs import (
     read_outcome,
     replay,
 )
-from shoal.runs.interviews import AgentSelection, AnswerTable, Asking, ask_agents
+from shoal.runs.interviews import (
+    AgentSelection,
+    AnswerTable,
+    Asking,
+    ask_agents,
+    extract_from_agents,
+    extract_from_world,
+    join_tables,
+    parse_survey,
+    read_survey,
+    score_agents,
+    score_world,
+)
 from shoal.runs.reports import Quality, Summary, assess_run, query_database, summarize
 from shoal.runs.rerun import ExplainResult, archive_failed, explain_turn, plan_retry
 from shoal.scenario import Scenario, load, validate
@@ -45,6 +57,10 @@ _KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 
 _ACTIVE = """SELECT name, count(*) AS actions FROM trace JOIN user USING (user_id)
 WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh', 'done')
 GROUP BY user_id ORDER BY actions DESC, user_id LIMIT 5"""
+
+
+#: Fields of a form: `["go:yes/no", "why"]`, or `{"go": "yes/no", "why": "text"}`.
+Fields: TypeAlias = str | Sequence[str] | Mapping[str, str]
 
 
 class Run:
@@ -202,25 +218,67 @@ class Run:
         name = str(getattr(who, "name", who))
         return wait_for(lambda stop: explain_turn(self._directory, name, round, world))
 
-    def ask(  # noqa: PLR0913  # the options of the command, each by its name
-        self,
-        question: str,
-        *,
-        fields: Sequence[str] = (),
-        who: str | None = None,
-        where: str | None = None,
-        sample: int | None = None,
-        round: int | None = None,
-        iterations: int = 1,
-        model: str | None = None,
-    ) -> AnswerTable:
-        """Interview copies of agents, as of a round; the run does not change. `records()` of the answer are its rows.
+    def ask(
+        self, question: str | Path | Sequence[str | Mapping[str, Any]], *, fields: Fields = (), **options: Any
+    ) -> Answers:
+        """Interview copies of agents, as of a round; the run does not change. `frame()` of the answers is a table.
 
-        The arguments are those of `shoal ask`: `fields=["go:yes/no", "why"]`, `where="age > 40"`.
+        `question`: a text, several of them with fields of their own, or the file of a survey. `fields` of the answer to
+        one question: `["go:yes/no", "why"]`. The other options are those of `shoal ask`: `who`, `where="age > 40"`,
+        `sample`, `round`, `iterations`, `model`.
         """
-        survey = Survey.of([Item(question, parse_fields(fields))])
-        asking = Asking(AgentSelection(who, where, sample), round, model, iterations)
-        return wait_for(lambda stop: ask_agents(self._directory, survey, asking, find_resources()))
+        if isinstance(question, str):
+            survey = Survey.of([Item(question, _parse_fields(fields))])
+        elif fields:
+            raise QueryFailed("fields go with one question; several questions have their own")
+        else:
+            survey = read_survey(question) if isinstance(question, Path) else parse_survey(list(question))
+        asking = _plan_asking(**options)
+        return Answers(wait_for(lambda stop: ask_agents(self._directory, survey, asking, find_resources())))
+
+    def extract(
+        self,
+        fields: Fields,
+        objective: str = OBJECTIVE,
+        *,
+        hints: Mapping[str, str] | None = None,
+        world: str | Sequence[str] = (),
+        **options: Any,
+    ) -> Answers:
+        """Let a model fill in a form from the record of each agent, or of whole worlds; nobody is asked.
+
+        The options are those of `ask`.
+        """
+        extraction, asking = Extraction(_parse_fields(fields), objective, hints or {}), _plan_asking(**options)
+        directory, worlds = self._directory, [world] if isinstance(world, str) else [*world]
+
+        async def extract(stop: object) -> AnswerTable:
+            if not worlds:
+                return await extract_from_agents(directory, extraction, asking, find_resources())
+            found = [await extract_from_world(directory, extraction, each, asking, find_resources()) for each in worlds]
+            return join_tables(found)
+
+        return Answers(wait_for(extract))
+
+    def score(self, claims: str | Sequence[str], *, world: str | Sequence[str] = (), **options: Any) -> Answers:
+        """Let a model score claims, 0 to 9 with reasons, by the record of each agent and of the named worlds.
+
+        The options are those of `ask`. Where worlds are named and nobody is, only the worlds are judged.
+        """
+        stated, asking = [claims] if isinstance(claims, str) else [*claims], _plan_asking(**options)
+        directory, worlds = self._directory, [world] if isinstance(world, str) else [*world]
+        judges_agents = not worlds or asking.whom != AgentSelection()
+
+        async def score(stop: object) -> AnswerTable:
+            found = []
+            for claim in stated:
+                tables = [await score_world(directory, claim, each, asking, find_resources()) for each in worlds]
+                if judges_agents:
+                    tables.append(await score_agents(directory, claim, asking, find_resources()))
+                found += [table.label(claim=claim) for table in tables]
+            return join_tables(found)
+
+        return Answers(wait_for(score))
 
     def __repr__(self) -> str:
         state = self.state
@@ -254,6 +312,27 @@ class Run:
     def _actions_by_world(self, world: str | None) -> Iterator[tuple[str, Event]]:
         for name in self._check_world(world):
             yield from ((name, event) for event in self._directory.open_stream(name).read_actions())
+
+
+def _parse_fields(fields: Fields) -> tuple[Field, ...]:
+    if isinstance(fields, Mapping):
+        return tuple(Field.parse(name, kind) for name, kind in fields.items())
+    return parse_fields([fields] if isinstance(fields, str) else fields)
+
+
+def _plan_asking(
+    who: Any = None,
+    where: str | None = None,
+    sample: int | None = None,
+    round: int | None = None,
+    iterations: int = 1,
+    model: str | None = None,
+) -> Asking:
+    """Take the options of `ask`. `who` is a person, a name or number, or several; or a text with commas."""
+    if who is not None and not isinstance(who, str):
+        several = [*who] if isinstance(who, Iterable) else [who]
+        who = tuple(getattr(each, "name", each) for each in several)
+    return Asking(AgentSelection(who, where, sample), round, model, iterations)
 
 
 def open(path: str | Path) -> Run:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from shoal.agents import OBJECTIVE
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.python.person import Person, Who, name_of, names_of
-from shoal.python.results import Figures, render_heading
-from shoal.python.run import Run
+from shoal.python.results import Answers, Figures, render_heading
+from shoal.python.run import Fields, Run
 from shoal.python.session import Session, slug
 from shoal.runs import LimitSettings
-from shoal.scenario import Scenario, describe_mismatch, lengthen, name_class, parse_minutes, validate
+from shoal.scenario import Scenario, check, describe_mismatch, lengthen, name_class, parse_minutes, validate
 from shoal.text import format_count, hint, one_of
 from shoal.types import Mind
 from shoal.worlds import KIND_NAMES, BaseWorld
@@ -40,7 +42,6 @@ class Cast:
             raise ScenarioInvalid([f"there is already somebody called {who.name!r} in {self._world!r}"])
         self._people[who.name] = who
         self.entries.append(who)
-        who.world = self._world
 
     def to_scenario(self) -> list[dict[str, Any]]:
         """Return the entries of a scenario's population."""
@@ -72,6 +73,8 @@ class Cast:
 
 #: A span of time: a timedelta, a text such as `3 days`, or minutes.
 Span: TypeAlias = timedelta | str | int
+#: Whom a question is about: people, the world itself, or everybody.
+Asked: TypeAlias = "Who | Iterable[Who] | World | None"
 People: TypeAlias = Iterable[Person | Mapping[str, Any]] | Mapping[str, Any] | int
 
 
@@ -111,8 +114,8 @@ class World:
         self._sequential = False
         self._settings = dict(settings or {})
         self._minutes = minutes_per_round
-        self._events = [_to_plain(event) for event in events]
-        self._interventions = [_to_plain(intervention) for intervention in interventions]
+        self._events: list[dict[str, Any]] = [_to_plain(event) for event in events]
+        self._interventions: list[dict[str, Any]] = [_to_plain(intervention) for intervention in interventions]
         self._declared = {
             "name": slug(name),
             "topic": topic,
@@ -144,6 +147,8 @@ class World:
             raise RunRefused(f"{self.name!r} is under way: people cannot join in the middle of a run; make a new World")
         for who in people:
             self.people.add(who)
+        for person in self.people:
+            person.enter(self)
         return self
 
     def relate(self, first: Who, second: Who, relation: str, back: str | None = None) -> World:
@@ -165,11 +170,26 @@ class World:
 
     def happen(self, round: int | None = None, **event: Any) -> World:
         """Add an event, with the fields of a scenario's events: `world.happen(hear="Thunder.")`."""
-        next = self._session.rounds + 1
-        if round is not None and round < next and not (round == 0 == self._session.rounds):
-            raise RunRefused(f"round {round} of {self.name!r} is over; the next one is {next}")
-        self._events.append({**_to_plain(event), "round": next if round is None else round})
+        coming = self._session.rounds + 1
+        if isinstance(round, int) and round < coming and not (round == 0 == self._session.rounds):
+            raise RunRefused(f"round {round} of {self.name!r} is over; the next one is {coming}")
+        dated = {**_to_plain(event), "round": coming if round is None else round}
+        self._check_part("events", dated, next(iter(dated)))
+        self._events.append(dated)
         return self
+
+    def check_stimulus(self, stimulus: Mapping[str, Any]) -> None:
+        """Check what a person of this world is to perceive; ScenarioInvalid if that cannot be."""
+        self._check_part("events", self._to_event(stimulus), next(iter(stimulus)))
+
+    def _check_part(self, part: str, declared: Mapping[str, Any], title: str) -> None:
+        rounds = max(_round_of(declared), self._session.rounds + 1)
+        problems = check({**self._list_values(), "rounds": rounds, part: [declared]})[1]
+        # Whatever else is wrong is reported where it was declared.
+        wrong = [replace(problem, path=problem.path[2:]) for problem in problems if problem.path[:2] == (part, 0)]
+        if wrong:
+            texts = (str(problem) for problem in wrong)
+            raise ScenarioInvalid([text if text.startswith(f"{title}:") else f"{title}: {text}" for text in texts])
 
     def broadcast(self, text: str, to: Who | Iterable[Who] = (), *, round: int | None = None) -> World:
         """Send a message to all people, or to some."""
@@ -193,7 +213,9 @@ class World:
 
     def intervene(self, when: str, do: Mapping[str, Any] | Sequence[Mapping[str, Any]], **more: Any) -> World:
         """Add events for when a condition holds: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`."""
-        self._interventions.append(_to_plain({"when": when, "do": do, **more}))
+        declared = _to_plain({"when": when, "do": do, **more})
+        self._check_part("interventions", declared, "intervene")
+        self._interventions.append(declared)
         return self
 
     # Running
@@ -245,38 +267,35 @@ class World:
 
     def scenario(self, rounds: int, events: Sequence[Mapping[str, Any]] | None = None) -> Scenario:
         """Return the scenario of the run up to a round. Events after it wait for a later call of `run`."""
-        if not self.people.entries:
-            raise ScenarioInvalid([f"there is nobody in {self.name!r}; world.add(Person(...)) lets people join"])
         due = [event for event in (self._events if events is None else events) if _round_of(event) <= rounds]
-        if isinstance(self._kind, str):
-            turns = {"turns": "sequential" if self._sequential else "parallel"} if self._kind == "room" else {}
-            settings = {"kind": self._kind, **turns, **self._settings}
-        else:
-            settings = {"kind": _name_class(self._kind), "settings": self._settings}
-        values = {
-            **self._declared,
-            "population": self.people.to_scenario(),
-            "worlds": {self._place: settings},
-            "events": due,
-            "interventions": list(self._interventions),
-        }
+        values = {**self._list_values(), "events": due, "interventions": list(self._interventions)}
         known = self._valid[1] if self._valid is not None and self._valid[0] == values else None
         scenario = lengthen(known, rounds) if known is not None and known.rounds <= rounds else None
         scenario = scenario or validate({**values, "rounds": rounds}, f"World({self.name!r})")
         self._valid = values, scenario
         return scenario
 
+    def _list_values(self) -> dict[str, Any]:
+        """List the values of the scenario, without events and interventions."""
+        if isinstance(self._kind, str):
+            turns = {"turns": "sequential" if self._sequential else "parallel"} if self._kind == "room" else {}
+            settings = {"kind": self._kind, **turns, **self._settings}
+        else:
+            settings = {"kind": _name_class(self._kind), "settings": self._settings}
+        return {**self._declared, "population": self.people.to_scenario(), "worlds": {self._place: settings}}
+
     def _list_stimuli(self, round: int) -> list[dict[str, Any]]:
-        """List what people perceive in a round. Outside of rooms, what they hear is a message to them."""
+        """List what people perceive in a round."""
         return [
-            {
-                **({"broadcast": stimulus["hear"]} if "hear" in stimulus and self._kind != "room" else stimulus),
-                "to": [who.name],
-                "round": round,
-            }
+            {**self._to_event(stimulus), "to": [who.name], "round": round}
             for who in self.people
             for stimulus in who.waiting
         ]
+
+    def _to_event(self, stimulus: Mapping[str, Any]) -> dict[str, Any]:
+        """Turn what a person perceives into an event. Outside of rooms, what it hears is a message to it."""
+        is_message = "hear" in stimulus and self._kind != "room"
+        return {"broadcast": stimulus["hear"]} if is_message else dict(stimulus)
 
     def _list_skips(self, first: int, last: int, every: Span | None) -> list[dict[str, Any]]:
         """List the skips of time that put `every` between one round and the next."""
@@ -291,6 +310,22 @@ class World:
     def _must_be_room(self, what: str) -> None:
         if self._kind != "room":
             raise ScenarioInvalid([f"{what}: only a room knows this; leave it away, or use kind='room'"])
+
+    # Questions to people, which change nothing
+
+    def ask(self, question: str | Path | Sequence[str | Mapping[str, Any]], who: Asked = None, **more: Any) -> Answers:
+        """Interview people as `Run.ask` does, everybody unless `who` says whom."""
+        return self.results.ask(question, who=who, **more)
+
+    def extract(self, fields: Fields, objective: str = OBJECTIVE, who: Asked = None, **more: Any) -> Answers:
+        """Fill in a form from the record of each person, as `Run.extract` does; with `who=world` of the whole world."""
+        about = {"world": self._place} if who is self else {"who": who}
+        return self.results.extract(fields, objective, **about, **more)
+
+    def score(self, claims: str | Sequence[str], who: Asked = None, **more: Any) -> Answers:
+        """Score claims on each person as `Run.score` does; with `who=world` on the whole world."""
+        about = {"world": self._place} if who is self else {"who": who}
+        return self.results.score(claims, **about, **more)
 
     # Results
 

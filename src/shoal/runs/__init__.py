@@ -3,7 +3,7 @@
 from shoal.runs.config import Config, LimitSettings, input_names, portable_scenario, rename_inputs
 from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, list_runs, read_outcome
 from shoal.runs.doctor import DoctorReport, DoctorTarget, examine, list_limits
-from shoal.runs.files import storage_errors
+from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.operations import (
     check_extension,
     create_run,

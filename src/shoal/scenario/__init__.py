@@ -17,7 +17,7 @@ from shoal.scenario.importers.people_file import (
     read_content,
     read_people,
 )
-from shoal.scenario.importers.tinytroupe import PERSONA, build_spec_table, is_spec, merge_fragments, redefine
+from shoal.scenario.importers.tinytroupe import PERSONA, SAVED, build_spec_table, is_spec, merge_fragments, redefine
 from shoal.scenario.loading import (
     lengthen,
     load,

@@ -16,6 +16,7 @@ from typing import Any
 from shoal.agents import (
     SCORE_FORM,
     Approach,
+    Extraction,
     Field,
     Item,
     LanguageSettings,
@@ -86,6 +87,11 @@ class AnswerTable:
     #: Whether a model answered in the name of agents that had none, or another, in the run.
     stand_in: bool = False
 
+    def label(self, **labels: str) -> AnswerTable:
+        """Return the table with further columns, each with one value for all rows."""
+        rows = tuple(replace(row, values={**labels, **row.values}) for row in self.rows)
+        return replace(self, columns=(*labels, *self.columns), rows=rows)
+
     def records(self) -> list[dict[str, Any]]:
         """Return one mapping for each row, with every column in each."""
         return [
@@ -94,6 +100,18 @@ class AnswerTable:
             | {"error": row.error}
             for row in self.rows
         ]
+
+
+def join_tables(tables: Sequence[AnswerTable]) -> AnswerTable:
+    """Put tables with the same columns, about the same run, below one another."""
+    if not tables:
+        raise QueryFailed("there is nothing to ask")
+    spending: dict[str, Any] = {}
+    for name, value in tables[0].spending.items():
+        if isinstance(value, int | float | None):
+            spent = [table.spending[name] for table in tables]
+            spending[name] = None if None in spent else sum(spent)
+    return replace(tables[0], rows=tuple(row for table in tables for row in table.rows), spending=spending)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +137,46 @@ async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, ou
     return replace(table, stand_in=not is_same)
 
 
+async def extract_from_agents(
+    directory: RunDirectory, extraction: Extraction, asking: Asking, outside: RunResources
+) -> AnswerTable:
+    """Fill in a form about each of the selected agents, by their turns."""
+    mind = _choose_mind(directory, asking)
+    copies = await snapshot_agents(directory, asking.whom, asking.round, extraction.objective)
+    records = {agent.agent: (agent.name, excerpt_record(copies.records[agent.agent])) for agent in copies.respondents}
+    jobs = _build_extractions(extraction, records, mind, copies.round, asking.iterations)
+    return await _ask_models(directory, mind, outside, jobs, copies.round, extraction.form.columns)
+
+
+async def extract_from_world(
+    directory: RunDirectory, extraction: Extraction, world: str, asking: Asking, outside: RunResources
+) -> AnswerTable:
+    """Fill in a form about a whole world, by its stream."""
+    mind = _choose_mind(directory, asking)
+    until, record = _read_record(directory, world, asking)
+    jobs = _build_extractions(extraction, {world: (f"the world {world}", record)}, mind, until, asking.iterations)
+    return await _ask_models(directory, mind, outside, jobs, until, extraction.form.columns)
+
+
+def _build_extractions(
+    extraction: Extraction,
+    records: Mapping[int, tuple[str, str]] | Mapping[str, tuple[str, str]],
+    mind: LanguageSettings,
+    round: int,
+    iterations: int,
+) -> list[InterviewJob]:
+    """Build an extraction for each subject and iteration. A subject is an agent's number, or the name of a world."""
+    form = extraction.form
+    approach, jobs = _build_approach(mind, mind.model, form.columns), []
+    for subject, (title, record) in records.items():
+        agent, name = (subject, title) if isinstance(subject, int) else (None, subject)
+        for iteration in range(iterations):
+            key = JournalKey("extract", round, subject, str(iteration))
+            question = extraction.build_question(title, record, approach, key, iteration)
+            jobs.append(InterviewJob(agent, name, question, form))
+    return jobs
+
+
 async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outside: RunResources) -> AnswerTable:
     """Score a claim on each of the selected agents, by their turns."""
     mind = _choose_mind(directory, asking)
@@ -135,14 +193,19 @@ async def score_world(
     directory: RunDirectory, claim: str, world: str, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Score a claim on a whole world, by its stream."""
+    mind = _choose_mind(directory, asking)
+    until, record = _read_record(directory, world, asking)
+    jobs = _build_scorings(Proposition(claim, "world", world, record), mind, world, until, asking.iterations)
+    return await _ask_models(directory, mind, outside, jobs, until, _SCORE_COLUMNS)
+
+
+def _read_record(directory: RunDirectory, world: str, asking: Asking) -> tuple[int, str]:
+    """Return the last round that is meant, and what happened in a world up to then."""
     rounds = directory.read_last_rounds()
     if world not in rounds:
         raise QueryFailed(f"there is no world {world!r}; there are {', '.join(rounds)}")
-    mind = _choose_mind(directory, asking)
     until = check_round(rounds, asking.round)
-    record = excerpt_record(write_transcript(directory.open_stream(world).read(until)))
-    jobs = _build_scorings(Proposition(claim, "world", world, record), mind, world, until, asking.iterations)
-    return await _ask_models(directory, mind, outside, jobs, until, _SCORE_COLUMNS)
+    return until, excerpt_record(write_transcript(directory.open_stream(world).read(until)))
 
 
 def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, iterations: int = 1) -> list[InterviewJob]:
@@ -245,14 +308,19 @@ def read_survey(path: Path) -> Survey:
     if found.problems:
         (line, column), problem = found.problems[0]
         raise QueryFailed(f"{path}:{line}:{column}: {problem.text}")
-    if not isinstance(found.value, list) or not found.value:
-        raise QueryFailed(f"{path}: expected a list of questions, such as - {{question: ..., fields: {{why: text}}}}")
+    return parse_survey(found.value, str(path))
+
+
+def parse_survey(questions: object, name: str = "survey") -> Survey:
+    """Read a survey in plain values; QueryFailed says what is wrong with which question."""
+    if not isinstance(questions, list) or not questions:
+        raise QueryFailed(f"{name}: expected a list of questions, such as - {{question: ..., fields: {{why: text}}}}")
     items = []
-    for number, entry in enumerate(found.value, 1):
+    for number, entry in enumerate(questions, 1):
         try:
             items.append(_parse_item(entry))
         except QueryFailed as error:
-            raise QueryFailed(f"{path}: question {number}: {error}") from None
+            raise QueryFailed(f"{name}: question {number}: {error}") from None
     return Survey.of(items)
 
 

@@ -24,8 +24,8 @@ _Facts = Mapping[str, Any]
 class AgentSelection:
     """Which agents are asked: those that fulfil all of these. Without any of these, all agents."""
 
-    #: Names and numbers, with commas between them.
-    who: str | None = None
+    #: Names and numbers: in a text with commas between them, or one by one.
+    who: str | tuple[str | int, ...] | None = None
     #: A condition on traits.
     where: str | None = None
     #: The number of agents drawn from these at random.
@@ -36,7 +36,8 @@ class AgentSelection:
         chosen: Iterable[int] = range(len(people))
         if self.who is not None:
             index = NameIndex(people.names)
-            chosen = [index.resolve(part.strip()) for part in self.who.split(",") if part.strip()]
+            parts = self.who.split(",") if isinstance(self.who, str) else map(str, self.who)
+            chosen = [index.resolve(part.strip()) for part in parts if part.strip()]
         if self.where is not None:
             chosen = _filter_agents(self.where, people, chosen)
         found = sorted(set(chosen))

@@ -231,7 +231,7 @@ def list_entries(value: object) -> object:
     """Put a single entry, which may stand without a list around it, into a list."""
     if isinstance(value, Mapping | PopulationEntry):
         return (value,)
-    if isinstance(value, (list, tuple)) and value:
+    if isinstance(value, (list, tuple)):
         return value
     raise InvalidValue(Problem.mismatch("a group such as {count: 200}, or a list of groups and people", value))
 

@@ -15,7 +15,10 @@ Spec = tuple[str, Mapping[str, Any]]
 
 PERSONA = "persona"
 _MEMORIES = "what happened in an earlier simulation; people begin a run without memories"
+#: Where `Person.save` writes what only Shoal knows about a person.
+SAVED = "shoal"
 _UNUSED = {
+    SAVED: "what a script said about the person; `Person.load` reads it",
     "type": "says what kind of file this is",
     "mental_state": "the moment in which an earlier simulation ended; a run has its own",
     "mental_faculties": "how TinyTroupe thinks; the scenario's `mind` says it here",

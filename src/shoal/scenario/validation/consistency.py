@@ -286,11 +286,13 @@ def check_rounds(scenario: Scenario) -> Iterator[Problem]:
 
 
 def check_posts_per_round(scenario: Scenario) -> Iterator[Problem]:
-    """Find more posts by one author in one round than a world can number."""
-    names = number_own_names(scenario.population)
+    """Find posts without an author, and more posts by one author in one round than a world can number."""
+    names, total = number_own_names(scenario.population), count_people(scenario.population)
     counts: Counter[tuple[str, int, str | int]] = Counter()
     for index, event in enumerate(scenario.events):
-        if not isinstance(event, PostEvent) or event.by == RANDOM:
+        if isinstance(event, PostEvent) and not total:
+            yield Problem(("events", index), "there is nobody who could post", needs=_NUMBERS)
+        if not isinstance(event, PostEvent) or event.by == RANDOM or not total:
             continue
         author = _find_number(event.by, names)
         keys = [(world, event.round, author) for world in scenario.worlds if event.world in (None, world)]
