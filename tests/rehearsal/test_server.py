@@ -10,7 +10,7 @@ import pytest
 
 from shoal.rehearsal.embeddings import PrefixCache
 from shoal.rehearsal.faults import Fate, draw_fate, draw_latency
-from shoal.rehearsal.limits import Bucket, ProviderLimits, format_duration
+from shoal.rehearsal.limits import Bucket, ProviderLimits, format_reset
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings
 from tests.rehearsal.client import FORMAT, SCHEMA, Client, start_rehearsal
@@ -364,7 +364,7 @@ def test_a_refusal_for_tokens_costs_no_request() -> None:
     ("seconds", "expected"), [(0, "0ms"), (0.0121, "13ms"), (7.66, "7.66s"), (60, "1m0s"), (90, "1m30s")]
 )
 def test_durations_are_written_as_openai_does(seconds: float, expected: str) -> None:
-    assert format_duration(seconds) == expected
+    assert format_reset(seconds) == expected
 
 
 # refusals

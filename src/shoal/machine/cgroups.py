@@ -78,7 +78,7 @@ def read_cgroups(root: Path, most_bytes: int = ENDLESS_BYTES) -> Groups:
     versions = {mount.version for mount in mounts}
     #: The group of this process by controller; that of version 2 has an empty name.
     homes: dict[str, str] = {}
-    for line in read_text(root / "proc/self/cgroup").splitlines():
+    for line in read_if_there(root / "proc/self/cgroup").splitlines():
         controllers, colon, home = line.partition(":")[2].partition(":")
         if colon:
             homes.update(dict.fromkeys(controllers.split(","), home))
@@ -122,7 +122,7 @@ class _Mount:
 
 def _read_mounts(root: Path) -> list[_Mount]:
     found = []
-    for line in read_text(root / "proc/self/mountinfo").splitlines():
+    for line in read_if_there(root / "proc/self/mountinfo").splitlines():
         before, dash, after = line.partition(" - ")
         places, kinds = before.split(" "), after.split(" ")
         if dash and len(places) >= 5 and kinds[0] in ("cgroup", "cgroup2"):
@@ -161,8 +161,8 @@ def _find_levels(mounts: list[_Mount], homes: dict[str, str], controller: str) -
 
 def _read_quota(level: CgroupLevel) -> float | None:
     if level.version == 2:
-        words = read_text(level.path / "cpu.max").split()
-        quota, period = map(parse_number, words) if len(words) == 2 else (None, None)
+        words = read_if_there(level.path / "cpu.max").split()
+        quota, period = map(parse_integer, words) if len(words) == 2 else (None, None)
     else:
         quota, period = read_number(level.path / "cpu.cfs_quota_us"), read_number(level.path / "cpu.cfs_period_us")
     return quota / period if quota and period and quota > 0 and period > 0 else None
@@ -181,7 +181,7 @@ def _read_memory_limit(level: CgroupLevel) -> int | None:
 # Files that hold numbers
 
 
-def read_text(path: Path) -> str:
+def read_if_there(path: Path) -> str:
     """Return the content of a file; nothing if it cannot be read."""
     try:
         return path.read_text()
@@ -191,10 +191,10 @@ def read_text(path: Path) -> str:
 
 def read_number(path: Path) -> int | None:
     """Return the number in a file; None if there is none."""
-    return parse_number(read_text(path))
+    return parse_integer(read_if_there(path))
 
 
-def parse_number(text: str) -> int | None:
+def parse_integer(text: str) -> int | None:
     """Parse a whole number; None for anything else, such as `max`."""
     try:
         return int(text)
@@ -204,7 +204,7 @@ def parse_number(text: str) -> int | None:
 
 def _read_stat(level: CgroupLevel, name: str, file: str = "memory.stat") -> int | None:
     """Return the number after a name in a file that has a name and a number on each line."""
-    for line in read_text(level.path / file).splitlines():
+    for line in read_if_there(level.path / file).splitlines():
         if line.startswith(f"{name} "):
-            return parse_number(line[len(name) :])
+            return parse_integer(line[len(name) :])
     return None

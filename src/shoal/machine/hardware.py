@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.machine.cgroups import ENDLESS_BYTES, Groups, MemoryGroup, parse_number, read_cgroups, read_text
+from shoal.machine.cgroups import ENDLESS_BYTES, Groups, MemoryGroup, parse_integer, read_cgroups, read_if_there
 
 ROOT = Path("/")
 #: Stands for any number of open files.
@@ -46,11 +46,11 @@ class Cores:
 
     @classmethod
     def read(cls, root: Path, quota: float | None) -> Cores:
-        logical = len(_parse_ranges(read_text(root / "sys/devices/system/cpu/online")) or ())
+        logical = len(_parse_ranges(read_if_there(root / "sys/devices/system/cpu/online")) or ())
         if not logical:
-            logical = sum(line.startswith("processor") for line in read_text(root / "proc/cpuinfo").splitlines())
+            logical = sum(line.startswith("processor") for line in read_if_there(root / "proc/cpuinfo").splitlines())
         # Covers affinities and sets of cores of the control group alike.
-        status = read_text(root / "proc/self/status").splitlines()
+        status = read_if_there(root / "proc/self/status").splitlines()
         listed = (line.partition(":")[2] for line in status if line.startswith("Cpus_allowed_list:"))
         return cls(logical or (os.cpu_count() if root == ROOT else None), _parse_ranges(next(listed, "")), quota)
 
@@ -134,10 +134,10 @@ class Files:
 
     @classmethod
     def read(cls, root: Path) -> Files:
-        for line in read_text(root / "proc/self/limits").splitlines():
+        for line in read_if_there(root / "proc/self/limits").splitlines():
             words = line.split()
             if line.startswith("Max open files") and len(words) >= 5:
-                return cls(*(UNLIMITED if word == "unlimited" else parse_number(word) for word in words[3:5]))
+                return cls(*(UNLIMITED if word == "unlimited" else parse_integer(word) for word in words[3:5]))
         if root != ROOT:
             return cls(None, None)
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -191,7 +191,7 @@ def _parse_ranges(text: str) -> tuple[int, ...] | None:
     found: list[int] = []
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        low, high = parse_number(first), parse_number(last or first)
+        low, high = parse_integer(first), parse_integer(last or first)
         if low is None or high is None or not 0 <= low <= high < 1 << 20:
             return None
         found.extend(range(low, high + 1))
@@ -201,9 +201,9 @@ def _parse_ranges(text: str) -> tuple[int, ...] | None:
 def read_meminfo(root: Path) -> dict[str, int]:
     """Return the figures of /proc/meminfo in bytes."""
     found = {}
-    for line in read_text(root / "proc/meminfo").splitlines():
+    for line in read_if_there(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
-        if (kibibytes := parse_number(rest.removesuffix("kB"))) is not None:
+        if (kibibytes := parse_integer(rest.removesuffix("kB"))) is not None:
             found[name] = kibibytes * 1024
     return found
 
@@ -227,5 +227,5 @@ def find_container(root: Path) -> str | None:
     for mark, container in _CONTAINERS_BY_FILE.items():
         if (root / mark).exists():
             return container
-    names = read_text(root / "proc/self/cgroup") + read_text(root / "proc/1/cgroup")
+    names = read_if_there(root / "proc/self/cgroup") + read_if_there(root / "proc/1/cgroup")
     return next((container for word, container in _CONTAINERS_BY_GROUP.items() if word in names), None)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from shoal.machine.cgroups import parse_number, read_text
+from shoal.machine.cgroups import parse_integer, read_if_there
 from shoal.machine.hardware import ROOT, Cores, MemoryLimits, find_container, read_groups
 
 #: The columns of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. Guests are counted in user.
@@ -53,10 +53,10 @@ class Sampler:
     def _count(self) -> tuple[float, float | None, int, int]:
         """Return the time, the CPU seconds of the control group, and the ticks of the usable cores: busy, and all."""
         busy, total = 0, 0
-        for line in read_text(self._root / "proc/stat").splitlines():
+        for line in read_if_there(self._root / "proc/stat").splitlines():
             name, *words = line.split()[: _COLUMNS + 1] or [""]
             if name in self._cores:
-                ticks = [parse_number(word) or 0 for word in words]
+                ticks = [parse_integer(word) or 0 for word in words]
                 total += sum(ticks)
                 busy += sum(ticks) - sum(ticks[_IDLE])
         group = self._groups.cpu

@@ -145,7 +145,7 @@ class ProviderLimits:
             limit, left, seconds = int(bucket.limit), max(0, int(bucket.level(now))), bucket.seconds_to_full(now)
             if self.settings.headers == "openai":
                 prefix = "x-ratelimit"
-                figures = {f"limit-{name}": limit, f"remaining-{name}": left, f"reset-{name}": format_duration(seconds)}
+                figures = {f"limit-{name}": limit, f"remaining-{name}": left, f"reset-{name}": format_reset(seconds)}
             elif self.settings.headers == "anthropic":
                 prefix = f"anthropic-ratelimit-{name}"
                 reset = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -164,8 +164,8 @@ def format_retry_after(seconds: float, style: str) -> str:
     return line if style != "openai" else f"{line}retry-after-ms: {math.ceil(seconds * 1000)}\r\n"
 
 
-def format_duration(seconds: float) -> str:
-    """Write a duration as OpenAI does: `12ms`, `7.66s`, `1m30s`."""
+def format_reset(seconds: float) -> str:
+    """Write the seconds until a limit is reset as OpenAI does: `12ms`, `7.66s`, `1m30s`."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1000)}ms"
     minutes, rest = divmod(seconds, _MINUTE_SECONDS)
