@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -33,6 +34,14 @@ IRREGULAR_PARTICIPLES = frozenset(
 VERBS_IN_ED = frozenset("embed exceed feed heed need proceed seed speed".split())
 #: Functions that users call in the conditions of interventions, by the name they have there.
 CONDITION_WORDS = frozenset({"said"})
+
+#: A reader must decode who is meant by these, or how many. A few are harmless; many make a dialect.
+RIDDLES = re.compile(
+    r"\b(somebody|nobody|everybody|whoever|whom|those who|so many|so long|one's own|of its own|comes? to nothing|"
+    r"is told|are told|by lot|what came of|made to happen|where there is none|as it stands)\b",
+    re.IGNORECASE,
+)
+MAX_RIDDLES = 20
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 
@@ -178,6 +187,21 @@ def test_no_function_is_named_by_a_participle() -> None:
         if not {"property", "cached_property", "classmethod"} & {ast.unparse(each) for each in node.decorator_list}
     ]
     assert found == []
+
+
+def read_prose(path: Path) -> Iterator[str]:
+    """The docstrings and comments of a module."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield ast.get_docstring(node) or ""
+    with path.open("rb") as file:
+        yield from (token.string for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT)
+
+
+def test_docstrings_and_comments_are_plain() -> None:
+    texts = [(path.relative_to(SOURCE).as_posix(), text) for path in MODULES for text in read_prose(path)]
+    found = [f"{path}: {text}" for path, text in texts if RIDDLES.search(text)]
+    assert len(found) <= MAX_RIDDLES, "\n".join(found)
 
 
 # budgets and smells

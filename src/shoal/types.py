@@ -274,7 +274,7 @@ class Mind:
         """Remember the turn. Called once per turn in order, also if the decision came from the journal."""
 
     def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
-        """Take over what came of a turn: an event for each action. Called once per turn if `outside` is set.
+        """Take over the results of a turn: an event for each action. Called once per turn if `outside` is set.
 
         With visibility above 1, an agent may decide again before this is called.
         """

@@ -23,7 +23,7 @@ _POLL_SECONDS = 0.05
 
 
 def try_lock(handle: int, seconds: float = 0.0) -> bool:
-    """Lock an open file for this process alone, within so many seconds; False where another one holds it.
+    """Lock an open file for this process alone, within these seconds; False where another one holds it.
 
     A process that only looks whether a file is locked holds the lock itself, for microseconds.
     """
@@ -40,7 +40,7 @@ def try_lock(handle: int, seconds: float = 0.0) -> bool:
 
 
 def read_lock(path: Path) -> str | None:
-    """Return what the holder of a lock wrote into the locked file; None where nobody holds it."""
+    """Return what the holder of a lock wrote into the locked file; None where the lock is free."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError:
@@ -66,7 +66,7 @@ def write_lock(handle: int, text: str) -> None:
 
 
 def spawn_session(command: list[str], environ: Mapping[str, str], log: Path) -> int:
-    """Start a process in a session of its own, which neither a signal to our group nor our end reaches.
+    """Start a process in a new session, which neither a signal to our group nor our end reaches.
 
     Its output is appended to the log. Return its number.
     """
@@ -91,7 +91,7 @@ def has_ended(pid: int) -> int | None:
 
 
 def send_signal(pid: int, number: int) -> None:
-    """Signal a process and, where it leads a session of its own, all processes of its group."""
+    """Signal a process and, where it leads a session, all processes of its group."""
     with suppress(ProcessLookupError, PermissionError):
         if os.getpgid(pid) == pid == os.getsid(pid):
             os.killpg(pid, number)

@@ -114,7 +114,7 @@ class MemorySettings(MindSettings):
 
 
 class PromptSettings(MindSettings):
-    """What language models are told: templates with variables in braces. What is not given stays as it is."""
+    """The texts of prompts: templates with variables in braces. What is not given stays as it is."""
 
     system: str | None = Field(default=None, description="The whole system message.")
     role: str | None = Field(default=None, description="Part of it: what the model is to do.")
@@ -141,7 +141,7 @@ PROMPT_TEMPLATES = ("system", "role", "style", "rules", "reply", "user", "person
 
 
 class GroupMindSettings(MindSettings):
-    """How the people of one group are asked; what is not given is as for everybody."""
+    """How the people of one group are asked; what is not given is as for all people."""
 
     model: str | None = Field(default=None, min_length=1, description="Their model.")
     base_url: str | None = Field(default=None, description="Address of the server that has their model.")
@@ -186,7 +186,7 @@ class LanguageSettings(MindSettings):
     )
 
     def for_group(self, group: str | None) -> LanguageSettings:
-        """Return the settings of the people of a group: their own, and those of everybody where they have none."""
+        """Return the settings of the people of a group: their own, and those of all people where they have none."""
         own = self.by_group.get(group or "")
         if own is None:
             return self

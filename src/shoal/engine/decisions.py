@@ -77,7 +77,7 @@ class Decider:
         self._changes.append((round, frozenset(agents), traits))
 
     def report(self, round: int, agent: int, events: Sequence[Event]) -> None:
-        """Tell the mind what came of an agent's turn."""
+        """Tell the mind the results of an agent's turn."""
         self._mind.take_results(round, agent, events)
 
     def take_timings(self) -> tuple[float, Latencies]:

@@ -73,7 +73,7 @@ class Engine:
         self._ledger = ledger
         self._seed = seed
         self._schedule = schedule or Schedule()
-        #: Keeps the state of the population after each round; None where nobody wants it.
+        #: Keeps the state of the population after each round; None where it is not wanted.
         self._recorder = recorder
         self._schedule.facts.set_opinions(decider.opinions)
         #: The round in which an intervention ends the world, and whether it was committed.

@@ -42,7 +42,7 @@ JOURNAL = "journal.jsonl"
 METRICS = "metrics.jsonl"
 LOG = "simulation.log"
 LOCK = "worker.lock"
-#: Held while somebody starts or stops a worker; it says which of the two.
+#: Held while a process starts or stops a worker; it says which of the two.
 CONTROL_LOCK = "control.lock"
 LIMITS = "limits.json"
 ENV_STATUS = "env_status.json"
@@ -254,7 +254,7 @@ class RunDirectory:
         """Read the state as it is now, which the last worker may not have been able to write.
 
         A run that is being worked on without a worker was interrupted: it has failed, and the log says why, or nothing
-        does. While somebody starts or stops a worker, the run is starting or stopping.
+        does. While a process starts or stops a worker, the run is starting or stopping.
         """
         state = self.read_state()
         control = read_lock(self.path / CONTROL_LOCK)
@@ -331,7 +331,7 @@ class RunDirectory:
         return read_lock(self.path / LOCK) is not None
 
     def read_worker(self) -> int | None:
-        """Return the process that works on this directory now; None where there is none."""
+        """Return the number of the process that works on this directory now; None if none does."""
         text = read_lock(self.path / LOCK)
         return int(text) if text and text.isdecimal() else None
 

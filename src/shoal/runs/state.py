@@ -23,12 +23,12 @@ class Status(StrEnum):
     """Where a run stands. A status knows its successors."""
 
     IDLE = "idle"
-    #: Somebody is starting a worker. Whoever does so holds a lock that says it; the state's file never does.
+    #: A process is starting a worker. The lock that it holds says so; the state's file never does.
     STARTING = "starting"
     RUNNING = "running"
     #: A worker waits: until a user lets it go on, or for a model's server that does not answer.
     PAUSED = "paused"
-    #: Somebody is stopping the worker; as `STARTING`, a lock says it.
+    #: A process is stopping the worker; as with `STARTING`, a lock says it.
     STOPPING = "stopping"
     STOPPED = "stopped"
     COMPLETED = "completed"

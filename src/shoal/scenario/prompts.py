@@ -1,4 +1,4 @@
-"""What a scenario tells language models: which variables its templates may use, and of whom a limit cuts something."""
+"""What a scenario tells language models: which variables its templates may use, and which personas a limit shortens."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_trait_names(scenario: Scenario) -> set[str]:
 
 
 def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
-    """Yield the people of whom a limit leaves something out of the prompt."""
+    """Yield the people whose personas a limit shortens in prompts."""
     if all(prompt.persona_tokens is None for _, prompt in list_prompts(scenario)):
         return
     assert isinstance(scenario.mind, LanguageSettings)
@@ -52,7 +52,7 @@ def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
 
 
 def describe_shortened_personas(scenario: Scenario) -> list[str]:
-    """Say of whom how much is cut, the most first; nothing where no limit is set."""
+    """Say whose personas are cut and by how much, the most first; nothing where no limit is set."""
     found = sorted(find_shortened_personas(scenario), key=lambda one: one.kept - one.tokens)
     lines = [
         f"of {one.name}, {one.kept:,} of {one.tokens:,} tokens are told to the model" for one in found[:_MAX_NAMED]

@@ -109,7 +109,7 @@ class WorldRules:
     place: str
     actions: tuple[ActionCard, ...]
     notes: str = ""
-    #: Rounds until an agent learns what came of its actions.
+    #: Rounds until an agent learns the results of its actions.
     visibility: int = 1
 
 

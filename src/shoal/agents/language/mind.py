@@ -48,7 +48,7 @@ class _Asking:
 
 @dataclass(slots=True)
 class _Turn:
-    """A turn of an agent, with what came of it as soon as that is known."""
+    """A turn of an agent, with its results as soon as they are known."""
 
     observation: Observation
     decision: Decision
@@ -81,7 +81,7 @@ class LanguageMind(Mind):
         #: From a decision until it is absorbed: what was asked, and what the agent thought.
         self._asked: dict[int, tuple[int, Question | None]] = {}
         self._thoughts: dict[int, str] = {}
-        #: Agent -> its turns that are not remembered yet, as it does not know what came of them.
+        #: Agent -> its turns that are not remembered yet, as it does not know their results.
         self._turns: defaultdict[int, list[_Turn]] = defaultdict(list)
         #: Agent -> which actions of its last turn were refused, and why.
         self._refused: dict[int, str] = {}
@@ -143,7 +143,7 @@ class LanguageMind(Mind):
         return self._build_question(observation, "") if question is None else question
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
-        """Keep the turn, unless it failed, until it is known what came of it."""
+        """Keep the turn, unless it failed, until its results are known."""
         agent = observation.agent
         self._asked.pop(agent, None)
         turn = _Turn(observation, decision, self._thoughts.pop(agent, ""))
@@ -160,7 +160,7 @@ class LanguageMind(Mind):
                 turn.events = events
 
     def _remember_turns(self, agent: int, round: int) -> None:
-        """Remember the turns of which the agent can know in this round what came of them."""
+        """Remember the turns whose results the agent can know in this round."""
         turns, known = self._turns.get(agent), round - self._rules.at(round).visibility
         while turns and turns[0].observation.round <= known:
             self._remember(turns.pop(0))
@@ -253,7 +253,7 @@ def summarise_turn(
 ) -> tuple[str, float]:
     """Return the turn as text, and how much it matters.
 
-    `names` says who the people are that actions give by number, `events` what came of the actions, where it is known.
+    `names` holds the people that actions give by number, `events` the results of the actions, where they are known.
     """
     renderer = renderer_for(observation)
     done = []

@@ -180,7 +180,7 @@ def _word(scale: tuple[tuple[float, str], ...], value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShortenedPersona:
-    """Somebody of whom a limit leaves something out."""
+    """A person whose description a limit shortens in prompts."""
 
     name: str
     tokens: int

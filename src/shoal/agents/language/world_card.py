@@ -1,4 +1,4 @@
-"""What language models are told about a world: its rules, what can be done in it now, and the form of a reply.
+"""What prompts say about a world: its rules, what can be done in it now, and the form of a reply.
 
 A card is the same for all agents that can do the same. It stands at the beginning of every prompt, so that a server
 has to read it only once.

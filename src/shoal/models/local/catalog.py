@@ -74,7 +74,7 @@ _WORDLLAMA = KnownModel(
             "93248f2a9ec36c7b35f700a033d5f36228aae48db61aee31007fa49062cdeb68",
         ),
     ),
-    # The files are the same for every system and Python, but pip offers only wheels of its own.
+    # The files are the same for every system and Python, but pip offers only wheels for the Python it runs in.
     ("--platform=manylinux2014_x86_64", "--implementation=cp", "--python-version=3.11", "--abi=cp311"),
 )
 CATALOG = {model.name: model for model in (_SMOLLM2, _WORDLLAMA)}

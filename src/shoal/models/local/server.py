@@ -1,6 +1,6 @@
 """The server of one model file: a process that all runs of a user share, with llama.cpp in it. Both ends are here.
 
-Whoever needs the model holds a connection to the process's socket. The process says where it serves as soon as the
+A run that needs the model holds a connection to the process's socket. The process says where it serves as soon as the
 model is loaded, and leaves some time after the last connection has ended, however it ended.
 """
 
@@ -86,7 +86,7 @@ def find_server_files(model: Path, folder: Path) -> DaemonFiles:
 
 @asynccontextmanager
 async def open_server(model: Path, folder: Path, size: ServerSize) -> AsyncIterator[ServedModel]:
-    """Use the server of a model file, and start it where there is none. One that dies is started anew."""
+    """Use the server of a model file, and start it if none runs. One that dies is started anew."""
     check_extra()
     files = find_server_files(model, folder)
     served, connection = await _connect(files, model, size)
@@ -155,7 +155,7 @@ def measure_speed(base_url: str, key: str, size: ServerSize) -> ModelSpeed:
     return ModelSpeed(timings.prompt_per_second, timings.predicted_per_second, size.slots)
 
 
-# serving, in a process of its own
+# serving, in a separate process
 
 
 async def serve(files: DaemonFiles, listening: socket.socket, lock: int, served: ServedModel, idle: float) -> None:
@@ -185,7 +185,7 @@ async def serve(files: DaemonFiles, listening: socket.socket, lock: int, served:
     server = await asyncio.start_unix_server(greet, sock=listening)
     announce_daemon(lock)
     await over.wait()
-    # First nobody new, then those who are there: they start another server.
+    # First refuse new clients, then end the connections of the others: they start another server.
     server.close()
     files.socket.unlink(missing_ok=True)
     for writer in connections:

@@ -40,7 +40,7 @@ class ModelSpeed(msgspec.Struct, frozen=True):
     slots: int
 
     def time_of(self, read_tokens: float, written_tokens: float) -> float:
-        """Return the seconds that it takes to read and write so many tokens."""
+        """Return the seconds that it takes to read and write this many tokens."""
         return read_tokens / self.read + written_tokens / self.written
 
 

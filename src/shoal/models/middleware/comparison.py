@@ -82,7 +82,7 @@ class FailureComparison:
         return self._own.get(key.turn) == failure.text
 
     def hold(self, key: JournalKey, failure: ModelFailure, sent: int) -> HeldFailure:
-        """Keep a failure until it is decided whose it is. Whoever waits for the verdict drops it afterwards."""
+        """Keep a failure until it is decided whose it is. The caller awaits the verdict, then drops it."""
         held = HeldFailure(sent, asyncio.get_running_loop().create_future(), failure, key)
         self._held.append(held)
         return held

@@ -49,7 +49,7 @@ class _TurnLog(TurnObserver):
         self._memory = Memory(MemorySettings(consolidate_every=0), people, run.simulation.seed, world, None)
         #: Agent -> its last observation.
         self.seen: dict[int, Observation] = {}
-        #: Agent and round -> a turn of which it is not known yet what came of it.
+        #: Agent and round -> a turn whose results are not known yet.
         self._open: dict[tuple[int, int], tuple[Observation, Decision]] = {}
         #: Agent -> rounds and summaries of its turns.
         self.turns: dict[int, list[tuple[int, str]]] = {}

@@ -63,6 +63,6 @@ class Launcher(Protocol):
 
 
 def find_worker(run: RunDirectory) -> WorkerProcess | None:
-    """Find the worker that is alive on a run, whoever started it."""
+    """Find the worker that is alive on a run, however it was started."""
     pid = run.read_worker()
     return None if pid is None else WorkerProcess(run, pid)

@@ -1,6 +1,6 @@
-"""Starts, restarts, stops and closes runs, whoever asks and however many do so at once.
+"""Starts, restarts, stops and closes runs, also when many callers do so at once.
 
-Whoever does it holds the run's control lock. So there is never more than one worker, and what is archived is never
+Each holds the run's control lock meanwhile. So there is never more than one worker, and what is archived is never
 being written to.
 """
 
@@ -44,7 +44,7 @@ async def restart_run(run: RunDirectory, launcher: Launcher, grace_seconds: floa
 
 
 async def stop_run(run: RunDirectory, grace_seconds: float = GRACE_SECONDS) -> RunOutcome:
-    """Stop the worker of a run, which can be started again then; RunRefused where there is none."""
+    """Stop the worker of a run, which can be started again then; RunRefused if it has none."""
     async with _control(run, Status.STOPPING):
         worker = find_worker(run)
         if worker is None:

@@ -1,4 +1,4 @@
-"""Starts workers as processes of this machine, each in a session of its own."""
+"""Starts workers as processes of this machine, each in a new session."""
 
 from __future__ import annotations
 

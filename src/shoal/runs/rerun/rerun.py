@@ -42,7 +42,7 @@ class TurnObserver:
         """Receive the decision."""
 
     def results(self, round: int, agent: int, events: Sequence[Event]) -> None:
-        """Receive what came of a turn."""
+        """Receive the results of a turn."""
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Receive traits of an agent that an intervention changed."""

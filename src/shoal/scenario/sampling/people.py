@@ -99,7 +99,7 @@ class People:
         self.topics: Sequence[str] = []
         self.interests: NDArray[np.int16] = np.full((count, interests), -1, dtype=np.int16)
         self.stances: NDArray[np.float32] = np.zeros(count, dtype=np.float32)
-        #: Whether the opinion is stated or drawn. Where it is not, the stance is 0 and nobody is told of it.
+        #: Whether the opinion is stated or drawn. Where it is not, the stance is 0 and no prompt mentions it.
         self.has_stance: NDArray[np.bool_] = np.ones(count, dtype=np.bool_)
         self.activity: NDArray[np.float32] = np.zeros(count, dtype=np.float32)
         self.active_hours: NDArray[np.uint32] = np.zeros(count, dtype=np.uint32)
