@@ -216,7 +216,8 @@ def test_a_specification_that_was_changed_is_saved_and_loaded_again(folder: Path
     lisa = Person.load(folder / "lisa.agent.json").define("stance", 0.5).define("humour", "dry")
     lisa.save(folder / "again.agent.json")
     assert Person.load(folder / "again.agent.json").to_scenario() == lisa.to_scenario()
-    assert json.loads((folder / "again.agent.json").read_text())["persona"] == spec["persona"]
+    saved = json.loads((folder / "again.agent.json").read_text())
+    assert saved["persona"] == {"name": "Lisa", "age": 28, "occupation": {"title": "analyst"}, "humour": "dry"}
 
 
 def test_what_somebody_wrote_into_a_saved_file_counts(folder: Path) -> None:

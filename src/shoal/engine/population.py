@@ -45,7 +45,7 @@ class PopulationState:
     def measure(self) -> dict[tuple[str, str], float]:
         """Return the figures of the population: mean, spread and polarisation of opinions, and activity."""
         done = sum(self.actions.values()) - self.actions.get("DO_NOTHING", 0)
-        figures = {("activity", ""): done / self.people}
+        figures = {("activity", ""): done / max(self.people, 1)}
         for about, values in self.opinions.items():
             known = values[~np.isnan(values)]
             if len(known):
