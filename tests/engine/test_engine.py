@@ -15,7 +15,8 @@ import pytest
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import Latency
 from shoal.agents.wrappers import DelayedMind
-from shoal.engine.decisions import DecisionLimits
+from shoal.engine.decisions import Decider, DecisionLimits
+from shoal.engine.engine import Engine, TurnCount
 from shoal.errors import Diverged, Stopped
 from shoal.journal import Journal, read_journal
 from shoal.scenario.build import build
@@ -419,3 +420,27 @@ async def test_changes_reach_each_mind_once_in_order_and_from_their_round_on(vis
     ada, ben = ([what for who, what in happened if who == agent] for agent in (0, 1))
     assert ada == ["round 1", "0.1", "round 2", "0.3", "round 3"]
     assert ben == ["round 1", "0.1", "0.2", "round 2", "round 3"]
+
+
+@pytest.mark.parametrize("visibility", [1, 3])
+async def test_the_turns_of_a_round_are_counted_while_they_are_decided(visibility: int, tmp_path: Path) -> None:
+    simulation, counts = build(Versioned(validate(crowd(5, visibility, rounds=6)))), list[TurnCount]()
+
+    class Watched(Mind):
+        outside = True
+
+        async def decide(self, observation: Observation) -> Decision:
+            for _ in range(1 + 9 * observation.agent):
+                await asyncio.sleep(0)
+            counts.append(engine.count_turns())
+            return Decision()
+
+    async with Journal.open(tmp_path / "j.jsonl") as journal:
+        decider = Decider(Watched(), journal, simulation.limits)
+        engine = Engine(simulation.worlds["twitter"], decider, Ledger(), simulation.seed)
+        await engine.run(6, asyncio.Event())
+    assert len(counts) == 5 * 6
+    assert all(0 <= count.decided < count.turns <= 5 * visibility for count in counts)
+    assert len({count.decided for count in counts}) > 1
+    assert all(count.progress < visibility for count in counts)
+    assert engine.count_turns().turns == engine.count_turns().decided == 0

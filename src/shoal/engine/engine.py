@@ -43,6 +43,21 @@ Pending = asyncio.Task[Decision]
 D = TypeVar("D", Decision, Pending)
 
 
+@dataclass(frozen=True, slots=True)
+class TurnCount:
+    """How far the rounds are that were begun and are not committed yet."""
+
+    rounds: int = 0
+    turns: int = 0
+    #: How many of the turns are decided.
+    decided: int = 0
+
+    @property
+    def progress(self) -> float:
+        """In rounds."""
+        return self.rounds * self.decided / self.turns if self.turns else 0.0
+
+
 @dataclass(slots=True)
 class _OpenRound:
     """A round whose decisions are being made."""
@@ -86,9 +101,16 @@ class Engine:
         #: Decisions without a deadline. A stopped run does not wait for them.
         self._patient: set[Pending] = set()
         self._calls = 0
-        #: The first round that was not opened yet.
+        #: Turns of the rounds in flight, and how many of them are decided.
+        self._turns = self._decided = 0
+        #: The first round that was not committed yet, and the first that was not opened yet.
+        self._first_open = 0
         self._next = 0
         self._since = time.perf_counter()
+
+    def count_turns(self) -> TurnCount:
+        """Count the turns in flight. May be called from another thread."""
+        return TurnCount(max(self._next - self._first_open, 1), self._turns, self._decided)
 
     async def run(self, rounds: int, stop: asyncio.Event) -> str:
         """Advance to the last round and return the digest of the history; called again, go on from there."""
@@ -143,6 +165,7 @@ class Engine:
             # The order in which turns are applied is drawn, so it does not depend on which decision came first.
             key, agents = derive(self._seed, self._world.name, round, "order"), np.asarray(group, np.int64)
             groups.append(agents[np.argsort(hashes(key, agents), kind="stable")].tolist())
+        self._turns += sum(map(len, groups))
         return _OpenRound(round, groups, await self._decide(round, groups[0]) if groups else (), happened, posts)
 
     async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
@@ -177,10 +200,12 @@ class Engine:
             observations = self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
             if not self._decider.outside:
                 decisions += map(self._decide_now, observations)
+                self._decided += len(observations)
                 continue
             for observation in observations:
                 is_asked = asks(observation.agent)
                 decisions.append(self._ask(observation) if is_asked else self._decide_now(observation))
+                self._decided += not is_asked
                 if len(decisions) % _ASKED_AT_ONCE == 0:
                     await asyncio.sleep(0)
         return decisions
@@ -210,6 +235,7 @@ class Engine:
     def _forget_task(self, task: Pending) -> None:
         """Retrieve the exception too: of many that fail at once, as when a budget ends, only the first is raised."""
         self._tasks.discard(task)
+        self._decided += 1
         if not task.cancelled():
             task.exception()
 
@@ -248,10 +274,12 @@ class Engine:
         round, lines = opened.round, buffer.lines()
         self._digest = chain_digest(self._digest, lines)
         self._ended = self._ending == round
+        turns = sum(map(len, opened.groups))
+        self._turns, self._decided, self._first_open = self._turns - turns, self._decided - turns, round + 1
         hours = self._world.hours(round)
         self._schedule.add_round(round, hours, buffer.events, buffer.failures)
         calls, self._calls = self._decider.calls - self._calls, self._decider.calls
-        writes, tally, step = self._world.writes(), buffer.tally(sum(map(len, opened.groups)), calls), None
+        writes, tally, step = self._world.writes(), buffer.tally(turns, calls), None
         if self._decider.timed:
             # The time since the round before was committed.
             before, self._since = self._since, time.perf_counter()

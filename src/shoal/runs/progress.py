@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine import Metrics, RoundRecord
+from shoal.engine import Metrics, RoundRecord, TurnCount
 from shoal.models import Availability, Pause, Spending, Stack
 from shoal.runs.directory import RunDirectory
 from shoal.runs.model_limits import RunLimits
@@ -55,6 +55,13 @@ class WorldProgress:
     #: Times of the rounds after `known`.
     metrics: Metrics = field(default_factory=Metrics)
     samples: deque[tuple[float, int, int]] = field(default_factory=deque)
+    #: Counts the turns of rounds that are not committed yet, while an engine is at work.
+    count_turns: Callable[[], TurnCount] = TurnCount
+
+    @property
+    def position(self) -> float:
+        """The last round, and the part of the next ones that is decided."""
+        return min(self.round + self.count_turns().progress, self.rounds)
 
     @property
     def catching_up(self) -> bool:
@@ -168,6 +175,10 @@ class RunProgress:
 
     def unwatch(self, watch: Watch) -> None:
         self._watches.remove(watch)
+
+    def follow_turns(self, world: str, count_turns: Callable[[], TurnCount]) -> None:
+        """Look also into rounds that are not committed yet."""
+        self.worlds[world].count_turns = count_turns
 
     def begin(self, state: RunState) -> None:
         """Count again from round 0, as a worker does that begins. Measured times of earlier workers stay."""

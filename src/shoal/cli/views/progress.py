@@ -103,14 +103,16 @@ class ProgressView:
             parts.append(Text(describe_pause(progress.pause, progress.now()), "yellow"))
         width = max(map(len, progress.worlds)) + 2
         for world in progress.worlds.values():
-            filled = BAR_WIDTH * world.round // max(world.rounds, 1)
+            # In halves of a character, so that a round of language models can be seen to go on.
+            halves = int(2 * BAR_WIDTH * world.position / max(world.rounds, 1))
+            bar = "━" * (halves // 2) + "╸" * (halves % 2)
             kinds = "  ".join(f"{format_kind(kind)} {count:,}" for kind, count in world.top_kinds(_TOP_KINDS))
             times = (_format_day(progress, world), _format_time_left(world, now))
             parts += [
                 Text.assemble(
                     (world.name.ljust(width), "cyan"),
-                    ("━" * filled, "green"),
-                    ("─" * (BAR_WIDTH - filled), "dim"),
+                    (bar, "green"),
+                    ("─" * (BAR_WIDTH - len(bar)), "dim"),
                     "  ",
                     (f"round {world.round}/{world.rounds}", "bold"),
                     *(f"  {time}" for time in times if time),
@@ -198,7 +200,7 @@ def _describe_pace(world: WorldProgress, now: float) -> str:
     if world.catching_up:
         return f"catching up from the journal to round {world.known}"
     if not world.steps:
-        return "the first decisions are being made"
+        return _count_open_turns(world) or ("nobody acted" if world.done else "the first decisions are being made")
     rate = world.rates(now)[0]
     pace = f"  {rate:,.0f} agent-steps/s" if rate and not world.done else ""
     latencies, waiting = world.metrics.latencies, ""
@@ -206,7 +208,14 @@ def _describe_pace(world: WorldProgress, now: float) -> str:
     if world.calls and world.speedup is not None:
         p50, p99 = (format_milliseconds(latencies.percentile(percent) * 1000) for percent in (50, 99))
         waiting = f"  speedup {world.speedup:.1f}  p50 {p50}  p99 {p99}"
-    return f"{world.acting:,} acting  {world.actions:,} actions{pace}{waiting}"
+    open_turns = _count_open_turns(world) or f"{world.acting:,} acting"
+    return f"{open_turns}  {world.actions:,} actions{pace}{waiting}"
+
+
+def _count_open_turns(world: WorldProgress) -> str:
+    """Return how many of the turns in flight are decided; empty between two rounds."""
+    open_turns = world.count_turns()
+    return f"{open_turns.decided:,} of {open_turns.turns:,} decided" if open_turns.turns and not world.done else ""
 
 
 def _count_troubles(world: WorldProgress) -> str:
