@@ -10,6 +10,7 @@ ShoalError                 the message says what happened and what to do; never 
 │   └── WorkerLost         the worker process ended before it had begun
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
 ├── JournalCorrupt         a line of the journal cannot be read
+│   └── JournalChanged     the journal is not what the run wrote
 ├── Diverged               a repeated run did something else than before
 ├── RunChanged             a file of a run is not what its history makes it
 ├── QueryFailed            a question that the run or its database cannot answer
@@ -93,14 +94,29 @@ class JournalCorrupt(ShoalError):
         )
 
 
+class JournalChanged(JournalCorrupt):
+    """The journal is not what the run wrote."""
+
+    def __init__(self, path: Path, how: str) -> None:
+        ShoalError.__init__(
+            self,
+            f"{path} is not what the run wrote: {how}.\n"
+            "The file was left as it is. Streams and tables do not depend on it. To replay, fork or explain the run, "
+            "restore it from a backup.",
+        )
+
+
 class Diverged(ShoalError):
     """A repeated run did something else than before."""
 
     def __init__(self, what: str, *, written_by: str) -> None:
-        super().__init__(
-            f"{what}\nThis run was written by Shoal {written_by}; this is Shoal {__version__}. "
+        advice = (
+            f"This run was written by Shoal {written_by}; this is Shoal {__version__}. "
             "Use the version that wrote it, or `shoal fork` to go on with this one."
         )
+        if written_by == __version__:
+            advice = "This version wrote it, so something was changed since: a file of the run, or a class of your own."
+        super().__init__(f"{what}\n{advice}")
 
 
 class RunChanged(ShoalError):

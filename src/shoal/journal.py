@@ -27,7 +27,8 @@ from typing import IO, Any
 import msgspec
 
 from shoal import __version__
-from shoal.errors import Diverged, JournalCorrupt, JournalIncomplete, StorageFailed
+from shoal.errors import Diverged, JournalChanged, JournalCorrupt, JournalIncomplete, StorageFailed
+from shoal.text import format_count
 from shoal.types import Observation
 
 #: Purposes of keys. A turn has one decision, or the outcome of a turn that failed.
@@ -125,6 +126,13 @@ _encode = msgspec.json.Encoder(enc_hook=_encode_key).encode
 _decode = msgspec.json.Decoder(JournalLine).decode
 
 
+class JournalMark(msgspec.Struct, frozen=True):
+    """How far a journal was written, and the digest of what it held then: bytes before the mark never change."""
+
+    bytes: int = 0
+    digest: str = ""
+
+
 def digest(request: object) -> str:
     """Compute what identifies a request: the same request has the same digest on every machine."""
     return blake2b(_encode(request), digest_size=16).hexdigest()
@@ -148,25 +156,41 @@ class Journal:
         self.calls = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
+        self._hash = blake2b(digest_size=16)
+        #: How far the file is written.
+        self.mark = JournalMark()
         for line in lines:
             self._index(line)
 
     @classmethod
     def open(cls, path: Path, written_by: str = __version__) -> Journal:
         """Open for reading and appending. A torn last line was never acted upon, so it is cut off."""
-        lines, length = read_journal(path)
+        texts = _read_whole_lines(path)
+        lines = _parse_lines(path, texts)
+        length = sum(map(len, texts)) + len(texts)
         try:
             file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
             os.ftruncate(file, length)
             os.lseek(file, length, os.SEEK_SET)
         except OSError as error:
             raise StorageFailed.writing(path, error.strerror) from error
-        return cls(path, lines, file, written_by)
+        journal = cls(path, lines, file, written_by)
+        for text in texts:
+            journal._hash.update(text + b"\n")
+        journal.mark = JournalMark(length, journal._hash.hexdigest())
+        return journal
 
     @classmethod
-    def sealed(cls, path: Path, written_by: str = __version__) -> Journal:
-        """Open for reading only."""
-        return cls(path, read_journal(path)[0], None, written_by)
+    def sealed(cls, path: Path, written_by: str = __version__, mark: JournalMark | None = None) -> Journal:
+        """Open for reading only. Raises JournalChanged where what was written before the mark is not there any more.
+
+        Lines after the mark are those of a worker that goes on, or that was killed before it wrote how far it was.
+        """
+        texts = _read_whole_lines(path)
+        lines = _parse_lines(path, texts)
+        if mark is not None and mark.bytes:
+            _check_mark(path, texts, mark)
+        return cls(path, lines, None, written_by)
 
     @property
     def is_sealed(self) -> bool:
@@ -263,6 +287,8 @@ class Journal:
                 os.fsync(self._file)
         except OSError as error:
             return StorageFailed.writing(self._path, error.strerror)
+        self._hash.update(text)
+        self.mark = JournalMark(self.mark.bytes + len(text), self._hash.hexdigest())
         return None
 
     async def close(self) -> None:
@@ -284,9 +310,22 @@ class Journal:
 
 def read_journal(path: Path) -> tuple[list[JournalLine], int]:
     """Read all whole lines, and how many bytes they take. Only the last line may be torn."""
-    lines = _read_whole_lines(path)
-    parsed = [_parse_line(path, number, line) for number, line in enumerate(lines, 1)]
-    return parsed, sum(map(len, lines)) + len(lines)
+    texts = _read_whole_lines(path)
+    return _parse_lines(path, texts), sum(map(len, texts)) + len(texts)
+
+
+def _check_mark(path: Path, texts: list[bytes], mark: JournalMark) -> None:
+    size, found = 0, blake2b(digest_size=16)
+    for text in texts:
+        if size >= mark.bytes:
+            break
+        size += len(text) + 1
+        found.update(text + b"\n")
+    if (size, found.hexdigest()) != (mark.bytes, mark.digest):
+        missing = mark.bytes - sum(map(len, texts)) - len(texts)
+        raise JournalChanged(
+            path, f"{format_count(missing, 'byte')} of it are missing" if missing > 0 else "lines of it were changed"
+        )
 
 
 class EventReader:
@@ -323,10 +362,14 @@ def _read_whole_lines(path: Path, offset: int = 0) -> list[bytes]:
         raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
 
 
+def _parse_lines(path: Path, texts: list[bytes]) -> list[JournalLine]:
+    return [_parse_line(path, number, text) for number, text in enumerate(texts, 1)]
+
+
 def _parse_line(path: Path, number: int, text: bytes) -> JournalLine:
     try:
         return _decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise JournalCorrupt(path, number, str(error)) from error
 
 

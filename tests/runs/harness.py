@@ -103,7 +103,7 @@ def _round_ends(stream: Path) -> Iterator[tuple[int, str, int]]:
                 assert line["digest"] == digest
                 yield line["round"], digest, done
                 applied, done = b"", 0
-            case "simulation_start" | "round_start" | "simulation_end":
+            case "simulation_start" | "simulation_extended" | "round_start" | "simulation_end":
                 pass
             case _:
                 applied += text + b"\n"

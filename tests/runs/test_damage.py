@@ -162,3 +162,49 @@ def test_show_checks_on_request(copied: Path) -> None:
     changed = call("show", str(copied), "--check")
     assert changed.exit_code == 1
     assert "was changed" in changed.output
+
+
+def _damage(lines: list[bytes], how: str) -> list[bytes]:
+    return {
+        "garbled": [*lines[:2], b"garbage", *lines[3:]],
+        "not UTF-8": [*lines[:2], lines[2].replace(b'"key"', b'"\xff"'), *lines[3:]],
+        "changed": [*lines[:2], lines[2].replace(b'"ms":', b'"ms":1'), *lines[3:]],
+        "a line is missing": [*lines[:2], *lines[3:]],
+        "cut": lines[:3],
+        "added to": [*lines, lines[0]],
+        "empty": [],
+    }[how]
+
+
+@pytest.mark.parametrize(
+    "how", ["garbled", "not UTF-8", "changed", "a line is missing", "cut", "added to", "empty", "gone"]
+)
+def test_a_damaged_journal_is_noticed_by_show_and_by_replay(how: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    start({**SCENARIO, "mind": {"latency": {"median_ms": 1}}}, run)
+    journal = run / "journal.jsonl"
+    assert call("show", str(run)).exit_code == call("replay", str(run)).exit_code == 0
+    lines = journal.read_bytes().splitlines()
+    if how == "gone":
+        journal.unlink()
+    else:
+        journal.write_bytes(b"".join(line + b"\n" for line in _damage(lines, how)))
+    shown = call("show", str(run))
+    assert shown.exit_code == 1
+    assert shown.stdout.startswith("run  completed\n")
+    assert "error: " in shown.stderr
+    assert "journal" in shown.stderr
+    assert "shoal resume" not in shown.stderr
+    if how != "added to":
+        # The same lines once more change nothing in the history.
+        assert call("replay", str(run)).exit_code == 1
+
+
+def test_the_journal_of_a_run_that_goes_on_is_longer_than_its_state_says(tmp_path: Path) -> None:
+    directory = create_run(validate({**SCENARIO, "mind": {"latency": {"median_ms": 1}}}), tmp_path / "run")
+    stop_after(directory, 2)
+    directory.check_journal()
+    state = (tmp_path / "run/run_state.json").read_bytes()
+    go_on(directory)
+    (tmp_path / "run/run_state.json").write_bytes(state)
+    directory.check_journal()

@@ -107,6 +107,19 @@ def test_a_run_may_go_on_again_and_again(tmp_path: Path) -> None:
     assert keys == ["*/7/continue/0", "*/8/continue/1"]
 
 
+def test_streams_say_how_long_an_extended_run_is_to_go_on(tmp_path: Path) -> None:
+    start(RUMOUR, tmp_path / "run")
+    run_longer(tmp_path / "run", "rounds=7")
+    plan_longer(tmp_path / "run", "rounds=20")
+    run_longer(tmp_path / "run", "rounds=9")
+    for world in RunDirectory(tmp_path / "run").worlds:
+        lines = read_lines(tmp_path / "run" / world / "actions.jsonl")
+        said = [(line["event_type"], line["total_rounds"]) for line in lines if "total_rounds" in line]
+        extended = [("simulation_extended", 7), ("simulation_extended", 9)]
+        assert said == [("simulation_start", RUMOUR["rounds"]), *extended, ("simulation_end", 9)]
+    assert repeat(RunDirectory(tmp_path / "run")).status is Status.COMPLETED
+
+
 def test_of_two_wishes_before_anything_went_on_the_later_one_counts(tmp_path: Path) -> None:
     start(RUMOUR, tmp_path / "run")
     plan_longer(tmp_path / "run", "rounds=20")

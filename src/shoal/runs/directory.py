@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.errors import RunLocked, RunRefused, StorageFailed
-from shoal.journal import EventReader, JournalLine, read_journal, write_lines
+from shoal.errors import JournalChanged, RunLocked, RunRefused, StorageFailed
+from shoal.journal import EventReader, Journal, JournalLine, read_journal, write_lines
 from shoal.runs import mirofish
 from shoal.runs.config import (
     INPUTS,
@@ -30,7 +30,7 @@ from shoal.runs.state import RunOutcome, RunState, Status, WorldState
 from shoal.runs.store import database_path, open_stream, read_last_round, read_rounds, stream_path
 from shoal.runs.stream import ActionStream
 from shoal.scenario import DeclaredEvent, Scenario, build_clock, parse_event, sample
-from shoal.text import clip, quote_path
+from shoal.text import clip, format_count, quote_path
 from shoal.types import Versioned
 from shoal.unix import read_lock, try_lock, write_lock
 from shoal.worlds import Clock
@@ -150,6 +150,18 @@ class RunDirectory:
         ]
         self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
         return self._versions
+
+    @property
+    def round_plans(self) -> dict[int, int]:
+        """How many rounds were planned when the run was made, and from each extension on.
+
+        Versions that did not write the latter into the stream did not write it into the journal either.
+        """
+        plans = {0: self.config.planned_rounds}
+        for line in self.events:
+            if line.event is not None and line.is_continuation and "total_rounds" in line.event:
+                plans[line.round] = line.event["total_rounds"]
+        return plans
 
     def know_extension(self, line: JournalLine, scenario: Scenario) -> None:
         """Take over the scenario of an extension that is being written, so that it is not validated once more."""
@@ -271,6 +283,16 @@ class RunDirectory:
                 for world in state.worlds.values():
                     world.running = False
         return state
+
+    def check_journal(self) -> None:
+        """Raise JournalCorrupt where the journal is damaged, as far as that shows without running the run again."""
+        # The state is read first: a worker that goes on has written at least that much.
+        state = self.read_state()
+        Journal.sealed(self.journal, mark=state.journal)
+        if state.journal is not None and state.is_over(self.scenario.rounds):
+            added = self.journal.stat().st_size - state.journal.bytes if self.journal.exists() else 0
+            if added > 0:
+                raise JournalChanged(self.journal, f"{format_count(added, 'byte')} were added to it")
 
     def read_status(self) -> Status:
         """Return where the run stands."""

@@ -108,7 +108,7 @@ def plan_resume(run: RunDirectory, rounds: int | None = None) -> ResumePlan:
                 "rounds",
                 f"{run.path} has {format_count(last, 'round')} already; give more than that, or fork it to go back.",
             )
-        extension = override(truncate_scenario(run.scenario, rounds), [f"rounds={rounds}"])
+        extension = override(truncate_scenario(run.scenario, rounds), {f"rounds={rounds}": f"{rounds} rounds"})
         versions = Versioned(versions.first, (*versions.changes, (last + 1, extension)))
     return ResumePlan(run, done, extension, versions, is_over=extension is None and run.is_over())
 
@@ -145,7 +145,9 @@ def plan_extension(run: RunDirectory, scenario: Scenario, session: RunSession | 
     known = run.events[-1].event if only_lengthens and run.events and run.events[-1].is_continuation else None
     # A script may ask for one more round again and again, and the people need not be written down anew each time.
     declared = portable_scenario(scenario, run.path) if known is None else known["scenario"]
-    event = {"scenario": {**declared, "rounds": scenario.rounds}}
+    event: dict[str, Any] = {"scenario": {**declared, "rounds": scenario.rounds}}
+    if scenario.rounds != versions.latest.rounds:
+        event["total_rounds"] = scenario.rounds
     return RunExtension(JournalLine(key, event=event), scenario, only_lengthens)
 
 

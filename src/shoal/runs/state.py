@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.engine import Metrics
-from shoal.journal import digest
+from shoal.journal import JournalMark, digest
 from shoal.models import Pause
 from shoal.scenario import Scenario, build_clock
 from shoal.types import Versioned
@@ -123,6 +123,8 @@ class RunState(msgspec.Struct):
     limits: dict[str, Any] | None = None
     #: The verdict about the run and its reasons, once it is complete.
     quality: dict[str, Any] | None = None
+    #: How far the journal was written; None in states of versions that did not write it down.
+    journal: JournalMark | None = None
 
     def plan(self, versions: Versioned[Scenario]) -> None:
         """Set how far the run is to go."""

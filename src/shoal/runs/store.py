@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,35 @@ from typing import Any
 from shoal.engine import STATE_TABLES, RoundRecord
 from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
-from shoal.runs.stream import ActionStream, RoundEnd, RoundStart, SimulationEnd, SimulationStart, encode_marker, is_end
+from shoal.runs.stream import (
+    ActionStream,
+    RoundEnd,
+    RoundStart,
+    SimulationEnd,
+    SimulationExtended,
+    SimulationStart,
+    encode_marker,
+    is_end,
+)
 from shoal.types import WorldProtocol
 
 ROUNDS_TABLE = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TEXT NOT NULL, actions INTEGER NOT NULL,
     stream_bytes INTEGER NOT NULL)"""
+#: Round -> how many rounds the run was to have from there on: round 0, and the first round after each extension.
+RoundPlans = Mapping[int, int]
+
 _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
 
 
 class Store:
-    """One world's database and stream, open for writing. A `Ledger`."""
+    """One world's database and stream, open for writing. A `Ledger`.
 
-    def __init__(self, directory: Path, world: WorldProtocol, total_rounds: int, agents: int, written_by: str) -> None:
+    `plans` may grow while the store is open.
+    """
+
+    def __init__(self, directory: Path, world: WorldProtocol, plans: RoundPlans, agents: int, written_by: str) -> None:
         self._world = world
-        self._total_rounds = total_rounds
+        self._plans = plans
         self._agents = agents
         self._written_by = written_by
         self.path = database_path(directory, world.name)
@@ -55,7 +70,7 @@ class Store:
         """Make the round durable. A round that is committed already must be the same again; its lines are completed."""
         known = self._digests.get(record.round)
         check_digest(record, known, self._written_by)
-        lines = frame_round(self._world, record, self._total_rounds, self._agents)
+        lines = frame_round(self._world, record, self._plans, self._agents)
         if self._is_finished:
             with storage_errors(self._stream_path):
                 self._trim_stream(self._written)
@@ -139,7 +154,7 @@ class Store:
                 view = view[os.write(self._stream, view) :]
 
 
-def frame_round(world: WorldProtocol, record: RoundRecord, planned_rounds: int, agents: int) -> bytes:
+def frame_round(world: WorldProtocol, record: RoundRecord, plans: RoundPlans, agents: int) -> bytes:
     """Return what the stream holds of a round: its lines between the markers that readers follow."""
     round, now = record.round, world.timestamp(record.round)
     parts = [
@@ -148,7 +163,9 @@ def frame_round(world: WorldProtocol, record: RoundRecord, planned_rounds: int, 
         encode_marker(RoundEnd(round, record.tally.actions, record.hours, record.digest, now)),
     ]
     if round == 0:
-        parts.insert(0, encode_marker(SimulationStart(world.name, planned_rounds, agents, now)))
+        parts.insert(0, encode_marker(SimulationStart(world.name, plans[0], agents, now)))
+    elif round in plans:
+        parts.insert(0, encode_marker(SimulationExtended(world.name, round, plans[round], now)))
     return b"".join(parts)
 
 

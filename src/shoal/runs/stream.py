@@ -31,6 +31,15 @@ class SimulationStart(_Marker, frozen=True, gc=False, tag="simulation_start"):
     timestamp: str
 
 
+class SimulationExtended(_Marker, frozen=True, gc=False, tag="simulation_extended"):
+    """The line before the first round that a run was not planned with: it is to go on to another last round."""
+
+    platform: str
+    round: int
+    total_rounds: int
+    timestamp: str
+
+
 class RoundStart(_Marker, frozen=True, gc=False, tag="round_start"):
     """The line before a round."""
 
@@ -60,7 +69,7 @@ class SimulationEnd(_Marker, frozen=True, gc=False, tag="simulation_end"):
     timestamp: str
 
 
-Marker = SimulationStart | RoundStart | RoundEnd | SimulationEnd
+Marker = SimulationStart | SimulationExtended | RoundStart | RoundEnd | SimulationEnd
 StreamLine = Event | Notice | Marker
 
 _decode_event = msgspec.json.Decoder(Event).decode
@@ -72,7 +81,13 @@ _encode = msgspec.json.Encoder().encode
 _TYPED = b'{"event_type":"'
 _ROUND_START = _TYPED + b'round_start"'
 _SIMULATION_END = _TYPED + b'simulation_end"'
-_MARKERS = (_TYPED + b'simulation_start"', _ROUND_START, _TYPED + b'round_end"', _SIMULATION_END)
+_MARKERS = (
+    _TYPED + b'simulation_start"',
+    _TYPED + b'simulation_extended"',
+    _ROUND_START,
+    _TYPED + b'round_end"',
+    _SIMULATION_END,
+)
 
 
 def encode_marker(marker: Marker) -> bytes:

@@ -89,6 +89,8 @@ class RunSession:
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
         self._quality = QualityReader(run, find_table(ModelStore.of_user(self._resources.environ)))
+        #: What streams say about the last round: see `RunDirectory.round_plans`.
+        self._plans: dict[int, int] = {}
         #: How many changes of the scenario the engines know.
         self._changes = 0
         #: The files that only a worker changes, and how they were when the lock was released.
@@ -147,6 +149,7 @@ class RunSession:
     async def advance(self, stop: asyncio.Event) -> RunOutcome:
         """Advance all worlds to the last planned round, each in its own pace."""
         versions, state = self.run.scenario_versions, self.state
+        self._plans.update(self.run.round_plans)
         if state.is_over(versions.latest.rounds):
             # A state that was rebuilt, or written by an older version, has no verdict.
             state.quality = state.quality or self._assess()
@@ -199,7 +202,7 @@ class RunSession:
         # Limits hold for all sessions, until others are given.
         resources = replace(self._resources, limits=run.keep_limits(self._resources.limits))
         models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, resources))
-        writer.count_from(self._journal.calls, models)
+        writer.count_from(self._journal, models)
         sources = Sources(self._resources.answer, models and models.model)
         self._injected = parse_injected_events(self._journal.events)
         simulation = self._simulation = build(run.scenario_versions, self._injected, sources)
@@ -209,13 +212,14 @@ class RunSession:
         for mind in simulation.minds.values():
             stack.push_async_callback(mind.close)
         for name, world in simulation.worlds.items():
-            # A stream says at its start how many rounds were planned then, before any extension.
-            planned, people = run.config.planned_rounds, len(simulation.people)
-            store = stack.enter_context(Store(run.path, world, planned, people, run.config.shoal_version))
+            people, written_by = len(simulation.people), run.config.shoal_version
+            store = stack.enter_context(Store(run.path, world, self._plans, people, written_by))
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
             recorder = StateRecorder(people)
-            self._engines[name] = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
+            engine = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
+            progress.follow_turns(name, engine.count_turns)
+            self._engines[name] = engine
 
     async def _close_engines(self) -> None:
         opened, self._opened = self._opened, AsyncExitStack()
@@ -310,6 +314,7 @@ class _StateWriter:
         self._metrics: FileIO | None = None
         #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
         self._calls_before: int | None = None
+        self._journal: Journal | None = None
         progress.watch_pauses(self._show_pause)
 
     def __enter__(self) -> _StateWriter:
@@ -348,9 +353,9 @@ class _StateWriter:
             self._metrics.close()
             self._metrics = None
 
-    def count_from(self, calls_before: int, models: ModelSession | None) -> None:
+    def count_from(self, journal: Journal, models: ModelSession | None) -> None:
         """Begin to count rounds, from round 0 on."""
-        self._calls_before = calls_before
+        self._calls_before, self._journal = journal.calls, journal
         self.progress.begin(self.state)
         if models is not None:
             # Spending goes on from where earlier workers left it. What a killed one had not written down is lost.
@@ -402,6 +407,8 @@ class _StateWriter:
         self._written_at = time.monotonic()
         if self._calls_before is not None:
             self.progress.copy_to(self.state, self._calls_before)
+        if self._journal is not None:
+            self.state.journal = self._journal.mark
         if self.prefixes:
             self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
         self.state.updated_at = wall_clock()

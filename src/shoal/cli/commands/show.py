@@ -52,6 +52,8 @@ def show_(run: Path, check: bool, require_quality: bool, as_json: bool) -> None:
         echo_json(summary)
     else:
         print_summary(Output(), summary)
+    # Last, so that it is not missed below a long summary.
+    directory.check_journal()
     if require_quality and summary.quality.verdict is not Verdict.GOOD:
         raise QualityMissed(summary.quality.verdict)
 
@@ -60,7 +62,7 @@ def show_(run: Path, check: bool, require_quality: bool, as_json: bool) -> None:
 @run_argument
 @click.argument("sql")
 @click.option("--world", metavar="NAME", help="Which world's database; default: the first of the run.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON list with an object for each row.")
+@json_option
 def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
     """Query a run's database in SQL, also while the run goes on. A query can only read; Ctrl-C ends it.
 
@@ -75,7 +77,9 @@ def query_(run: Path, sql: str, world: str | None, as_json: bool) -> None:
         raise click.BadParameter(f"there is no world {world!r}; there are {', '.join(worlds)}", param_hint="--world")
     columns, rows = query_database(directory, world or worlds[0], sql)
     if as_json:
-        echo_json([dict(zip(columns, row, strict=True)) for row in rows])
+        # A second column of the same name would replace the first.
+        names = [name if columns.index(name) == n else f"{name}_{n + 1}" for n, name in enumerate(columns)]
+        echo_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         table = make_table(*map(Text, columns))
         for row in rows:
@@ -133,14 +137,16 @@ def list_(folder: Path, as_json: bool) -> None:
     if not rows:
         echo(f"no runs in {folder}; shoal run SCENARIO makes one")
         return
-    table = make_table("run", "status", "round", "actions", "started", "forked from", right=("round", "actions"))
+    forked = ["forked from"] if any(row.parent for row in rows) else []
+    table = make_table("run", "status", "round", "actions", "started", *forked, right=("round", "actions"))
     for row in rows:
+        parent = [Text(row.parent or "")] if forked else []
         table.add_row(
             Text(row.run),
             Text(row.status, STYLES.get(row.status, "red")),
             f"{row.round}/{row.rounds}",
             f"{row.actions:,}",
             (row.started_at or "")[:16].replace("T", " "),
-            Text(row.parent or ""),
+            *parent,
         )
     Output().print(table)

@@ -31,7 +31,9 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
         database.set_progress_handler(lambda: 0, _STEPS_BETWEEN_LOOKS)
         try:
             answer = database.execute(sql)
-            return [column for column, *_ in answer.description or ()], answer.fetchall()
+            if answer.description is None:
+                raise QueryFailed("there is no question in this query; try: select * from trace limit 3")
+            return [column for column, *_ in answer.description], answer.fetchall()
         except (sqlite3.Error, sqlite3.Warning) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shoal.engine import RoundRecord
 from shoal.errors import RunChanged
-from shoal.runs.store import ROUNDS_TABLE, add_rows, database_path, frame_round, open_to_read, stream_path
+from shoal.runs.store import ROUNDS_TABLE, RoundPlans, add_rows, database_path, frame_round, open_to_read, stream_path
 from shoal.runs.stream import is_end
 from shoal.text import clip
 from shoal.types import WorldProtocol
@@ -26,10 +26,10 @@ class FileCheck:
     of the run at the end.
     """
 
-    def __init__(self, folder: Path, world: WorldProtocol, planned_rounds: int, agents: int, is_whole: bool) -> None:
+    def __init__(self, folder: Path, world: WorldProtocol, plans: RoundPlans, agents: int, is_whole: bool) -> None:
         self._folder = folder
         self._world = world
-        self._planned_rounds = planned_rounds
+        self._plans = plans
         self._agents = agents
         #: Whether the run came to its end. The stream of any other may lack the last rounds.
         self._is_whole = is_whole
@@ -43,7 +43,7 @@ class FileCheck:
 
     def add_round(self, record: RoundRecord) -> None:
         """Compare a round with the stream, and add its rows."""
-        lines = frame_round(self._world, record, self._planned_rounds, self._agents)
+        lines = frame_round(self._world, record, self._plans, self._agents)
         found = self._read(len(lines))
         is_short = len(found) < len(lines) and lines.startswith(found)
         if found != lines and (self._is_whole or not is_short):
@@ -92,10 +92,10 @@ class FileCheck:
 
 @contextmanager
 def check_files(
-    folder: Path, worlds: dict[str, WorldProtocol], planned_rounds: int, agents: int, is_whole: bool
+    folder: Path, worlds: dict[str, WorldProtocol], plans: RoundPlans, agents: int, is_whole: bool
 ) -> Iterator[dict[str, FileCheck]]:
     """Open the checks of all worlds. Where the rounds were all made again, compare what is left at the end."""
-    checks = {name: FileCheck(folder, world, planned_rounds, agents, is_whole) for name, world in worlds.items()}
+    checks = {name: FileCheck(folder, world, plans, agents, is_whole) for name, world in worlds.items()}
     try:
         yield checks
         for check in checks.values():

@@ -95,7 +95,7 @@ class Rerun:
         written_by, scenario = directory.config.shoal_version, directory.scenario_versions.first
         # The journal is read after the digests: what a committed round rests on is in it, also while a worker goes on.
         self._ledgers = {name: DigestCheck(directory.path, name, written_by) for name in scenario.worlds}
-        self.journal = Journal.sealed(directory.journal, written_by)
+        self.journal = Journal.sealed(directory.journal, written_by, directory.read_state().journal)
         model = build_replay_models(scenario, self.journal)
         self.simulation = build_from(directory, self.journal, Sources(model=model))
         #: World -> the last round of it that was committed.
@@ -142,10 +142,12 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, progress: RunProg
     is_whole = directory.read_status() is Status.COMPLETED and directory.is_over()
     committed = () if directory.has_worker() else directory.list_begun_worlds()
     worlds = {name: rerun.simulation.worlds[name] for name in committed}
-    planned, people = directory.config.planned_rounds, len(rerun.simulation.people)
-    with manual_gc() as collect, check_files(directory.path, worlds, planned, people, is_whole) as checks:
+    plans, people = directory.round_plans, len(rerun.simulation.people)
+    with manual_gc() as collect, check_files(directory.path, worlds, plans, people, is_whole) as checks:
         watches = {name: [checks[name].add_round] if name in checks else [] for name in rerun.rounds}
         engines = {name: rerun.engine(name, *watches[name], progress.add_round, collect) for name in rerun.rounds}
+        for name, engine in engines.items():
+            progress.follow_turns(name, engine.count_turns)
         await advance_worlds(engines, rerun.rounds, stop)
     progress.plan(state.total_rounds)
     progress.copy_to(state)
