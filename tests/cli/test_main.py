@@ -77,7 +77,7 @@ def test_a_wrong_scenario_exits_with_2_and_says_all_that_is_wrong(folder: Path) 
     (folder / "wrong.yaml").write_text("rouns: 5\npopulation: {count: -1}\n")
     result = call("run", "wrong.yaml", "--json")
     assert result.exit_code == 2
-    assert result.stdout == ""
+    assert last_object(result.stdout)["exit_code"] == 2
     assert "wrong.yaml:1:1: rouns" in result.stderr
     assert "wrong.yaml:2:" in result.stderr
     assert not (folder / "runs").exists()
@@ -184,3 +184,75 @@ def test_a_closed_pipe_ends_the_command_quietly(folder: Path, command: list[str]
     os.close(writing)
     assert result.stderr == ""
     assert result.returncode == 141
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "small.yaml", "--out", "n" * 300],
+        ["run", "n" * 300 + ".yaml"],
+        ["show", "n" * 300],
+        ["import", "n" * 300],
+        ["export", "run", "--out", "n" * 300],
+        ["fork", "run", "--at", "1", "--out", "n" * 300],
+        ["init", "n" * 300],
+    ],
+)
+def test_a_name_that_no_disk_takes_is_no_internal_error(folder: Path, arguments: list[str]) -> None:
+    call("run", "small.yaml", "--rounds", "1", "--out", "run")
+    result = call(*arguments)
+    assert result.exit_code in (1, 2, 3)
+    assert "too long" in result.stderr
+
+
+@pytest.mark.slow
+def test_too_little_memory_is_no_internal_error(folder: Path) -> None:
+    command = ["run", "small.yaml", "--set", "population.count=3000000", "--set", "events=[]"]
+    limited = f"ulimit -v 420000 && exec {COMMAND} {' '.join(command)}"
+    result = subprocess.run(["sh", "-c", limited], capture_output=True, text=True, check=False, env=environment())
+    assert (result.returncode, result.stderr.count("error: there is too little memory")) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rounds", "99999999"], "--rounds 99999999: rounds: "),
+        (["--play", "Nobody Here"], "--play 'Nobody Here': play.0: unknown person"),
+        (["--model", ""], "--model : mind.model: "),
+        (["--set", "rounds=x"], "--set rounds=x: rounds: "),
+    ],
+)
+def test_a_wrong_value_is_reported_under_the_option_that_was_typed(
+    folder: Path, arguments: list[str], said: str
+) -> None:
+    result = call("run", "small.yaml", *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert result.stderr.count("--") == said.count("--")
+
+
+def test_every_command_that_prints_prints_json_also_where_it_fails(folder: Path) -> None:
+    failing = {
+        "validate": ["bad.yaml"],
+        "import": ["nothing.csv"],
+        "plan": ["bad.yaml"],
+        "doctor": ["bad.yaml"],
+        "run": ["bad.yaml"],
+        "init": ["small.yaml"],
+        "diff": ["no", "run"],
+        "explain": ["no", "1", "1"],
+        "query": ["no", "select 1"],
+        "fork": ["no", "--at", "1"],
+        "ask": ["no", "Why?"],
+        **{key: ["no"] for key in ("show", "replay", "resume", "export")},
+    }
+    (folder / "bad.yaml").write_text("rounds: many\n")
+    for command, arguments in failing.items():
+        result = call(command, *arguments, "--json")
+        printed = json.loads(result.stdout)
+        assert result.exit_code in (1, 2, 3), command
+        if command == "validate":
+            assert [line.partition(": ")[0] for line in printed["problems"]] == ["bad.yaml:1:1", "bad.yaml:1:9"]
+        else:
+            assert printed["exit_code"] == result.exit_code
+            assert printed["error"] in result.stderr

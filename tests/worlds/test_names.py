@@ -31,3 +31,12 @@ def test_a_text_of_a_user_means_one_person_or_is_refused_with_a_reason() -> None
         NAMES.resolve("Kim")
     with pytest.raises(QueryFailed, match="there is no agent '12'; people have numbers 0 to 5"):
         NAMES.resolve("12")
+
+
+def test_a_name_that_several_people_share_in_part_is_refused_with_all_of_them() -> None:
+    index = NameIndex(["Ann Lee", "Ben", "Ann Ray"])
+    with pytest.raises(QueryFailed, match="there is no agent 'ann'; it could be 'Ann Lee' or 'Ann Ray'"):
+        index.resolve("ann")
+    many = NameIndex([f"Ann {number}" for number in range(20)])
+    with pytest.raises(QueryFailed, match=r"'Ann 0', 'Ann 1', .* and 12 more"):
+        many.resolve("Ann")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 import logging
 import os
 import signal
@@ -9,6 +11,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import IO, Any, NoReturn
 
 import click
@@ -23,9 +27,14 @@ from shoal.errors import (
     ShoalError,
     SlotsRefused,
 )
-from shoal.text import hide_controls
+from shoal.text import clip, hide_controls
 
 INTERRUPTED = 128 + signal.SIGINT
+_MAX_PATH_CHARS = 200
+#: Errors of the system that name no file: no space, no memory, too many open files.
+_SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+#: In the meta of a context: whether the command was asked for JSON and has not printed any yet.
+JSON_WANTED = "shoal.json_wanted"
 
 
 class Failed(click.ClickException):
@@ -121,9 +130,35 @@ def map_error(error: ShoalError) -> click.ClickException:
     return Failed(str(error))
 
 
+def map_system_error(error: BaseException, again: str = "") -> Failed | None:
+    """Map an error of the operating system, which is nobody's bug; None for all others. `again` is how to go on."""
+    rest = f"\n{again}" if again else ""
+    if isinstance(error, MemoryError):
+        why = f": {error}" if str(error) else ""
+        return Failed(f"there is too little memory{why}\nMake it smaller, or give the process more.{rest}")
+    if isinstance(error, OSError) and error.filename is not None:
+        return Failed(f"{clip(str(error.filename), _MAX_PATH_CHARS)}: {error.strerror}{rest}")
+    return Failed(f"{error.strerror}{rest}") if isinstance(error, OSError) and error.errno in _SHORTAGES else None
+
+
+def wrap_words(text: str, width: int) -> str:
+    """Wrap long lines between words. A line that ends in a command stays whole, so that it can be copied."""
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        is_kept = len(line) <= width or ": shoal " in line
+        wrapped = fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines.append(line if is_kept else wrapped)
+    return "\n".join(lines)
+
+
 def complain(text: str, label: str = "", label_color: str = "", color: str | None = None) -> None:
     """Print to standard error without control characters, in colour on a terminal unless NO_COLOR is set."""
-    styled = click.style(hide_controls(text), fg=color) if color else hide_controls(text)
+    shown = hide_controls(text)
+    if sys.stderr.isatty():
+        shown = wrap_words(f"{label} {shown}" if label else shown, get_terminal_size().columns)
+        shown = shown.removeprefix(f"{label} ")
+    styled = click.style(shown, fg=color) if color else shown
     start = f"{click.style(label, fg=label_color, bold=True)} " if label else ""
     click.echo(f"{start}{styled}", err=True, color=False if os.environ.get("NO_COLOR") else None)
 
@@ -135,6 +170,17 @@ def hide_controls_in_errors() -> Iterator[None]:
         yield
     except click.ClickException as error:
         vars(error)["message"] = hide_controls(error.message)
+        raise
+
+
+@contextmanager
+def print_errors_as_json(context: click.Context) -> Iterator[None]:
+    """Print an error also as one JSON object, where a command with `--json` ends before it has printed its own."""
+    try:
+        yield
+    except click.ClickException as error:
+        if context.meta.get(JSON_WANTED):
+            click.echo(json.dumps({"error": error.message, "exit_code": error.exit_code}))
         raise
 
 

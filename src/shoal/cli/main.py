@@ -98,7 +98,7 @@ class Shoal(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand. Every error ends as one readable message and an exit code."""
-        with errors.hide_controls_in_errors():
+        with errors.print_errors_as_json(ctx), errors.hide_controls_in_errors():
             return self._invoke(ctx)
 
     def _invoke(self, ctx: click.Context) -> object:
@@ -119,7 +119,7 @@ class Shoal(click.Group):
                 raise
             if ctx.params["traceback"]:
                 errors.complain("".join(format_exception(internal.error)).rstrip())
-            raise internal from internal.error
+            raise errors.map_system_error(error) or internal from internal.error
 
 
 @click.group(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -14,15 +15,18 @@ import click
 import msgspec
 
 from shoal.agents import LanguageSettings
-from shoal.cli.errors import complain
+from shoal.cli.errors import JSON_WANTED, complain
 from shoal.cli.runner import OutputMode
+from shoal.errors import ScenarioInvalid
 from shoal.runs import LimitSettings, RunResources, truncate_scenario
-from shoal.scenario import Scenario, count_people, load, override
+from shoal.scenario import Scenario, count_people, load, override, parse
 from shoal.text import format_count
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = click.Path(path_type=Path)
+#: As a path: the scenario is read from standard input.
+STDIN = Path("-")
 POSITIVE = click.FloatRange(min=0, min_open=True)
 _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -30,7 +34,13 @@ count_option = partial(click.option, type=click.IntRange(min=1), metavar="N")
 scenario_argument = click.argument("scenario", type=PATH)
 run_argument = click.argument("run", type=PATH)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
-json_option = click.option("--json", "as_json", is_flag=True, help="End with one JSON object on standard output.")
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="End with one JSON document on standard output.",
+    callback=lambda context, _, value: context.meta.setdefault(JSON_WANTED, value),
+)
 quality_option = click.option(
     "--require-quality", is_flag=True, help="Exit with code 6 unless the quality of the run is good."
 )
@@ -106,8 +116,13 @@ def resource_options(command: F) -> F:
 class Changes:
     """Changes of the scenario that the options ask for."""
 
-    assignments: list[str]
-    rounds: int | None
+    #: What `override` takes -> the option as it was typed.
+    assignments: dict[str, str]
+    rounds: int | None = None
+
+    @classmethod
+    def of_sets(cls, sets: Sequence[str]) -> Changes:
+        return cls({text: f"--set {text}" for text in sets})
 
 
 def change_options(command: F) -> F:
@@ -125,22 +140,37 @@ def change_options(command: F) -> F:
     @wraps(command)
     def with_changes(*args: Any, sets: tuple[str, ...], **rest: Any) -> Any:
         given = {name: rest.pop(name) for name in ("seed", "rounds", "max_workers")}
-        short = [f"{name}={value}" for name, value in given.items() if value is not None]
-        return command(*args, changes=Changes([*short, *sets], given["rounds"]), **rest)
+        short = {
+            f"{name}={value}": f"--{name.replace('_', '-')} {value}"
+            for name, value in given.items()
+            if value is not None
+        }
+        return command(*args, changes=Changes(short | Changes.of_sets(sets).assignments, given["rounds"]), **rest)
 
     return cast(F, with_changes)
 
 
-def load_scenario(path: Path, model: str | None, changes: Changes, more: Sequence[str] = ()) -> Scenario:
+def read_scenario(path: Path) -> Scenario:
+    """Read the scenario of a file, or of standard input where the path is `-`."""
+    if path != STDIN:
+        return load(path)
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ScenarioInvalid([f"standard input: not UTF-8 text (byte {error.start + 1})"]) from error
+    return parse(text, "standard input", Path())
+
+
+def load_scenario(path: Path, model: str | None, changes: Changes, more: Mapping[str, str] | None = None) -> Scenario:
     """Load the scenario of a file, with another language model and all other changes."""
-    scenario = load(path)
+    scenario = read_scenario(path)
     if changes.rounds is not None:
         whole, scenario = scenario, truncate_scenario(scenario, changes.rounds)
         if lost := len(whole.events) - len(scenario.events):
             complain(f"note: {format_count(lost, 'event')} after round {changes.rounds} will not happen")
-    model_changes = []
+    model_changes = {}
     if model is not None:
         is_language = isinstance(scenario.mind, LanguageSettings)
         field, value = ("mind.model", model) if is_language else ("mind", {"kind": "language", "model": model})
-        model_changes = [f"{field}={msgspec.json.encode(value).decode()}"]
-    return override(scenario, [*model_changes, *changes.assignments, *more])
+        model_changes = {f"{field}={msgspec.json.encode(value).decode()}": f"--model {model}"}
+    return override(scenario, {**model_changes, **changes.assignments, **(more or {})})

@@ -118,7 +118,8 @@ def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = Tr
         mapped = errors.map_error(result.error)
         raise (type(mapped)(f"{mapped.message}\n{again}") if again else mapped) from result.error
     if result.error is not None:
-        raise errors.InternalError(result.error, Path(result.outcome.run) if is_logged else None) from result.error
+        internal = errors.InternalError(result.error, Path(result.outcome.run) if is_logged else None)
+        raise errors.map_system_error(result.error, again) or internal from result.error
     require_quality(RunDirectory(Path(result.outcome.run)), mode)
 
 

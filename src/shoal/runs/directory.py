@@ -67,6 +67,9 @@ class RunDirectory:
         #: The versions of the scenario that follow from the first `_versions_read` events.
         self._versions: Versioned[Scenario] | None = None
         self._versions_read = 0
+        #: What the first `_plans_read` events plan.
+        self._plans: dict[int, int] = {}
+        self._plans_read = 0
         #: Key of a line -> the scenario that it extends the run with, where this process wrote the line itself.
         self._extended: dict[str, Scenario | None] = {}
         self._has_live_status = True
@@ -157,11 +160,11 @@ class RunDirectory:
 
         Versions that did not write the latter into the stream did not write it into the journal either.
         """
-        plans = {0: self.config.planned_rounds}
-        for line in self.events:
+        added, self._plans_read = self.events[self._plans_read :], len(self._events)
+        for line in added:
             if line.event is not None and line.is_continuation and "total_rounds" in line.event:
-                plans[line.round] = line.event["total_rounds"]
-        return plans
+                self._plans[line.round] = line.event["total_rounds"]
+        return {0: self.config.planned_rounds, **self._plans}
 
     def know_extension(self, line: JournalLine, scenario: Scenario) -> None:
         """Take over the scenario of an extension that is being written, so that it is not validated once more."""

@@ -23,6 +23,7 @@ from shoal.scenario.loading import (
     load,
     load_events,
     override,
+    parse,
     read_starter,
     read_text,
     validate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -106,29 +106,31 @@ def _check_events(events: Sequence[Any], scenario: Scenario, at: int) -> tuple[S
     return checked, problems
 
 
-def override(scenario: Scenario, assignments: Sequence[str]) -> Scenario:
-    """Return the scenario with some values changed, each given as in `time.minutes_per_round=30`."""
+def override(scenario: Scenario, assignments: Sequence[str] | Mapping[str, str]) -> Scenario:
+    """Return the scenario with some values changed, each given as in `time.minutes_per_round=30`.
+
+    In a mapping, each stands beside what problems with it are reported under, such as the option that a user typed.
+    """
     value = scenario.model_dump(mode="json")
     sources: dict[tuple[str, ...], str] = {}
     problems: list[str] = []
-    for assignment in assignments:
+    typed = assignments if isinstance(assignments, Mapping) else {text: f"--set {text}" for text in assignments}
+    for assignment, name in typed.items():
         place, equals, text = assignment.partition("=")
         parts = place.strip().split(".")
         try:
             if not equals or not all(parts):
-                raise ScenarioInvalid(
-                    [f"--set {assignment}: expected path=value, for example time.minutes_per_round=30"]
-                )
-            new = read_document(text, f"--set {assignment}").value
-            sources[_assign(value, parts, new, f"--set {assignment}")] = assignment
+                raise ScenarioInvalid([f"{name}: expected path=value, for example time.minutes_per_round=30"])
+            new = read_document(text, name).value
+            sources[_assign(value, parts, new, name)] = name
         except ScenarioInvalid as error:
             problems += error.problems
     changed, found = report.check(value)
     for problem in found:
         # The assignment that it comes from, or all of them where that is unclear.
         path = tuple(map(str, problem.path))
-        known = [text for parts, text in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
-        problems.append(f"--set {known[-1] if known else ', '.join(sources.values())}: {problem}")
+        known = [name for parts, name in sources.items() if path[: len(parts)] == parts or parts[: len(path)] == path]
+        problems.append(f"{known[-1] if known else ', '.join(sources.values())}: {problem}")
     if changed is None or problems:
         raise ScenarioInvalid(problems)
     return changed

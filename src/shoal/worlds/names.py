@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from shoal.errors import QueryFailed
-from shoal.text import hint
+from shoal.text import hint, join_words, one_of
+
+#: Candidates for an ambiguous name.
+_MAX_SHOWN = 8
 
 
 class NameIndex:
@@ -55,7 +58,8 @@ class NameIndex:
             return found[0]
         if text.isascii() and text.isdigit() and int(text) < len(self.names):
             return int(text)
-        near = self.suggest(text) or f"; people have numbers 0 to {len(self.names) - 1}"
+        near = self.list_candidates(text) or self.suggest(text)
+        near = near or f"; people have numbers 0 to {len(self.names) - 1}"
         raise QueryFailed(f"there is no agent {text!r}{near}")
 
     def suggest(self, name: str) -> str:
@@ -64,6 +68,13 @@ class NameIndex:
         if part_of:
             return f"; did you mean {self.names[part_of[0]]!r}?"
         return hint(name.strip(), self.names, limit=None)
+
+    def list_candidates(self, name: str) -> str:
+        """Return `; it could be 'x' or 'y'` where several people have these words in their name, else nothing."""
+        found = [repr(self.names[number]) for number in self.search(name)]
+        if len(found) < 2:
+            return ""
+        return f"; it could be {one_of(found) if len(found) <= _MAX_SHOWN else join_words(found, _MAX_SHOWN)}"
 
     @cached_property
     def _by_name(self) -> dict[str, int]:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from shoal.cli.main import cli
 from shoal.cli.views.progress import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
@@ -28,6 +30,17 @@ def test_a_run_ends_with_one_object_on_the_last_line(folder: Path) -> None:
     assert outcome["rounds"] == 5
     assert outcome["actions"] > 0
     assert result.stdout.count("\n") == 1
+
+
+def test_a_scenario_is_read_from_standard_input(folder: Path) -> None:
+    text = Path("small.yaml").read_text()
+    whole = last_object(call("run", "small.yaml", "--json").stdout)
+    piped = CliRunner().invoke(cli, ["run", "-", "--json"], input=text)
+    assert last_object(piped.stdout)["digest"] == whole["digest"]
+    assert CliRunner().invoke(cli, ["validate", "-"], input=text).stdout.startswith("ok: 20 people")
+    wrong = CliRunner().invoke(cli, ["run", "-"], input="rounds: many")
+    assert "standard input:1:9: rounds: expected a whole number" in wrong.stderr
+    assert "must be in a file" in CliRunner().invoke(cli, ["run", "-", "--play", "Ada"], input=text).stderr
 
 
 def test_a_run_says_what_happened_and_what_to_do_next(folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from shoal.cli.options import PATH, POSITIVE, Changes, load_scenario
+from shoal.cli.options import PATH, POSITIVE, Changes, json_option, load_scenario
 from shoal.cli.views.output import Output, echo, echo_json, label_table
 from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
 from shoal.models.local import ModelSpeed, ServerSize
@@ -35,7 +35,7 @@ ReportLine = tuple[str, Text]
     help="What one call takes.",
 )
 @click.option("--out", type=PATH, default=RUNS, metavar="DIR", help="Where runs are to go; default: runs.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: Any) -> None:
     """Recommend how many simulations and calls at once suit this machine and this server, with reasons.
 
@@ -56,7 +56,7 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
     if scenario is None:
         target = DoctorTarget.of_usual_runs(model)
     else:
-        target = DoctorTarget.of_scenario(load_scenario(scenario, model, Changes([], None)))
+        target = DoctorTarget.of_scenario(load_scenario(scenario, model, Changes({})))
     report = examine(target, options["out"], options["latency"], call=options["call"])
     if as_json:
         echo_json(report.as_dict())

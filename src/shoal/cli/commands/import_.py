@@ -25,7 +25,7 @@ from shoal.text import format_count, quote_path
 #: What a field's line needs beside the field and what it becomes.
 _OTHER_COLUMNS_CHARS = 17
 #: A part of a text that stays on one line.
-_PART = re.compile(r"[^\s._/]*[\s._/]*")
+_PART = re.compile(r"[^._/]*[._/]*")
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}
 
 
@@ -87,7 +87,7 @@ def _print_fields(console: Console, result: ImportResult, people: int) -> None:
     """Print every field of the source, file by file if there are several. No word is broken to fit the terminal."""
     console.print(Text.assemble((result.kind, "bold"), f": {format_count(people, 'person', 'people')}"))
     sources = dict.fromkeys(use.source for use in result.fields)
-    width = (console.width - _OTHER_COLUMNS_CHARS) // 2
+    width = (console.width - _OTHER_COLUMNS_CHARS) * 2 // 3
     for source in sources:
         console.print()
         if len(sources) > 1:
@@ -108,9 +108,12 @@ def _print_fields(console: Console, result: ImportResult, people: int) -> None:
 
 def _break_words(text: str, width: int) -> str:
     """Break words that are longer than the width where their parts meet: after dots, underlines and slashes."""
-    lines = [""]
-    for part in _PART.findall(text):
-        if len(lines[-1] + part.rstrip()) > width and lines[-1]:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.rstrip() for line in lines)
+    words = []
+    for word in text.split(" "):
+        lines = [""]
+        for part in _PART.findall(word) if len(word) > width else (word,):
+            if len(lines[-1] + part) > width and lines[-1]:
+                lines.append("")
+            lines[-1] += part
+        words.append("\n".join(lines))
+    return " ".join(words)

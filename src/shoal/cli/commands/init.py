@@ -7,15 +7,14 @@ from pathlib import Path
 import click
 
 from shoal.cli.errors import complain
-from shoal.cli.options import PATH, describe_scenario, scenario_argument, set_option
-from shoal.cli.views.output import echo
-from shoal.errors import RunRefused, StorageFailed
+from shoal.cli.options import PATH, describe_scenario, json_option, read_scenario, scenario_argument, set_option
+from shoal.cli.views.output import echo, echo_json
+from shoal.errors import RunRefused, ScenarioInvalid, StorageFailed
 from shoal.scenario import (
     check_classes,
     describe_shortened_personas,
     import_mirofish,
     is_mirofish,
-    load,
     override,
     read_starter,
 )
@@ -25,7 +24,8 @@ from shoal.text import quote_path
 @click.command("init")
 @click.argument("file", type=PATH, default=Path("scenario.yaml"))
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-def init_(file: Path, force: bool) -> None:
+@json_option
+def init_(file: Path, force: bool, as_json: bool) -> None:
     """Write a commented scenario to start from.
 
     \b
@@ -34,7 +34,10 @@ def init_(file: Path, force: bool) -> None:
       shoal init studies/bridge.yaml
     """
     write_scenario(file, read_starter(), force)
-    echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
+    if as_json:
+        echo_json({"written": str(file)})
+    else:
+        echo(f"wrote {file}; run it with: shoal run {quote_path(file)}")
 
 
 def write_scenario(file: Path, text: str, force: bool, option: str = "") -> None:
@@ -52,18 +55,27 @@ def write_scenario(file: Path, text: str, force: bool, option: str = "") -> None
 @click.command("validate")
 @scenario_argument
 @set_option
-def validate_(scenario: Path, sets: tuple[str, ...]) -> None:
+@json_option
+def validate_(scenario: Path, sets: tuple[str, ...], as_json: bool) -> None:
     """Check a scenario and report every mistake.
 
     \b
     Examples:
       shoal validate scenario.yaml
       shoal validate scenario.yaml --set rounds=100
+      shoal validate scenario.yaml --json | jq -r .problems[]
     """
-    checked = override(load(scenario), sets)
-    check_classes(checked)
-    for note in import_mirofish(scenario).notes if is_mirofish(scenario) else ():
-        complain(f"note: {note}")
-    for note in describe_shortened_personas(checked):
+    try:
+        checked = override(read_scenario(scenario), sets)
+        check_classes(checked)
+    except ScenarioInvalid as error:
+        if as_json:
+            echo_json({"valid": False, "problems": error.problems, "notes": []})
+        raise
+    notes = [*(import_mirofish(scenario).notes if is_mirofish(scenario) else ()), *describe_shortened_personas(checked)]
+    if as_json:
+        echo_json({"valid": True, "problems": [], "notes": notes})
+        return
+    for note in notes:
         complain(f"note: {note}")
     echo(f"ok: {describe_scenario(checked)}")

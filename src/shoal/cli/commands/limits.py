@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.options import count_option
+from shoal.cli.options import count_option, json_option
 from shoal.cli.views.output import Output, echo, echo_json
 from shoal.event_loop import run_async
 from shoal.slots import AGENTS, BrokerLocation, HolderView, PoolView, Snapshot, fetch_snapshot, resize_pool
@@ -46,7 +46,7 @@ _MODES = {
     "--parallel", help="From now on at most N agents act at once, over all runs that were started with --parallel."
 )
 @click.option("--forget", "pool", metavar="NAME", help="Forget what was learned about NAME; `all`: about everything.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def limits_(once: bool, parallel: int | None, pool: str | None, as_json: bool) -> None:
     """Show what providers allow, which run holds how many calls, and what waits until when.
 

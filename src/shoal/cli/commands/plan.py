@@ -21,7 +21,7 @@ from shoal.cli.options import (
     load_scenario,
     scenario_argument,
 )
-from shoal.cli.views.output import Output, echo_json, label_line, make_table
+from shoal.cli.views.output import Output, echo_json, label_line, label_table, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs import estimate_local_speed
@@ -70,7 +70,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
         echo_json(msgspec.to_builtins(found) | totals | more)
         return
     console = Output()
-    console.print(Text.assemble((found.name, "bold"), f"  {describe_scenario(wanted)}"), soft_wrap=True)
+    console.print_text(Text.assemble((found.name, "bold"), f"  {describe_scenario(wanted)}"))
     if isinstance(wanted.mind, LanguageSettings):
         figures = ("calls", "tokens sent", "received", "cost")
         table = make_table("world", "model", *figures, right=figures)
@@ -81,15 +81,22 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
         console.print(table)
         console.print()
         for label, words, style in _explain_figures(found):
-            console.print(label_line(label, words, style, width=14), soft_wrap=True)
+            _print_labelled(console, label, words, style)
         for cut in describe_shortened_personas(wanted):
-            console.print(label_line("cut", cut, "yellow", width=14), soft_wrap=True)
+            _print_labelled(console, "cut", cut, "yellow")
     elif isinstance(wanted.mind, HeuristicSettings | ScriptedSettings):
         nothing = "No language model is asked, so it costs nothing. --model NAME shows what one would take."
-        console.print(nothing, soft_wrap=True)
+        console.print_text(nothing)
     else:
         own = f"The mind {wanted.mind.kind} is your own: whether it asks anybody cannot be seen from here."
-        console.print(Text(own), soft_wrap=True)
+        console.print_text(Text(own))
+
+
+def _print_labelled(console: Output, label: str, words: str, style: str) -> None:
+    if console.is_terminal:
+        console.print(label_table([(label, Text(words, style))], width=12))
+    else:
+        console.print(label_line(label, words, style, width=14), soft_wrap=True)
 
 
 def confirm(

@@ -14,6 +14,7 @@ from shoal.cli.commands.plan import confirm
 from shoal.cli.errors import complain
 from shoal.cli.options import (
     PATH,
+    STDIN,
     Changes,
     change_options,
     describe_scenario,
@@ -89,10 +90,15 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
       shoal run scenario.yaml --json | jq .digest
       shoal run uploads/simulations/sim_0123456789ab          a directory that MiroFish prepared
       shoal run examples/negotiation.yaml --play Ada
+      make-scenario | shoal run -                             a scenario from standard input
       shoal run examples/rumour.yaml --model openai/gpt-4.1-mini --max-cost 2
     """
+    if play and scenario == STDIN:
+        raise click.UsageError("--play: your turns are read from standard input, so the scenario must be in a file")
     parts = [int(who) if who.isdecimal() else who for who in play]
-    wanted = load_scenario(scenario, model, changes, [f"play={msgspec.json.encode(parts).decode()}"] if parts else [])
+    typed = " ".join(f"--play {quote_path(who)}" for who in play)
+    playing = {f"play={msgspec.json.encode(parts).decode()}": typed} if parts else {}
+    wanted = load_scenario(scenario, model, changes, playing)
     if is_mirofish(scenario) and not mode.quiet:
         imported = import_mirofish(scenario)
         uses = Counter(field.use for field in imported.fields)
@@ -261,5 +267,5 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
         complain(again)
     elif result.error is None and mode.plain:
         print_summary(Output(), summarize(run, find_table(ModelStore.of_user(os.environ))))
-    is_outage = isinstance(result.error, ProviderRefused | ProviderUnavailable)
-    end_command(result, mode, again=again if is_outage else "")
+    may_pass = isinstance(result.error, ProviderRefused | ProviderUnavailable | MemoryError | OSError)
+    end_command(result, mode, again=again if may_pass else "")

@@ -106,7 +106,7 @@ def tune_(scenario: Path | None, model: str | None, out: Path | None, mode: Outp
       shoal tune examples/rumour.yaml               how many simulations at once
     """
     sets, write = options.pop("sets"), options.pop("write")
-    wanted = None if scenario is None else load_scenario(scenario, model, Changes(list(sets), None))
+    wanted = None if scenario is None else load_scenario(scenario, model, Changes.of_sets(sets))
     if wanted is None and model is None:
         raise click.UsageError("Give a SCENARIO, or the --model to measure, such as --model openai/gpt-4.1-mini.")
     if wanted is None and (sets or write):

@@ -7,14 +7,13 @@ from itertools import islice
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
 from shoal.cli.views.observation import Row
-from shoal.cli.views.output import label_table
+from shoal.cli.views.output import Output, label_table
 from shoal.runs.rerun import INJECTED, Diff, Divergence, How, WorldDiff
 from shoal.text import format_count, printable
 from shoal.types import Decision, Event, Notice
@@ -32,7 +31,7 @@ _CAUSES: Mapping[How, str] = {
 }
 
 
-def print_diff(console: Console, found: Diff) -> None:
+def print_diff(console: Output, found: Diff) -> None:
     """Print what was declared differently, then the differences of each world."""
     console.print(Text.assemble((found.one, "bold"), " and ", (found.other, "bold")), soft_wrap=True)
     if found.declared:
@@ -49,7 +48,7 @@ def print_diff(console: Console, found: Diff) -> None:
         console.print(table)
     for name, worlds in ((found.one, found.only_one), (found.other, found.only_other)):
         if worlds:
-            console.print(f"only {name} has {', '.join(worlds)}", soft_wrap=True)
+            console.print_text(f"only {name} has {', '.join(worlds)}")
     for world in found.worlds:
         console.print()
         console.print(Rule(Text(world.world, "bold cyan"), align="left", style="dim"))
@@ -78,7 +77,7 @@ def _describe_divergence(first: Divergence) -> Iterator[Row]:
         yield "", Text(f"and {first.count - _MAX_DIFFERENCES:,} more differences in this round", "dim")
 
 
-def _print_spread(console: Console, world: WorldDiff) -> None:
+def _print_spread(console: Output, world: WorldDiff) -> None:
     """Print the differences round by round, and which agent reached which others, in the order of reaching."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("round", "acting", "pictures changed", "acted differently", "newly reached"):

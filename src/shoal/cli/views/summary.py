@@ -7,12 +7,12 @@ from datetime import datetime
 from itertools import pairwise
 from math import ceil
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.output import LABEL_WIDTH, label_table, make_table
+from shoal.cli.views.output import LABEL_WIDTH, Output, label_table, make_table
 from shoal.runs import Status
 from shoal.runs.reports import Summary, Verdict, WorldSummary
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
@@ -57,7 +57,7 @@ _ALSO_SPENT = {
 }
 
 
-def print_summary(console: Console, summary: Summary) -> None:
+def print_summary(console: Output, summary: Summary) -> None:
     """Print the whole run, then each world, then what it took and what to do next."""
     head = Text.assemble((summary.name, "bold"), "  ", (summary.status, STYLES.get(summary.status, "")))
     if summary.parent:
@@ -96,13 +96,9 @@ def print_summary(console: Console, summary: Summary) -> None:
         for part in _describe_world(world):
             console.print(Text())
             console.print(part)
-    for line in (
-        *_describe_spending(summary),
-        *_describe_limits(summary),
-        _describe_work(summary),
-        *_suggest_commands(summary),
-    ):
-        console.print(line, soft_wrap=True)
+    for line in (*_describe_spending(summary), *_describe_limits(summary), _describe_work(summary)):
+        console.print_text(line)
+    console.print(Text("\n").join(_suggest_commands(summary)), soft_wrap=True)
 
 
 def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:

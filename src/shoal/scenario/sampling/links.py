@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from shoal.scenario.importers.edges import EdgeEnd, Edges, encode_edges
 from shoal.scenario.importers.fields import MAX_PROBLEMS, limit_problems
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import hint, nearest
+from shoal.worlds import NameIndex
 
 _NEEDS = frozenset({"names", "numbers"})
 _MAX_PLACES_SHOWN = 3
@@ -82,6 +84,10 @@ class _PeopleIndex:
             values = () if isinstance(entry, GroupEntry) else entry.roster.traits.get(trait, ())
             self._numbers |= {str(value): start + row for row, value in enumerate(values) if value is not None}
 
+    @cached_property
+    def _index(self) -> NameIndex:
+        return NameIndex(list(self._names))
+
     def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
             return next((number for one in who if (number := self.find(one)) is not None), None)
@@ -99,7 +105,8 @@ class _PeopleIndex:
             shown = who[-1] if isinstance(who, tuple) else who
             return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
         shown = who[0] if isinstance(who, tuple) else who
-        near = hint(shown, self._names) or f"; expected a name, a username or a number, 0 to {self._count - 1}"
+        near = self._index.list_candidates(str(shown)) or hint(shown, self._names)
+        near = near or f"; expected a name, a username or a number, 0 to {self._count - 1}"
         return f"unknown person {shown!r}{near}"
 
 
