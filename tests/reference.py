@@ -68,7 +68,7 @@ from shoal.scenario.declared.events import (
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
 from shoal.scenario.declared.kinds import MindField, OwnMindSettings, OwnWorldSettings, Worlds
-from shoal.scenario.declared.population import ColumnChoice, Entries, FileEntry, GroupEntry, PersonEntry
+from shoal.scenario.declared.population import AssistantEntry, ColumnChoice, Entries, FileEntry, GroupEntry, PersonEntry
 from shoal.scenario.fields import Hours, Who
 from shoal.scenario.importers.columns import FileColumn
 from shoal.scenario.scenario import BudgetSettings, Scenario
@@ -91,6 +91,7 @@ TITLES: Mapping[type[BaseModel], str] = {
     TimeSettings: "Time",
     PersonEntry: "Person",
     GroupEntry: "Group",
+    AssistantEntry: "Assistant",
     FileEntry: "File of people",
     FileColumn: "Column",
     Normal: "Normal",
@@ -132,7 +133,10 @@ TITLES: Mapping[type[BaseModel], str] = {
 _DISTRIBUTION = "number or [distribution](#distributions)"
 #: Shapes that accept more than their type says, because something turns short forms into the long one first.
 _SHAPES: tuple[tuple[Any, str], ...] = (
-    (Entries, "[group](#group) or [file](#file-of-people), or list of these and [people](#person)"),
+    (
+        Entries,
+        "[group](#group) or [file](#file-of-people), or list of these, [people](#person) and [assistants](#assistant)",
+    ),
     (ColumnChoice, "name of a column, or [settings](#column)"),
     (Follows, "name of a graph, or [settings](#follow-graph)"),
     (

@@ -311,6 +311,8 @@ class Persona:
     stance: float | None
     activity: float
     traits: Mapping[str, Any] = field(default_factory=dict)
+    #: Traits that the persona tells already.
+    told: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -352,6 +354,8 @@ class Population(Protocol):
     #: Bit h set: awake in hour h.
     active_hours: NDArray[np.uint32]
     habits: Habits
+    #: Agents that are no people but assistants under test.
+    assistants: frozenset[int]
 
     def __len__(self) -> int: ...
 

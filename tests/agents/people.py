@@ -31,6 +31,7 @@ class People:
     interests: NDArray[np.int16]
     topics: Sequence[str] = TOPICS
     habits: Habits = field(default_factory=Habits)
+    assistants: frozenset[int] = frozenset()
     names: Sequence[str] = field(init=False)
     activity: NDArray[np.float32] = field(init=False)
     active_hours: NDArray[np.uint32] = field(init=False)

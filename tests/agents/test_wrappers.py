@@ -21,7 +21,7 @@ import shoal
 from shoal.agents.human import HumanMind, PlayedMind
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import Latency
-from shoal.agents.wrappers import DelayedMind, WrapperMind, unwrap
+from shoal.agents.wrappers import DelayedMind, SplitMind, WrapperMind, unwrap
 from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.journal import Journal
 from shoal.runs.planning.dry_run import DryRunMind, DryRunModel, IdleMind, Measurements, SampledAgents
@@ -102,6 +102,7 @@ class Wrapper:
 
 WRAPPERS = {
     "WrapperMind": Wrapper(WrapperMind),
+    "SplitMind": Wrapper(lambda inner: SplitMind(inner, Mind(), {7})),
     "PlayedMind": Wrapper(lambda inner: PlayedMind(inner, HumanMind(answer_as_person), {7})),
     "DelayedMind": Wrapper(lambda inner: DelayedMind(inner, QUICK, 1), frozenset({"request"})),
     "ObservedMind": Wrapper(lambda inner: ObservedMind(inner, TurnObserver())),

@@ -8,6 +8,8 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario import sample
 from shoal.scenario.loading import parse, validate
 
+ENTRY = "a person (`name`), a group (`count`), a `file` of people or an `assistant`"
+
 #: A wrong file, and what is said about it after the file's name.
 WRONG = [
     (
@@ -23,7 +25,7 @@ WRONG = [
     ("population: {cout: 5}", "1:14: population.cout: unknown field 'cout'; did you mean 'count'?"),
     (
         "population: {}",
-        "1:13: population: expected a person (`name`), a group (`count`) or a `file` of people, found an empty mapping",
+        f"1:13: population: expected {ENTRY}, found an empty mapping",
     ),
     (
         "population: 200",
@@ -31,7 +33,7 @@ WRONG = [
     ),
     (
         "population:\n- 200\n- {count: 3}",
-        "2:3: population.0: expected a person (`name`), a group (`count`) or a `file` of people, found 200",
+        f"2:3: population.0: expected {ENTRY}, found 200",
     ),
     (
         "population:\n- {name: Bo, count: 3}",
@@ -39,7 +41,7 @@ WRONG = [
     ),
     (
         "population:\n- {age: 3}",
-        "2:3: population.0: expected a person (`name`), a group (`count`) or a `file` of people, found none of them",
+        f"2:3: population.0: expected {ENTRY}, found none of them",
     ),
     (
         "population: {count: 5, age: old}",

@@ -257,7 +257,7 @@ WRONG = [
     (TWO + "worlds: {dialogue: {pairs: [[0, Ada]]}}", "2:29: worlds.dialogue.pairs.0: 0 cannot talk to themselves"),
     (
         TWO + "worlds: {dialogue: {pairs: some}}",
-        "2:28: worlds.dialogue.pairs: expected listed or random or a list, found 'some'",
+        "2:28: worlds.dialogue.pairs: expected listed or random, a mapping or a list, found 'some'",
     ),
     (TWO + "worlds: {dialogue: {turns: 0}}", "2:28: worlds.dialogue.turns: must be at least 1, found 0"),
     (TWO + "worlds: {dialogue: {scenes: []}}", "2:29: worlds.dialogue.scenes: must not be empty"),

@@ -26,6 +26,7 @@ class Crowd:
     interests: NDArray[np.int16]
     topics: Sequence[str] = TOPICS
     habits: Habits = field(default_factory=Habits)
+    assistants: frozenset[int] = frozenset()
     names: Sequence[str] = field(init=False)
     stances: NDArray[np.float32] = field(init=False)
     activity: NDArray[np.float32] = field(init=False)

@@ -27,4 +27,4 @@ from shoal.agents.settings import (
     ScriptedSettings,
     ScriptedTurn,
 )
-from shoal.agents.wrappers import DelayedMind, Remembering, WrapperMind, unwrap
+from shoal.agents.wrappers import DelayedMind, Remembering, SplitMind, WrapperMind, unwrap

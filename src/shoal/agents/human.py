@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
-from shoal.agents.wrappers import WrapperMind
+from shoal.agents.wrappers import SplitMind
 from shoal.types import Decision, Mind, Observation
 
 #: Asks a person for one turn.
@@ -31,16 +31,8 @@ class HumanMind(Mind):
         return {"played_by": "a person"}
 
 
-class PlayedMind(WrapperMind):
+class PlayedMind(SplitMind):
     """Lets a person take the turns of some agents, and the mind inside those of all others.
 
     The opinion of a played agent stays as declared or as an intervention set it, since it cannot be measured.
     """
-
-    def __init__(self, inner: Mind, human: HumanMind, agents: Collection[int]) -> None:
-        super().__init__(inner)
-        self._human = human
-        self._played = frozenset(agents)
-
-    def mind_of(self, agent: int) -> Mind:
-        return self._human if agent in self._played else self.inner

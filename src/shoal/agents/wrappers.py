@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from math import exp
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -76,6 +76,18 @@ class WrapperMind(Mind):
         """Return what the agent remembers, or None where the mind inside cannot say."""
         mind = self.mind_of(agent)
         return mind.memory(agent) if isinstance(mind, Remembering) else None
+
+
+class SplitMind(WrapperMind):
+    """Lets another mind take the turns of some agents, and the mind inside those of all others."""
+
+    def __init__(self, inner: Mind, other: Mind, agents: Collection[int]) -> None:
+        super().__init__(inner)
+        self._other = other
+        self._agents = frozenset(agents)
+
+    def mind_of(self, agent: int) -> Mind:
+        return self._other if agent in self._agents else self.inner
 
 
 def unwrap(mind: Mind, agent: int) -> Mind:

@@ -17,9 +17,10 @@ from shoal.agents import (
     PlayedMind,
     ScriptedMind,
     ScriptedSettings,
+    SplitMind,
 )
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
-from shoal.agents.language import LanguageMind, PrefixMeter, describe_world
+from shoal.agents.language import AssistantMind, LanguageMind, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
 from shoal.engine import DecisionLimits, Schedule
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
@@ -85,7 +86,8 @@ def build(
     )
     worlds = {name: _build_world(name, scenarios, context) for name in scenario.worlds}
     minds = {name: _build_mind(name, scenarios, context, worlds[name], sources.model) for name in scenario.worlds}
-    prefixes = {name: mind.prefixes for name, mind in minds.items() if isinstance(mind, LanguageMind)}
+    inner = {name: mind.inner if isinstance(mind, SplitMind) else mind for name, mind in minds.items()}
+    prefixes = {name: mind.prefixes for name, mind in inner.items() if isinstance(mind, LanguageMind)}
     if scenario.play:
         index = NameIndex(people.names)
         played = [index[who] for who in scenario.play]
@@ -175,7 +177,10 @@ def _build_language_mind(
     rules = scenarios.map(lambda version: describe_world(version.worlds[name], world))
     memory = Memory(settings.map(select_memory_settings), context.population, context.seed, name, model)
     memory.last_round = scenarios.latest.rounds
-    return LanguageMind(context, settings, rules, model or _NoModel(), memory)
+    mind = LanguageMind(context, settings, rules, model or _NoModel(), memory)
+    if not context.population.assistants:
+        return mind
+    return SplitMind(mind, AssistantMind(context, settings, model or _NoModel()), context.population.assistants)
 
 
 class _NoModel:

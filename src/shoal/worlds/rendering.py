@@ -44,10 +44,12 @@ S = TypeVar("S", bound=Observation)
 class PromptWriter:
     """Lines of a prompt within a budget of characters. `room` is what is left of it."""
 
-    def __init__(self, observation: Observation, budget_chars: int, ago: Ago) -> None:
+    def __init__(self, observation: Observation, budget_chars: int, ago: Ago, speech_chars: int) -> None:
         self.round = observation.round
         self.ago = ago
         self.room = budget_chars
+        #: How much of one thing that somebody says is shown.
+        self.speech_chars = speech_chars
         self.lines: list[str] = []
         self._agent = observation.agent
         self._holders = {observation.name: observation.agent}
@@ -120,12 +122,14 @@ def list_lines(label: str, lines: Iterable[ViewLine]) -> Iterator[ViewRow]:
 class ObservationRenderer(Generic[S]):
     """Turns the observations of one kind of world into text, and what a person types into actions."""
 
-    def render_prompt(self, seen: S, budget_chars: int, ago: Ago, *, is_past: bool = False) -> str:
+    def render_prompt(
+        self, seen: S, budget_chars: int, ago: Ago, *, is_past: bool = False, speech_chars: int = MAX_SPEECH_CHARS
+    ) -> str:
         """Return the last part of a prompt: the moment, and everything to be seen in it.
 
         Of the past, it says `It was ...` and leaves the heading out.
         """
-        writer = PromptWriter(seen, budget_chars, ago)
+        writer = PromptWriter(seen, budget_chars, ago, speech_chars)
         now = format_moment(seen.time)
         writer.lines.append(f"It was {now}." if is_past else f"# Now\nIt is {now}.")
         self.write_prompt(writer, seen)
@@ -143,6 +147,10 @@ class ObservationRenderer(Generic[S]):
         """Yield what others say in the observation, which reminds the agent of what it remembers."""
         if isinstance(seen, ViewObservation):
             yield outline(seen.view, _MAX_VIEW_CUE_CHARS)
+
+    def list_said(self, seen: S) -> Iterator[tuple[bool, str]]:
+        """Yield what the two in a conversation said, oldest first, and whether it was the agent itself."""
+        yield from ()
 
     # Names in a reply that stand for something the prompt showed
 

@@ -35,6 +35,10 @@ class WorldSettings(BaseModel):
         """Yield the people that the settings name, and where."""
         yield from ()
 
+    def groups(self) -> Iterator[tuple[Path, str]]:
+        """Yield the groups that the settings name, and where."""
+        yield from ()
+
     def problems(self, number: Callable[[Who], Who]) -> Iterator[tuple[Path, str]]:
         """Yield what is wrong with the people that the settings name, and where; `number` turns names into numbers."""
         yield from ()

@@ -133,10 +133,11 @@ async def test_the_plan_of_a_conversation_is_close_too(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_that_ends_early_takes_something_between_the_least_and_the_most(tmp_path: Path) -> None:
-    scenario = language("negotiation").model_copy(update={"seed": 1})
+    # A word that comes up sooner or later, whatever the stand-in for a model is asked.
+    scenario = override(language("negotiation"), ["worlds.dialogue.stop.said=[about, the, of, to, is]"])
     found, took = await plan_run(scenario), await measure_run(scenario, tmp_path / "run")
     assert (found.total.least_calls, found.total.calls) == (6, 24)
-    assert found.total.least_calls < took["calls"] < found.total.calls
+    assert found.total.least_calls <= took["calls"] < found.total.calls
     assert found.total.cost is not None
     assert took["cost"] < found.total.cost
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,18 +12,16 @@ from typing import Any, ClassVar
 from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
+from shoal.agents.language.unusable_turns import UnusableTurns
 from shoal.agents.language.world_card import WorldCard, build_card
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
-from shoal.errors import EveryTurnFailed
 from shoal.journal import JournalKey
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Event, Mind, MindMode, Observation, Versioned
-from shoal.worlds import PAST_VERBS, NameIndex, WorldContext, WorldRules, find_written, renderer_for
+from shoal.worlds import MAX_SPEECH_CHARS, PAST_VERBS, NameIndex, WorldContext, WorldRules, find_written, renderer_for
 
-#: This many first turns without a usable reply show that the model cannot do this.
-HOPELESS_TURNS = 10
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
 _AGES_KEPT = 4096
@@ -44,6 +41,12 @@ class _Asking:
     settings: LanguageSettings
     book: PromptBook
     card: WorldCard
+
+    @property
+    def speech_chars(self) -> int:
+        """How much of one thing that somebody says is shown; a long answer is read to its end if it can be."""
+        shown = self.settings.observation_tokens * CHARACTERS_PER_TOKEN // 2
+        return MAX_SPEECH_CHARS if self.settings.prompt.version == 1 else max(shown, MAX_SPEECH_CHARS)
 
 
 @dataclass(slots=True)
@@ -85,8 +88,7 @@ class LanguageMind(Mind):
         self._turns: defaultdict[int, list[_Turn]] = defaultdict(list)
         #: Agent -> which actions of its last turn were refused, and why.
         self._refused: dict[int, str] = {}
-        #: Model -> its turns so far that came to nothing; no longer counted once a reply was used.
-        self._unusable: defaultdict[str, float] = defaultdict(float)
+        self._unusable = UnusableTurns()
         self.prefixes = PrefixMeter()
         # Many agents see the same post in a round, and it is equally old for all of them.
         self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
@@ -105,23 +107,14 @@ class LanguageMind(Mind):
                 reply = self._read(observation, await self._model.answer(question.ask_again(answer.text, complaint)))
         except ModelFailed as failed:
             if failed.failure.kind.remedy is Remedy.ACCEPT:
-                self._count_unusable(question.model, str(failed))
+                self._unusable.count(question.model, str(failed))
             return Decision(failure="error", reason=clip(str(failed), _MAX_REASON_CHARS))
         if not reply.is_usable:
-            self._count_unusable(question.model, "; ".join(reply.complaints))
+            self._unusable.count(question.model, "; ".join(reply.complaints))
             return Decision.unusable(clip("; ".join(reply.complaints), _MAX_REASON_CHARS))
-        self._unusable[question.model] = -math.inf
+        self._unusable.clear(question.model)
         self._thoughts[observation.agent] = reply.thought
         return Decision(reply.actions)
-
-    def _count_unusable(self, model: str, why: str) -> None:
-        """Count a turn that came to nothing; end the run if a model's first turns all do.
-
-        Turns that were recorded as lost are not decided again, so a run that is resumed counts from 0.
-        """
-        self._unusable[model] += 1
-        if self._unusable[model] >= HOPELESS_TURNS:
-            raise EveryTurnFailed(HOPELESS_TURNS, clip(why, _MAX_REASON_CHARS), model)
 
     def mode(self, agent: int) -> MindMode:
         return MindMode.SELF_JOURNALING
@@ -207,7 +200,9 @@ class LanguageMind(Mind):
         person = self._people.values(agent, book)
         moment = {
             "memory": f"# What you remember\n{recalled.rstrip()}" if recalled else "",
-            "sight": renderer_for(observation).render_prompt(observation, budget_chars, self._ago),
+            "sight": renderer_for(observation).render_prompt(
+                observation, budget_chars, self._ago, speech_chars=asking.speech_chars
+            ),
             "results": f"Refused in your last turn: {refused}" if (refused := self._refused.get(agent)) else "",
         }
         system, user = book.write_system(card, person), book.write_user(card, person, moment)

@@ -126,7 +126,8 @@ def describe_person(
     told = {
         name: value
         for name, value in persona.traits.items()
-        if not (name in _IN_PERSONA and _PRONOUNS.get(value, str(value)) in persona.persona)
+        if name not in persona.told
+        and not (name in _IN_PERSONA and _PRONOUNS.get(value, str(value)) in persona.persona)
         and (is_old or not _is_told(name, value, persona.persona))
     }
     bio = clip(persona.bio, _MAX_BIO_CHARS_1) if is_old else persona.bio

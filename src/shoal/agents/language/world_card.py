@@ -38,7 +38,8 @@ def describe_world(settings: object, world: WorldProtocol) -> WorldRules:
     """Return the rules of a world by its kind; a world of the user's own describes itself."""
     kind, visibility = kind_named(getattr(settings, "kind", None)), getattr(world, "visibility", 1)
     if kind is not None:
-        return replace(kind.rules(settings), visibility=visibility)
+        rules = kind.rules(settings)
+        return replace(rules, place=getattr(world, "place", "") or rules.place, visibility=visibility)
     about = cleandoc(type(world).__doc__ or "")[:_MAX_DOCSTRING_CHARS] or "Its rules show in what you see."
     declared: Mapping[str, Mapping[str, type]] = getattr(world, "actions", {})
     cards = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -135,6 +135,33 @@ class GroupEntry(DeclaredModel):
     activity: Activity = Field(default=Beta(beta=(2, 3)), description="Chance to act in a round, 0 to 1.")
     active_hours: Hours | None = Field(default=None, description="Waking hours, such as 8-22; default: drawn.")
     traits: dict[str, Trait] = Field(default_factory=dict, description="Name -> distribution of anything else.")
+    persona: Text | None = Field(
+        default=None, description="Who each of them is, with variables such as {name} and {age}; default: made."
+    )
+    bio: Text | None = Field(default=None, description="What each profile says, in the same way; default: made.")
+
+
+class AssistantEntry(DeclaredModel):
+    """An assistant under test, as often as people talk to it at once. Its model sees a plain chat."""
+
+    assistant: OwnName = Field(description="What people call it; also the name of its group.")
+    count: Annotated[Whole, Field(ge=1, le=MAX_PEOPLE)] = Field(default=1, description="One for each conversation.")
+    system: Text | None = Field(default=None, description="Its system message, sent as it is; default: none is sent.")
+    bio: Text = Field(default="an AI assistant", description="What people know about it.")
+
+    interests: ClassVar[None] = None
+    interests_from: ClassVar[None] = None
+    traits: ClassVar[Mapping[str, Any]] = {}
+
+    @property
+    def group(self) -> str:
+        return self.assistant
+
+    @property
+    def roster(self) -> PeopleTable:
+        """The assistant as a table with a row for each conversation. Its persona is its system message."""
+        texts = {"name": self.assistant, "bio": self.bio, "persona": self.system or ""}
+        return PeopleTable("", self.count, {field: [text] * self.count for field, text in texts.items()}, {})
 
 
 ColumnChoice = Annotated[
@@ -194,10 +221,15 @@ class FileEntry(DeclaredModel):
         return self._roster
 
 
-PopulationEntry = PersonEntry | GroupEntry | FileEntry
+PopulationEntry = PersonEntry | AssistantEntry | GroupEntry | FileEntry
 PopulationEntries = tuple[PopulationEntry, ...]
-_KINDS: Mapping[str, type[DeclaredModel]] = {"name": PersonEntry, "count": GroupEntry, "file": FileEntry}
-_ENTRY = "a person (`name`), a group (`count`) or a `file` of people"
+_KINDS: Mapping[str, type[DeclaredModel]] = {
+    "name": PersonEntry,
+    "assistant": AssistantEntry,
+    "count": GroupEntry,
+    "file": FileEntry,
+}
+_ENTRY = "a person (`name`), a group (`count`), a `file` of people or an `assistant`"
 
 
 def find_entry_tag(value: object) -> str | None:
@@ -211,7 +243,7 @@ def require_entry(value: object) -> object:
         return value
     if not isinstance(value, Mapping) or not value:
         raise InvalidValue(Problem.mismatch(_ENTRY, value))
-    kinds = [key for key in _KINDS if key in value]
+    kinds = [key for key in _KINDS if key in value and (key != "count" or "assistant" not in value)]
     if kinds == ["name", "count"]:
         message = "an entry is a person (`name`) or a group (`count`), not both; label a group with `group`"
         raise InvalidValue(Problem((), message))
@@ -219,7 +251,7 @@ def require_entry(value: object) -> object:
         message = f"an entry is {_ENTRY}, not several of them; to name a person's column, write `columns`"
         raise InvalidValue(Problem((), message))
     if not kinds:
-        fields = {*GroupEntry.model_fields, *PersonEntry.model_fields, *FileEntry.model_fields}
+        fields = {name for model in _KINDS.values() for name in model.model_fields}
         for key in value:
             if key not in fields and nearest(key, _KINDS):
                 raise InvalidValue(Problem.unknown("field", key, _KINDS, key, at_key=True))
@@ -238,6 +270,7 @@ def list_entries(value: object) -> object:
 
 _EntryField = Annotated[
     Annotated[PersonEntry, Tag(make_tag(PersonEntry))]
+    | Annotated[AssistantEntry, Tag(make_tag(AssistantEntry))]
     | Annotated[GroupEntry, Tag(make_tag(GroupEntry))]
     | Annotated[FileEntry, Tag(make_tag(FileEntry))],
     Discriminator(find_entry_tag),
@@ -261,7 +294,7 @@ def count_people(entries: PopulationEntries) -> int:
 def count_entry(entry: PopulationEntry) -> int:
     if isinstance(entry, PersonEntry):
         return 1
-    return entry.count if isinstance(entry, GroupEntry) else entry.roster.count
+    return entry.roster.count if isinstance(entry, FileEntry) else entry.count
 
 
 def number_own_names(entries: PopulationEntries) -> dict[str, int]:
@@ -277,4 +310,7 @@ def find_own_names(entries: PopulationEntries, field: Literal["name", "username"
         if isinstance(entry, FileEntry):
             values, _ = make_unique(entry.roster.column(field), field, names.values())
             names |= {start + row: value for row, value in enumerate(values) if value is not None}
+        elif isinstance(entry, AssistantEntry) and field == "name":
+            # All of them are the same assistant, and people call it by the same name.
+            names |= dict.fromkeys(range(start, start + entry.count), entry.assistant)
     return names

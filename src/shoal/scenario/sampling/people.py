@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.agents.language import fill, find_variables
 from shoal.scenario.declared.distributions import GENDERS
 from shoal.scenario.declared.population import PersonEntry
 from shoal.scenario.importers.people_file import PeopleTable
-from shoal.scenario.sampling.profiles import PersonFacts, make_username, write_bio, write_persona
+from shoal.scenario.sampling.profiles import PersonFacts, list_facts, make_username, write_bio, write_persona
 from shoal.types import USUAL_HABITS, Habits, Persona
 
 #: Optional fields of a person, each with the value of people who do not state it.
 USUAL: Mapping[str, float] = {**USUAL_HABITS, "response_delay": 0}
+
+
+_FACTS = frozenset({"age", "gender", "country", "profession"})
 
 
 class Labels(Sequence[str | None]):
@@ -110,6 +114,9 @@ class People:
         self.genders: NDArray[np.int8] = np.full(count, -1, dtype=np.int8)
         self.groups, self.countries, self.professions = Labels(count), Labels(count), Labels(count)
         self.traits: dict[str, Column] = {}
+        self.assistants: frozenset[int] = frozenset()
+        #: Persona and bio of groups that have templates for them, and whose they are.
+        self.templates: list[tuple[slice, str | None, str | None]] = []
         #: The people written by hand, by number.
         self.listed: dict[int, PersonEntry] = {}
         self._topic = topic
@@ -163,15 +170,27 @@ class People:
             **list_unusual_habits(self.habits, agent),
             **own_traits,
         }
+        told: frozenset[str] = frozenset()
+        for where, persona_template, bio_template in self.templates:
+            if where.start <= agent < where.stop:
+                values = {
+                    **list_facts(facts),
+                    **{name: str(value) for name, value in traits.items() if value is not None},
+                }
+                if persona_template is not None:
+                    # What is drawn unasked, such as a profession, is told only where the template names it.
+                    persona, told = fill(persona_template, values), _FACTS.union(find_variables(persona_template))
+                bio = None if bio_template is None else fill(bio_template, values)
         return Persona(
             name=facts.name,
             username=self._usernames[agent] if agent in self._usernames else self._make_free_username(agent),
             bio=bio or write_bio(facts),
-            persona=persona or write_persona(facts),
+            persona=write_persona(facts) if persona is None else persona,
             interests=facts.interests,
             stance=facts.stance,
             activity=facts.activity,
             traits={name: value for name, value in traits.items() if value is not None},
+            told=told,
         )
 
     def _find_own_texts_and_traits(self, agent: int) -> tuple[str | None, str | None, Mapping[str, Any]]:

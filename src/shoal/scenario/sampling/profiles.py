@@ -77,6 +77,25 @@ def make_username(name: str, number: int) -> str:
     return _NOT_WORD.sub("_", plain).strip("_") or f"user_{number}"
 
 
+#: The variables of a group's persona and bio, besides its traits.
+FACT_NAMES = ("name", "age", "gender", "country", "profession", "interests", "opinion", "topic", "group")
+
+
+def list_facts(facts: PersonFacts) -> dict[str, str]:
+    """Return the facts about a person as texts, under the names that templates call them by."""
+    known = {name: getattr(facts, name, None) for name in FACT_NAMES}
+    opinion = "" if facts.topic is None or facts.stance is None else f"{word_opinion(facts.stance)} {facts.topic}"
+    interests = _join_words(facts.interests) if facts.interests else ""
+    return {name: str(value) for name, value in known.items() if value is not None} | {
+        "interests": interests,
+        "opinion": opinion,
+    }
+
+
+def word_opinion(stance: float) -> str:
+    return next(words for bound, words in _OPINIONS if stance >= bound)
+
+
 def write_bio(facts: PersonFacts) -> str:
     """Write one line, as people write about themselves."""
     parts = []
@@ -104,9 +123,7 @@ def write_persona(facts: PersonFacts) -> str:
     if facts.interests:
         sentences.append(f"{pronoun} care{s} about {_join_words(facts.interests)}.")
     if facts.topic and facts.stance is not None:
-        stance = facts.stance
-        opinion = next(words for bound, words in _OPINIONS if stance >= bound)
-        sentences.append(f"{pronoun} {verb} {opinion} {facts.topic}.")
+        sentences.append(f"{pronoun} {verb} {word_opinion(facts.stance)} {facts.topic}.")
     if facts.activity >= _OFTEN:
         sentences.append(f"{pronoun} write{s} online often.")
     elif facts.activity < _SELDOM:

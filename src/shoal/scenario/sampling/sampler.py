@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.scenario.declared.distributions import GENDERS, Distribution, Interests, Normal
 from shoal.scenario.declared.population import (
+    AssistantEntry,
     FileEntry,
     GroupEntry,
     PersonEntry,
@@ -72,6 +73,7 @@ class _Sampler:
             self._words.number(self._topic)
         listed: dict[int, PersonEntry] = {}
         rosters: dict[int, PeopleTable] = {}
+        assistants: set[int] = set()
         for number, (start, entry) in enumerate(number_entries(self._entries)):
             where = slice(start, start + count_entry(entry))
             if isinstance(entry, GroupEntry):
@@ -82,10 +84,15 @@ class _Sampler:
                 listed[start] = entry
             elif entry.group is not None:
                 people.groups.put(where, [entry.group], np.zeros(count_entry(entry), dtype=np.int64))
-            if isinstance(entry, FileEntry):
+            if isinstance(entry, FileEntry | AssistantEntry):
                 rosters[start] = entry.roster
+            if isinstance(entry, AssistantEntry):
+                assistants.update(range(where.start, where.stop))
+            elif isinstance(entry, GroupEntry) and (entry.persona or entry.bio):
+                people.templates.append((where, entry.persona, entry.bio))
         people.names = self.draw_names()
         people.topics = self._words.words
+        people.assistants = frozenset(assistants)
         people.enlist(listed, rosters, find_own_names(self._entries, "username"))
         return people
 
@@ -171,7 +178,7 @@ class _Sampler:
         else:
             column[where] = np.round(find_quantiles(distribution, u), _DECIMALS)
 
-    def fill_roster(self, entry: int, declared: PersonEntry | FileEntry, where: slice) -> None:
+    def fill_roster(self, entry: int, declared: PersonEntry | FileEntry | AssistantEntry, where: slice) -> None:
         """Fill in people who are stated in a file or by hand."""
         people, roster = self._people, declared.roster
         people.ages[where] = _replace_none(roster.column("age"), -1)

@@ -18,13 +18,17 @@ from shoal.scenario.declared.population import (
     MAX_PEOPLE,
     MOST_FOLLOWED,
     RANDOM,
+    AssistantEntry,
     FileEntry,
+    GroupEntry,
     PersonEntry,
+    count_entry,
     count_people,
     number_own_names,
 )
 from shoal.scenario.prompts import list_prompts, list_trait_names
 from shoal.scenario.sampling.links import read_links
+from shoal.scenario.sampling.profiles import FACT_NAMES
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.problems import Path, Problem
 from shoal.text import nearest
@@ -158,18 +162,52 @@ def check_meetings(scenario: Scenario) -> Iterator[Problem]:
 
 
 def check_groups(scenario: Scenario) -> Iterator[Problem]:
-    """Find groups that have a model of their own but do not exist."""
+    """Find groups that are named but do not exist."""
     known = {group for entry in scenario.population if (group := getattr(entry, "group", None)) is not None}
     advice = f"there is {', '.join(sorted(known))}" if known else "none has a `group`"
     for name in scenario.mind.by_group if isinstance(scenario.mind, LanguageSettings) else ():
         if name not in known:
             path = ("mind", "by_group", name)
             yield Problem.unknown("group", name, known, *path, advice=advice, needs=_NAMES, at_key=True)
+    for name, world in scenario.worlds.items():
+        for below, group in world.groups():
+            if group not in known:
+                yield Problem.unknown("group", group, known, "worlds", name, *below, advice=advice, needs=_NAMES)
+
+
+def check_assistants(scenario: Scenario) -> Iterator[Problem]:
+    """Find assistants that nobody would talk to, or that would have to do more than talk."""
+    counts: Counter[str] = Counter()
+    for entry in scenario.population:
+        counts[getattr(entry, "group", None) or ""] += count_entry(entry)
+    assistants = {entry.assistant for entry in scenario.population if isinstance(entry, AssistantEntry)}
+    for name, world in scenario.worlds.items() if assistants else ():
+        path, pairs = ("worlds", name), getattr(world, "pairs", None)
+        if pairs is None:
+            yield Problem(path, "an assistant can only take part in a dialogue", needs=_NAMES)
+        elif isinstance(pairs, str):
+            example = f"`pairs: {{customers: {min(assistants)}}}`"
+            yield Problem(path, f"say who talks to the assistant, such as {example}", needs=_NAMES)
+        for people, assistant in pairs.items() if isinstance(pairs, dict) else ():
+            there = (*path, "pairs", people)
+            if {people, assistant} <= assistants:
+                yield Problem(there, f"{people!r} and {assistant!r} are both assistants; one of them must be people")
+            elif {people, assistant} & assistants and counts[people] != counts[assistant]:
+                sizes = f"{counts[people]:,} of {people!r} and {counts[assistant]:,} of {assistant!r}"
+                yield Problem(there, f"there are {sizes}; give the assistant the same `count`", needs=_NAMES | _NUMBERS)
 
 
 def check_prompts(scenario: Scenario) -> Iterator[Problem]:
     """Find variables in templates of prompts that do not exist."""
     traits = list_trait_names(scenario)
+    for index, entry in enumerate(scenario.population):
+        if not isinstance(entry, GroupEntry):
+            continue
+        for field, text in (("persona", entry.persona), ("bio", entry.bio)):
+            for variable in find_variables(text or ""):
+                if variable not in (known := {*FACT_NAMES, *entry.traits}):
+                    advice = f"there is {', '.join(sorted(known))}"
+                    yield Problem.unknown("variable", variable, known, "population", index, field, advice=advice)
     for path, prompt in list_prompts(scenario):
         for name, text in prompt.templates().items():
             known = {*list_known(name), *traits}
@@ -311,6 +349,7 @@ def find_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from check_edges(scenario)
     yield from check_meetings(scenario)
     yield from check_groups(scenario)
+    yield from check_assistants(scenario)
     yield from check_prompts(scenario)
     yield from check_world_names(scenario)
     yield from check_events(scenario)

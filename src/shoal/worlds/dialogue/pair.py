@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from enum import Enum
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -28,12 +29,14 @@ class Phase(Enum):
 class Pair:
     """Two agents, and how far their conversation has come."""
 
-    __slots__ = ("agents", "heard", "left", "lines", "number", "phase", "rated", "scene", "silence", "slants", "taken",
-                 "turned", "words")  # fmt: skip
+    __slots__ = ("agents", "assistants", "heard", "left", "lines", "number", "phase", "rated", "scene", "silence",
+                 "slants", "taken", "turned", "words")  # fmt: skip
 
-    def __init__(self, number: int, first: int, second: int) -> None:
+    def __init__(self, number: int, first: int, second: int, assistants: frozenset[int] = frozenset()) -> None:
         self.number = number
         self.agents = (first, second)
+        #: Those of the two that are assistants under test. People begin, and only people rate.
+        self.assistants = assistants
         self.phase = Phase.TALKING
         self.begin(1)
 
@@ -57,8 +60,9 @@ class Pair:
 
     @property
     def speaker(self) -> int:
-        """The agent whose turn it is. The two alternate, also in beginning a scene."""
-        return self.agents[(self.scene - 1 + self.taken) % 2]
+        """The agent whose turn it is. The two alternate, and two people also in beginning a scene."""
+        first = 0 if self.assistants else self.scene - 1
+        return self.agents[(first + self.taken) % 2]
 
     def partner(self, agent: int) -> int:
         first, second = self.agents
@@ -69,12 +73,13 @@ class Pair:
         if self.phase is Phase.TALKING:
             return (self.speaker,)
         if self.phase is Phase.RATING:
-            return [agent for agent in self.agents if agent not in self.rated]
+            return [agent for agent in self.agents if agent not in self.rated and agent not in self.assistants]
         return ()
 
     def say(self, line: LineView, is_opinion: bool) -> None:
         """Add a line. `is_opinion` says whether its slant is the speaker's stated opinion."""
-        self.lines = (*self.lines[1 - LINES_IN_MIND :], line)
+        # An assistant is sent the whole chat, as it remembers nothing by itself.
+        self.lines = (*(self.lines if self.assistants else self.lines[1 - LINES_IN_MIND :]), line)
         self.words.append(line.content)
         # Small talk does not take back an opinion.
         if is_opinion or line.slant:
@@ -119,8 +124,17 @@ def scene_at(settings: DialogueSettings, scene: int) -> SceneSettings:
 
 
 def make_pairs(settings: DialogueSettings, population: Population, seed: int, world: str) -> list[Pair]:
-    """Pair the people who talk to one another. With an odd number, the last person stays alone."""
-    if isinstance(settings.pairs, tuple):
+    """Pair the people who talk to one another. Who is left over stays alone."""
+    if isinstance(settings.pairs, dict):
+        groups: dict[Any, list[int]] = {}
+        for agent in range(len(population)):
+            groups.setdefault(population[agent].traits.get("group"), []).append(agent)
+        numbers = [
+            pair
+            for first, second in settings.pairs.items()
+            for pair in zip(groups.get(first, ()), groups.get(second, ()), strict=False)
+        ]
+    elif isinstance(settings.pairs, tuple):
         index = NameIndex(population.names)
         numbers = [(index[first], index[second]) for first, second in settings.pairs]
     else:
@@ -128,4 +142,9 @@ def make_pairs(settings: DialogueSettings, population: Population, seed: int, wo
         if settings.pairs == "random":
             order.sort(key=hashes(derive(seed, world, "pairs"), np.arange(len(order))).tolist().__getitem__)
         numbers = list(zip(order[::2], order[1::2], strict=False))
-    return [Pair(number, first, second) for number, (first, second) in enumerate(numbers)]
+    pairs = []
+    for number, (first, second) in enumerate(numbers):
+        assistants = population.assistants & {first, second}
+        ends = (second, first) if first in assistants else (first, second)
+        pairs.append(Pair(number, *ends, assistants))
+    return pairs

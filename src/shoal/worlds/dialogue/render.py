@@ -32,7 +32,7 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
         writer.add_news(seen.announcements)
         writer.add_pending(seen.pending)
         said = [
-            f"{writer.name(line.speaker_id, line.speaker)}: {quote(line.content, rendering.MAX_SPEECH_CHARS)}"
+            f"{writer.name(line.speaker_id, line.speaker)}: {quote(line.content, writer.speech_chars)}"
             for line in seen.lines
         ]
         writer.add_latest("What was said:", said, "Nothing has been said yet.")
@@ -41,6 +41,9 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
 
     def cue(self, seen: DialogueObservation) -> Iterator[str]:
         yield from (line.content[: rendering.CUE_CHARS] for line in seen.lines[-rendering.CUE_ITEMS :])
+
+    def list_said(self, seen: DialogueObservation) -> Iterator[tuple[bool, str]]:
+        yield from ((line.speaker_id == seen.agent, line.content) for line in seen.lines)
 
     def recall_sight(self, seen: DialogueObservation) -> str:
         line = seen.lines[-1] if seen.lines else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Literal, Self
 
@@ -38,8 +39,10 @@ class DialogueSettings(WorldSettings):
     """Conversations of two, side by side."""
 
     kind: Literal["dialogue"] = Field(default="dialogue", description="Conversations of two.")
-    pairs: Literal["listed", "random"] | tuple[tuple[Who, Who], ...] = Field(
-        default="listed", description="Which people talk: neighbours in the list, drawn at random, or pairs of names."
+    pairs: Literal["listed", "random"] | dict[str, str] | tuple[tuple[Who, Who], ...] = Field(
+        default="listed",
+        description="Who talks to whom: neighbours in the list, drawn at random, pairs of names, or one group to "
+        "another, such as {customers: sellers}.",
     )
     turns: int = Field(default=20, ge=1, le=10_000, description="Turns of a scene, at most; the two take them in turn.")
     scenes: tuple[SceneSettings, ...] = Field(
@@ -60,13 +63,25 @@ class DialogueSettings(WorldSettings):
         return acting * len(self.scenes) * (1 + 2 * self.score)
 
     def mentions(self) -> Iterator[tuple[Path, Who]]:
-        for index, pair in enumerate(() if isinstance(self.pairs, str) else self.pairs):
+        for index, pair in enumerate(self.list_named_pairs()):
             yield from ((("pairs", index, end), who) for end, who in enumerate(pair))
+
+    def list_named_pairs(self) -> tuple[tuple[Who, Who], ...]:
+        """Return the pairs that are given by names or numbers."""
+        return self.pairs if isinstance(self.pairs, tuple) else ()
+
+    def groups(self) -> Iterator[tuple[Path, str]]:
+        for first, second in self.pairs.items() if isinstance(self.pairs, dict) else ():
+            yield from ((("pairs", first), group) for group in (first, second))
 
     def problems(self, number: Callable[[Who], Who]) -> Iterator[tuple[Path, str]]:
         """Yield who would be in two conversations at once, and who would talk to themselves."""
+        counts = Counter(group for _, group in self.groups())
+        for path, group in self.groups():
+            if counts[group] > 1:
+                yield path, f"group {group!r} stands in two places; its people can be in one conversation each"
         seen: dict[Who, int] = {}
-        for index, pair in enumerate(() if isinstance(self.pairs, str) else self.pairs):
+        for index, pair in enumerate(self.list_named_pairs()):
             for end, who in enumerate(pair):
                 first = seen.setdefault(number(who), index)
                 if first != index:

@@ -26,6 +26,12 @@ _LINE = "INSERT INTO line (pair_id, scene, turn, round, agent_id, content, slant
 _SCORE = "INSERT INTO score VALUES (?,?,?,?,?,?)"
 
 
+CHAT_PLACE = """\
+# The place
+A chat in writing, in one or more sessions. The two take turns. Write what you would write in one message, mostly one to
+three sentences, in reply to what came last, and move on towards what you want. When a session is over you are asked how
+it went: then, and only then, RATE it."""
+
 _CONTENT = Argument("content")
 
 CARDS = (
@@ -63,6 +69,8 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         #: Pairs whose conversation is not over, by number.
         self._going = {pair.number: pair for pair in pairs}
         self._bios: dict[int, str] = {}
+        #: What language models are told instead of what the kind says about the place.
+        self.place = CHAT_PLACE if any(pair.assistants for pair in pairs) else ""
 
     @property
     def over(self) -> bool:

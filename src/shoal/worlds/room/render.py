@@ -105,7 +105,7 @@ class RoomRenderer(ObservationRenderer[RoomObservation]):
 
 
 def _render_stimulus(writer: PromptWriter, one: Stimulus) -> str:
-    words = quote(one.content, rendering.MAX_SPEECH_CHARS)
+    words = quote(one.content, writer.speech_chars)
     if one.source is None:
         return f"{_UNSOURCED.get(one.kind, one.kind)}: {words}"
     who = writer.name(one.source_id if one.source_id is not None else -1, one.source)
