@@ -26,6 +26,7 @@ SLOW = (
     "models/local/test_download.py",
     "models/local/test_server.py",
     "python",
+    "runs/commands",
     "runs/interviews",
     "runs/launchers",
     "runs/planning",

@@ -1,4 +1,4 @@
-"""What only Unix has: locks that end with their process, and processes in sessions of their own.
+"""What only Unix has: locks that end with their process, processes in sessions of their own, and watched folders.
 
 Another system needs another module with these functions. Sockets of Unix are opened in `daemon` and `slots`.
 """
@@ -6,12 +6,15 @@ Another system needs another module with these functions. Sockets of Unix are op
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import fcntl
 import os
 import signal
+import struct
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _RETRY_SECONDS = 0.002
@@ -133,3 +136,85 @@ def _is_alive(pid: int) -> bool:
     except PermissionError:
         pass
     return has_ended(pid) is None
+
+
+# Folders
+
+#: A file was written to; it was closed after that; it was moved here; it was deleted.
+_MODIFIED, _CLOSED, _MOVED_HERE, _DELETED = 0x2, 0x8, 0x80, 0x200
+_ADD_TO_MASK = 0x2000_0000
+_EVENT = struct.Struct("iIII")
+_READ_BYTES = 1 << 16
+
+
+class FolderWatch:
+    """Calls back when files appear in folders, change or are deleted. Belongs to one event loop.
+
+    Linux tells of it at once. Where the system does not tell, everybody is called back regularly.
+    """
+
+    def __init__(self, poll_seconds: float = _POLL_SECONDS) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._poll_seconds = poll_seconds
+        self._calls: defaultdict[int, list[Callable[[], object]]] = defaultdict(list)
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            self._handle = int(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        except AttributeError:
+            self._handle = -1
+        if self._handle >= 0:
+            self._loop.add_reader(self._handle, self._read)
+
+    @contextmanager
+    def watching(self, folder: Path, call: Callable[[], object], *, appends: bool = False) -> Iterator[None]:
+        """Call back on changes in a folder; with `appends`, also when something is written to an open file."""
+        mask = _CLOSED | _MOVED_HERE | _DELETED | _ADD_TO_MASK | (_MODIFIED if appends else 0)
+        watch = self._libc.inotify_add_watch(self._handle, os.fsencode(folder), mask) if self._handle >= 0 else -1
+        if watch < 0:
+            polling = self._loop.create_task(self._poll(call))
+            try:
+                yield
+            finally:
+                polling.cancel()
+            return
+        self._calls[watch].append(call)
+        try:
+            yield
+        finally:
+            self._calls[watch].remove(call)
+            if not self._calls[watch]:
+                del self._calls[watch]
+                # Fails where the folder is gone, and its watch with it.
+                self._libc.inotify_rm_watch(self._handle, watch)
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            self._loop.remove_reader(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> FolderWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self) -> None:
+        try:
+            events = os.read(self._handle, _READ_BYTES)
+        except BlockingIOError:
+            return
+        changed, position = set[int](), 0
+        while position < len(events):
+            watch, _, _, length = _EVENT.unpack_from(events, position)
+            position += _EVENT.size + length
+            changed.add(watch)
+        # Too many events for the kernel to keep are told as one without a folder.
+        for watch in [*self._calls] if -1 in changed else changed:
+            for call in [*self._calls.get(watch, ())]:
+                call()
+
+    async def _poll(self, call: Callable[[], object]) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            call()

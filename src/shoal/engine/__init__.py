@@ -1,7 +1,7 @@
 """Advances worlds round by round: observe, decide, apply, commit."""
 
 from shoal.engine.decisions import Decider, DecisionLimits
-from shoal.engine.engine import Engine, TurnCount
+from shoal.engine.engine import Engine, Gate, TurnCount
 from shoal.engine.interventions import Facts, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
 from shoal.engine.population import STATE_TABLES, TOPIC, PopulationState, StateRecorder

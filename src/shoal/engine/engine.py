@@ -40,6 +40,34 @@ _ASKED_AT_ONCE = 128
 POST, CHANGE, INTERVENTION = "post", "change", "intervention"
 
 Pending = asyncio.Task[Decision]
+
+
+class Gate:
+    """Lets engines open their next rounds, unless it is held. Rounds that are open are finished all the same."""
+
+    def __init__(self) -> None:
+        self._holders = 0
+        self._free = asyncio.Event()
+        self._free.set()
+
+    def hold(self) -> None:
+        """Let no engine open a round, until as many have released the gate as hold it."""
+        self._holders += 1
+        self._free.clear()
+
+    def release(self) -> None:
+        self._holders -= 1
+        if not self._holders:
+            self._free.set()
+
+    async def wait(self, stopping: asyncio.Task[bool]) -> None:
+        """Wait until nobody holds the gate, or until the run is asked to stop."""
+        while not self._free.is_set() and not stopping.done():
+            free = asyncio.create_task(self._free.wait())
+            await asyncio.wait({free, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            free.cancel()
+
+
 D = TypeVar("D", Decision, Pending)
 
 
@@ -112,14 +140,19 @@ class Engine:
         """Count the turns in flight. May be called from another thread."""
         return TurnCount(max(self._next - self._first_open, 1), self._turns, self._decided)
 
-    async def run(self, rounds: int, stop: asyncio.Event) -> str:
+    @property
+    def next_round(self) -> int:
+        """The first round that was not begun yet."""
+        return self._next
+
+    async def run(self, rounds: int, stop: asyncio.Event, gate: Gate | None = None) -> str:
         """Advance to the last round and return the digest of the history; called again, go on from there."""
-        async with aclosing(self.steps(rounds, stop)) as steps:
+        async with aclosing(self.steps(rounds, stop, gate)) as steps:
             async for _ in steps:
                 await asyncio.sleep(0)
         return self._digest
 
-    async def steps(self, rounds: int, stop: asyncio.Event) -> AsyncGenerator[int, None]:
+    async def steps(self, rounds: int, stop: asyncio.Event, gate: Gate | None = None) -> AsyncGenerator[int, None]:
         """Advance one round at a time, to keep pace with another engine; yields each round once it has begun."""
         stopping = asyncio.create_task(stop.wait())
         self._since = time.perf_counter()
@@ -130,8 +163,13 @@ class Engine:
                     await self._finish(in_flight.popleft(), stopping)
                 if round > 0 and (self._over or self._ending is not None):
                     break
-                in_flight.append(await self._open(round))
+                if gate is not None:
+                    held_at = time.perf_counter()
+                    await gate.wait(stopping)
+                    # A pause is not the time that a round took.
+                    self._since += time.perf_counter() - held_at
                 self._next = round + 1
+                in_flight.append(await self._open(round))
                 if round > 0:
                     yield round
             while in_flight and not self._over:

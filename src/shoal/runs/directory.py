@@ -319,7 +319,11 @@ class RunDirectory:
         replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)}, sync=False)
         # That no process works on the run needs to be written only once.
         if state.process_pid is not None or self._has_live_status:
-            replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
+            self.write_env_status(state)
+
+    def write_env_status(self, state: RunState) -> None:
+        """Write whether a worker is alive, and whether it answers commands."""
+        replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
         self._has_live_status = state.process_pid is not None
 
     # Who works on it

@@ -116,7 +116,7 @@ def env_status(state: RunState) -> dict[str, Any]:
     """Return the content of `env_status.json`."""
     alive = state.process_pid is not None
     return {
-        "status": "running" if alive else "stopped",
+        "status": "stopped" if not alive else "alive" if state.takes_commands else "running",
         **{f"{name}_available": alive and name in state.worlds for name in _PLATFORMS},
         "pid": state.process_pid,
         "heartbeat": state.updated_at,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,9 @@ ROUNDS_TABLE = """CREATE TABLE shoal_round (round INTEGER PRIMARY KEY, digest TE
 RoundPlans = Mapping[int, int]
 
 _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
+
+#: Holds for rows of the trace that belong to the history, and not for interviews from outside.
+NO_INTERVIEW = "(action != 'interview' OR json_extract(info, '$.outside') IS NULL)"
 
 
 class Store:
@@ -224,6 +227,13 @@ def open_stream(directory: Path, world: str, since: int = 0) -> ActionStream:
     """
     ends = _query(directory, world, f"SELECT max(stream_bytes) FROM shoal_round WHERE round < {since}") if since else []
     return ActionStream(stream_path(directory, world), next((end for (end,) in ends if end), 0))
+
+
+def record_interviews(directory: Path, world: str, traced: Sequence[tuple[int, str, str]]) -> None:
+    """Add interviews to the trace of a world: agent, time and content of each. They are no part of its history."""
+    path = database_path(directory, world)
+    with database_errors(path), closing(sqlite3.connect(path)) as database, database:
+        database.executemany("INSERT INTO trace VALUES (?,?,'interview',?)", traced)
 
 
 def database_path(directory: Path, world: str) -> Path:

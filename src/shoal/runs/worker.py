@@ -19,9 +19,9 @@ import msgspec
 
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
-from shoal.engine import Decider, Engine, Ledger, RoundRecord, StateRecorder, Step
-from shoal.errors import EveryTurnFailed, RunRefused, ShoalError, Stopped, StorageFailed
-from shoal.journal import Journal, JournalLine, add_line
+from shoal.engine import Decider, Engine, Gate, Ledger, RoundRecord, StateRecorder, Step
+from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid, ShoalError, Stopped, StorageFailed
+from shoal.journal import EVERY_WORLD, INJECT, Journal, JournalKey, JournalLine, add_line
 from shoal.models import Availability, Pause
 from shoal.models.local import ModelStore, find_table
 from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
@@ -31,12 +31,25 @@ from shoal.runs.reports.quality import QualityReader
 from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
 from shoal.runs.state import RunOutcome, RunState, Status, WaitState, wall_clock
 from shoal.runs.store import Store, stream_path
-from shoal.scenario import DeclaredEvent, Scenario, Simulation, Sources, build, extend_simulation
+from shoal.scenario import (
+    DeclaredEvent,
+    Scenario,
+    Simulation,
+    SkipEvent,
+    Sources,
+    build,
+    extend_simulation,
+    parse_event,
+    reschedule_events,
+    validate_events,
+)
 from shoal.types import Mind, Versioned
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.
 _STATE_SECONDS = 0.5
 _HEARTBEAT_SECONDS = 2.0
+#: The reason of a line that holds an event which was injected while the run went on.
+LIVE = "live"
 
 _encode = msgspec.json.Encoder().encode
 
@@ -91,6 +104,10 @@ class RunSession:
         self._quality = QualityReader(run, find_table(ModelStore.of_user(self._resources.environ)))
         #: What streams say about the last round: see `RunDirectory.round_plans`.
         self._plans: dict[int, int] = {}
+        self._gate = Gate()
+        self._is_paused = False
+        #: Whether somebody answers commands in the session's name.
+        self.takes_commands = False
         #: How many changes of the scenario the engines know.
         self._changes = 0
         #: The files that only a worker changes, and how they were when the lock was released.
@@ -136,6 +153,54 @@ class RunSession:
                 found.append((stat.st_size, stat.st_mtime_ns))
         return found
 
+    @property
+    def simulation(self) -> Simulation | None:
+        """The people, worlds and minds at work; None before they are built."""
+        return self._simulation
+
+    def pause(self) -> None:
+        """Begin no more rounds until `unpause`. Decisions under way are made, and the rounds in flight stay open."""
+        self._set_pause(True)
+
+    def unpause(self) -> None:
+        self._set_pause(False)
+
+    def _set_pause(self, is_paused: bool) -> None:
+        if self._writer is None or not self._writer.state.runner_status.is_working:
+            raise RunRefused(f"{self.run.path} is not running: it is {self.state.runner_status}")
+        if is_paused != self._is_paused:
+            self._is_paused = is_paused
+            (self._gate.hold if is_paused else self._gate.release)()
+            self._writer.show_hold(is_paused)
+
+    async def inject(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Let an event happen in the next round that no world has begun, or in a later one; return the event.
+
+        It comes from outside the function, so it is a line of the journal before any round sees it.
+        """
+        simulation, journal = self._simulation, self._journal
+        if simulation is None or journal is None or not self._engines:
+            raise RunRefused(f"{self.run.path} is not running; fork it to let something happen in its past")
+        self._gate.hold()
+        try:
+            # Not in a round that an earlier worker has committed, or has asked somebody about.
+            asked = (line.round for line in journal if line.event is None and line.inherited is None)
+            begun = (engine.next_round - 1 for engine in self._engines.values())
+            at = 1 + max(*begun, *asked, *(world.known for world in self.progress.worlds.values()))
+            if at > self.run.scenario.rounds:
+                raise RunRefused(f"{self.run.path} is in its last round; extend it, or fork it")
+            (checked,) = validate_events([event], self.run.scenario, at)
+            parsed = parse_event(checked)
+            if isinstance(parsed, SkipEvent):
+                raise ScenarioInvalid(["skip: time cannot be skipped in a run that goes on; fork it to skip time"])
+            key = JournalKey(checked.get("world") or EVERY_WORLD, checked["round"], None, INJECT, len(journal.events))
+            await journal.record(JournalLine(key, event=checked, reason=LIVE))
+            self._injected = [*self._injected, parsed]
+            reschedule_events(simulation, self.run.scenario_versions, self._injected, at - 1)
+        finally:
+            self._gate.release()
+        return checked
+
     def extend(self, extension: RunExtension) -> None:
         """Write an extension of the run into its journal; the next `advance` carries it out."""
         if extension.line.round != self.progress.last_round + 1:
@@ -158,7 +223,7 @@ class RunSession:
             self._writer = _StateWriter(self.run, state, self.progress, self._held.enter_context(_open_log(self.run)))
             self._held.callback(self._writer.close)
         state.plan(versions)
-        state.quality = None
+        state.quality, state.takes_commands = None, self.takes_commands
         with self._writer as writer:
             try:
                 if not self._engines_can_go_on(versions):
@@ -166,7 +231,8 @@ class RunSession:
                     await self._open_engines(writer)
                 writer.progress.plan(state.total_rounds)
                 with manual_gc(), writer.beating():
-                    work = advance_worlds(self._engines, dict.fromkeys(self._engines, state.total_rounds), stop)
+                    rounds = dict.fromkeys(self._engines, state.total_rounds)
+                    work = advance_worlds(self._engines, rounds, stop, self._gate)
                     await work_while_available(work, writer.progress.availability, stop)
                 for name, store in self._stores.items():
                     store.finish(writer.progress.worlds[name].actions)
@@ -245,12 +311,14 @@ def build_engine(
     return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world], recorder)
 
 
-async def advance_worlds(engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event) -> None:
+async def advance_worlds(
+    engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event, gate: Gate | None = None
+) -> None:
     """Advance all worlds side by side. The first error ends them all."""
     try:
         async with asyncio.TaskGroup() as group:
             for name, engine in engines.items():
-                group.create_task(engine.run(rounds[name], stop))
+                group.create_task(engine.run(rounds[name], stop, gate))
     except BaseExceptionGroup as errors:
         # Of errors at once, raise one that is not merely another world being stopped.
         error: BaseException = errors
@@ -312,6 +380,7 @@ class _StateWriter:
         #: How the last `advance` ended, according to the log. Calls that just go on do not fill it.
         self._logged: Status | None = None
         self._metrics: FileIO | None = None
+        self._is_held = False
         #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
         self._calls_before: int | None = None
         self._journal: Journal | None = None
@@ -339,6 +408,7 @@ class _StateWriter:
         if error is not None:
             status = Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
         self.state.process_pid = self.state.waiting = None
+        self.state.takes_commands = False
         self.state.become(status, None if error is None else str(error))
         with suppress(StorageFailed):
             self._write()
@@ -364,13 +434,19 @@ class _StateWriter:
             self.progress.open_models(models.model, models.limits)
 
     def _show_pause(self, pause: Pause | None) -> None:
-        status = Status.RUNNING if pause is None else Status.PAUSED
         self.state.waiting = None if pause is None else WaitState.of(pause)
+        self._show_waiting("" if pause is None else f"waiting: {pause.reason}")
+
+    def show_hold(self, is_held: bool) -> None:
+        """Show that a user has paused the run, or lets it go on."""
+        self._is_held = is_held
+        self._show_waiting("paused by a user" if is_held else "")
+
+    def _show_waiting(self, why: str) -> None:
+        status = Status.PAUSED if self._is_held or self.state.waiting is not None else Status.RUNNING
         if self.state.runner_status is not status:
             self.state.become(status)
-            self._log.warning(
-                "going on" if pause is None else "waiting: %s", *(() if pause is None else (pause.reason,))
-            )
+            self._log.warning(why or "going on")
             with suppress(StorageFailed):
                 self._write()
 

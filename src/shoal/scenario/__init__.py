@@ -1,7 +1,7 @@
 """The declared input, its validation, and the one place that builds live objects from it."""
 
-from shoal.scenario.build import Simulation, Sources, build, check_classes, extend_simulation
-from shoal.scenario.declared.events import DeclaredEvent, parse_minutes
+from shoal.scenario.build import Simulation, Sources, build, check_classes, extend_simulation, reschedule_events
+from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, PersonEntry, count_people
 from shoal.scenario.document import read_document, set_number_in_file

@@ -117,9 +117,18 @@ def extend_simulation(
         return False
     if simulation.prefixes or any(world.visibility > 1 for world in simulation.worlds.values()):
         return False
-    for name, schedule in simulation.schedules.items():
-        schedule.reschedule(after, resolve_events(name, latest.worlds[name], simulation.context, events))
+    reschedule_events(simulation, scenarios, injected, after)
     return True
+
+
+def reschedule_events(
+    simulation: Simulation, scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent], after: int
+) -> None:
+    """Schedule anew what happens after a round, with all events that were injected by now."""
+    events = list_events(scenarios, injected)
+    for name, schedule in simulation.schedules.items():
+        settings = scenarios.latest.worlds[name]
+        schedule.reschedule(after, resolve_events(name, settings, simulation.context, events))
 
 
 def check_classes(scenario: Scenario) -> None:

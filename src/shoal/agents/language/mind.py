@@ -89,6 +89,8 @@ class LanguageMind(Mind):
         #: Agent -> which actions of its last turn were refused, and why.
         self._refused: dict[int, str] = {}
         self._unusable = UnusableTurns()
+        #: Agent -> what it saw in its last turn.
+        self.sights: dict[int, Observation] = {}
         self.prefixes = PrefixMeter()
         # Many agents see the same post in a round, and it is equally old for all of them.
         self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
@@ -139,6 +141,7 @@ class LanguageMind(Mind):
         """Keep the turn, unless it failed, until its results are known."""
         agent = observation.agent
         self._asked.pop(agent, None)
+        self.sights[agent] = observation
         turn = _Turn(observation, decision, self._thoughts.pop(agent, ""))
         if decision.failure is not None:
             return

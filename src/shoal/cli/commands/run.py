@@ -46,8 +46,8 @@ from shoal.runs import (
     plan_fork,
     plan_resume,
     replay,
-    work_on_run,
 )
+from shoal.runs.commands import RunServing
 from shoal.runs.reports import summarize
 from shoal.runs.rerun import archive_failed, plan_retry
 from shoal.scenario import BudgetSettings, import_mirofish, is_mirofish, sample
@@ -258,7 +258,7 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
         resources = replace(resources, answer=terminal_answer())
     else:
         display = choose_display(Output(stderr=True), progress, title, mode.quiet)
-    result = run_operation(run, lambda stop: work_on_run(run, stop, progress, resources), display)
+    result = run_operation(run, lambda stop: RunServing(run, progress, resources).work(stop), display)
     uncached = " --no-cache" if resources.cache is None else ""
     again = (
         f"stopped at round {result.outcome.rounds} of {scenario.rounds}; continue with: {run.resume_command}{uncached}"

@@ -7,7 +7,8 @@ are in the table that is returned and, if it is used, in the response cache, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,7 +38,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
 from shoal.runs.interviews.snapshots import Copies, snapshot_agents, write_transcript
 from shoal.runs.rerun.rerun import check_round
-from shoal.runs.resources import RunResources, open_models
+from shoal.runs.resources import ModelSession, RunResources, open_models
 from shoal.scenario import BudgetSettings, read_document, read_text
 
 #: More questions than this need a budget.
@@ -126,7 +127,7 @@ class InterviewJob:
 
 async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, outside: RunResources) -> AnswerTable:
     """Ask agents of a run. One call for each of them holds all questions of the survey."""
-    mind = _choose_mind(directory, asking)
+    mind = choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, survey.cue)
     jobs = build_interviews(survey, copies, mind, asking.iterations)
     own = directory.scenario.mind
@@ -141,7 +142,7 @@ async def extract_from_agents(
     directory: RunDirectory, extraction: Extraction, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Fill in a form about each of the selected agents, by their turns."""
-    mind = _choose_mind(directory, asking)
+    mind = choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, extraction.objective)
     records = {agent.agent: (agent.name, excerpt_record(copies.records[agent.agent])) for agent in copies.respondents}
     jobs = _build_extractions(extraction, records, mind, copies.round, asking.iterations)
@@ -152,7 +153,7 @@ async def extract_from_world(
     directory: RunDirectory, extraction: Extraction, world: str, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Fill in a form about a whole world, by its stream."""
-    mind = _choose_mind(directory, asking)
+    mind = choose_mind(directory, asking)
     until, record = _read_record(directory, world, asking)
     jobs = _build_extractions(extraction, {world: (f"the world {world}", record)}, mind, until, asking.iterations)
     return await _ask_models(directory, mind, outside, jobs, until, extraction.form.columns)
@@ -167,7 +168,7 @@ def _build_extractions(
 ) -> list[InterviewJob]:
     """Build an extraction for each subject and iteration. A subject is an agent's number, or the name of a world."""
     form = extraction.form
-    approach, jobs = _build_approach(mind, mind.model, form.columns), []
+    approach, jobs = build_approach(mind, mind.model, form.columns), []
     for subject, (title, record) in records.items():
         agent, name = (subject, title) if isinstance(subject, int) else (None, subject)
         for iteration in range(iterations):
@@ -179,7 +180,7 @@ def _build_extractions(
 
 async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outside: RunResources) -> AnswerTable:
     """Score a claim on each of the selected agents, by their turns."""
-    mind = _choose_mind(directory, asking)
+    mind = choose_mind(directory, asking)
     copies = await snapshot_agents(directory, asking.whom, asking.round, claim)
     jobs = []
     for agent in copies.respondents:
@@ -193,7 +194,7 @@ async def score_world(
     directory: RunDirectory, claim: str, world: str, asking: Asking, outside: RunResources
 ) -> AnswerTable:
     """Score a claim on a whole world, by its stream."""
-    mind = _choose_mind(directory, asking)
+    mind = choose_mind(directory, asking)
     until, record = _read_record(directory, world, asking)
     jobs = _build_scorings(Proposition(claim, "world", world, record), mind, world, until, asking.iterations)
     return await _ask_models(directory, mind, outside, jobs, until, _SCORE_COLUMNS)
@@ -212,7 +213,7 @@ def build_interviews(survey: Survey, copies: Copies, mind: LanguageSettings, ite
     """Build one interview for each agent and iteration."""
     jobs = []
     for agent in copies.respondents:
-        approach = _build_approach(mind, mind.model_of(agent.name, agent.group), survey.columns)
+        approach = build_approach(mind, mind.model_of(agent.name, agent.group), survey.columns)
         for iteration in range(iterations):
             key = JournalKey("ask", copies.round, agent.agent, str(iteration))
             question = build_question(agent, survey, approach, key, iteration)
@@ -224,7 +225,7 @@ def _build_scorings(
     proposition: Proposition, mind: LanguageSettings, subject: int | str, round: int, iterations: int
 ) -> list[InterviewJob]:
     """Build one scoring of an agent, by number, or of a world, by name, for each iteration."""
-    approach, agent = _build_approach(mind, mind.model, _SCORE_COLUMNS), subject if isinstance(subject, int) else None
+    approach, agent = build_approach(mind, mind.model, _SCORE_COLUMNS), subject if isinstance(subject, int) else None
     jobs = []
     for iteration in range(iterations):
         key = JournalKey("claim", round, subject, str(iteration))
@@ -233,11 +234,11 @@ def _build_scorings(
     return jobs
 
 
-def _build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
+def build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
     return Approach(model, mind.temperature, max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1)))
 
 
-def _choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
+def choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
     """Return the settings of the models to ask; QueryFailed without a model."""
     own = directory.scenario.mind
     if isinstance(own, LanguageSettings) and asking.model in (None, own.model):
@@ -263,23 +264,33 @@ async def _ask_models(
     round: int,
     columns: tuple[str, ...],
 ) -> AnswerTable:
-    """Ask all questions, with a journal and a budget of their own: those of the run are not touched."""
+    """Ask all questions."""
     budget = outside.limits.apply_to(BudgetSettings())
     if len(jobs) > MAX_UNBUDGETED and budget == BudgetSettings():
         raise QueryFailed(
             f"this would put {len(jobs):,} questions to a model, without a limit.\n"
             "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
         )
+    async with open_interviews(directory, mind, outside) as language:
+        rows = await collect_answers(jobs, language.model)
+        spending = language.model.spending.as_dict()
+    return AnswerTable(str(directory.path), round, columns, rows, spending)
+
+
+@asynccontextmanager
+async def open_interviews(
+    directory: RunDirectory, mind: LanguageSettings, outside: RunResources
+) -> AsyncIterator[ModelSession]:
+    """Open the models that are asked, with a journal and a budget of their own: those of the run are not touched."""
     limits = LimitSettings(patience=ASKING_PATIENCE_SECONDS).replace_with(outside.limits)
+    budget = outside.limits.apply_to(BudgetSettings())
     scenario = directory.scenario.model_copy(update={"mind": mind, "budget": budget})
     with TemporaryDirectory(prefix="shoal-ask-") as folder:
         async with (
             Journal.open(Path(folder) / "journal.jsonl") as journal,
             open_models(scenario, journal, replace(outside, limits=limits)) as language,
         ):
-            rows = await collect_answers(jobs, language.model)
-            spending = language.model.spending.as_dict()
-    return AnswerTable(str(directory.path), round, columns, rows, spending)
+            yield language
 
 
 async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[AnswerRow, ...]:

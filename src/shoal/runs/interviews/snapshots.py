@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from shoal.agents import LanguageSettings, MemorySettings, PromptSettings, Respondent, unwrap
 from shoal.agents.language import LanguageMind, PersonaTexts, PromptBook, summarise_turn
@@ -17,9 +17,10 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, check_round, open_rerun
 from shoal.runs.stream import StreamLine
+from shoal.scenario import People
 from shoal.text import format_age, format_moment, quote
 from shoal.types import Decision, Event, Notice, Observation
-from shoal.worlds import DO_NOTHING, renderer_for
+from shoal.worlds import DO_NOTHING, Clock, renderer_for
 
 _MAX_QUOTE_CHARS = 400
 #: The length of an observation for minds that do not limit it.
@@ -35,6 +36,14 @@ class Copies:
     respondents: tuple[Respondent, ...]
     #: Agent -> its turns in all worlds, one line each.
     records: Mapping[int, Sequence[str]]
+
+
+class RecollectionSource(Protocol):
+    """Remembers for agents: a language mind, or the log of turns that stands in for one."""
+
+    async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
+        """Return who the agent is, and what a cue reminds it of."""
+        ...
 
 
 class _TurnLog(TurnObserver):
@@ -77,36 +86,55 @@ class _TurnLog(TurnObserver):
         return self._personas.persona(agent, self._book), self._memory.recall(agent, round, cue)
 
 
+class AgentCopier:
+    """Makes copies of agents: who they are, what they remember and what they last saw, as texts."""
+
+    def __init__(self, people: People, mind: object, clock: Clock) -> None:
+        self._people = people
+        self._clock = clock
+        tokens = mind.observation_tokens if isinstance(mind, LanguageSettings) else _OBSERVATION_TOKENS
+        self._observation_chars = tokens * CHARACTERS_PER_TOKEN
+
+    async def copy(
+        self, agent: int, sources: Mapping[str, tuple[RecollectionSource, Observation | None]], cue: str
+    ) -> Respondent:
+        """Copy an agent, from what remembers for it in each world and from what it last saw there."""
+        persona, memories, sights = "", [], []
+        for world, (source, seen) in sources.items():
+            persona, memory = await source.recollection(agent, seen.round if seen else 0, cue)
+            sight = ""
+            if seen is not None:
+                render = renderer_for(seen).render_prompt
+                sight = render(seen, self._observation_chars, self._format_ago, is_past=True)
+            # Only agents of several worlds need to know which one it was.
+            heading = f"In {world}:\n" if len(sources) > 1 else ""
+            memories += [f"{heading}{memory}".rstrip()] if memory else []
+            sights += [f"{heading}{sight}".rstrip()] if sight else []
+        group = self._people[agent].traits.get("group")
+        texts = persona, "\n".join(memories), "\n".join(sights)
+        return Respondent(agent, self._people.names[agent], *texts, group and str(group))
+
+    def _format_ago(self, round: int, rounds: int) -> str:
+        gone = self._clock.hours_gone(round) - self._clock.hours_gone(round - rounds)
+        return format_age(int(gone * _MINUTES_PER_HOUR + 0.5))
+
+
 async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, round: int | None, cue: str) -> Copies:
     """Copy the selected agents at the end of a round, or of the run. The cue says what they are reminded by."""
     run, scenario, clock = open_rerun(directory), directory.scenario, directory.clock
     people, minds = run.simulation.people, run.simulation.minds
     last = check_round(run.rounds, round)
     agents = selection.numbers(people, run.simulation.seed)
-    mind = scenario.mind
-    tokens = mind.observation_tokens if isinstance(mind, LanguageSettings) else _OBSERVATION_TOKENS
-    chars = tokens * CHARACTERS_PER_TOKEN
     logs = {world: _TurnLog(run, world, agents, scenario.topic) for world in run.rounds}
 
-    def format_ago(round: int, rounds: int) -> str:
-        gone = clock.hours_gone(round) - clock.hours_gone(round - rounds)
-        return format_age(int(gone * _MINUTES_PER_HOUR + 0.5))
+    copier = AgentCopier(people, scenario.mind, clock)
 
     async def copy_agent(agent: int) -> Respondent:
-        persona, memories, sights = "", [], []
+        sources: dict[str, tuple[RecollectionSource, Observation | None]] = {}
         for world, log in logs.items():
             own = unwrap(minds[world], agent)
-            keeper: LanguageMind | _TurnLog = own if isinstance(own, LanguageMind) else log
-            seen = log.seen.get(agent)
-            persona, memory = await keeper.recollection(agent, seen.round if seen else 0, cue)
-            sight = "" if seen is None else renderer_for(seen).render_prompt(seen, chars, format_ago, is_past=True)
-            # Only agents of several worlds need to know which one it was.
-            heading = f"In {world}:\n" if len(logs) > 1 else ""
-            memories += [f"{heading}{memory}".rstrip()] if memory else []
-            sights += [f"{heading}{sight}".rstrip()] if sight else []
-        group = people[agent].traits.get("group")
-        texts = persona, "\n".join(memories), "\n".join(sights)
-        return Respondent(agent, people.names[agent], *texts, group and str(group))
+            sources[world] = own if isinstance(own, LanguageMind) else log, log.seen.get(agent)
+        return await copier.copy(agent, sources, cue)
 
     try:
         for world, log in logs.items():

@@ -18,6 +18,9 @@ from shoal.unix import has_ended, kill_group, send_signal, wait_for_exit
 
 #: A worker that is asked to stop waits this long for decisions under way, and writes how far it came.
 GRACE_SECONDS = 10.0
+#: Variables that a launcher sets for the worker: what it is started for, and how long it waits for commands.
+MODE_VARIABLE = "SHOAL_WORKER_MODE"
+IDLE_VARIABLE = "SHOAL_WORKER_IDLE_SECONDS"
 
 
 class WorkerMode(StrEnum):
@@ -58,7 +61,7 @@ class Launcher(Protocol):
     """Starts workers. How a run ended is in its directory, wherever the worker was."""
 
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:
-        """Start a worker, and return once it holds the lock; WorkerLost with the reason if it ended before."""
+        """Start a worker, and return once it holds the lock; `WorkerLost` with the reason if it ended before."""
         ...
 
 

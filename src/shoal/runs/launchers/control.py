@@ -16,7 +16,7 @@ from shoal.errors import RunLocked, RunRefused
 from shoal.journal import JournalLine, read_journal, write_lines
 from shoal.runs.directory import CONTROL_LOCK, RunDirectory, read_outcome
 from shoal.runs.files import storage_errors
-from shoal.runs.launchers.base import GRACE_SECONDS, Launcher, WorkerProcess, find_worker
+from shoal.runs.launchers.base import GRACE_SECONDS, Launcher, WorkerMode, WorkerProcess, find_worker
 from shoal.runs.state import RunOutcome, Status
 from shoal.unix import read_lock, try_lock, write_lock
 
@@ -41,6 +41,12 @@ async def restart_run(run: RunDirectory, launcher: Launcher, grace_seconds: floa
         with run.lock():
             _forget_history(run)
         return await launcher.start(RunDirectory.open(run.path))
+
+
+async def revive_worker(run: RunDirectory, launcher: Launcher) -> WorkerProcess:
+    """Find the worker of a run, or start one that only answers commands."""
+    async with _control(run, Status.STARTING):
+        return find_worker(run) or await launcher.start(run, WorkerMode.WAIT)
 
 
 async def stop_run(run: RunDirectory, grace_seconds: float = GRACE_SECONDS) -> RunOutcome:

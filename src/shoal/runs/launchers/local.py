@@ -9,8 +9,7 @@ from pathlib import Path
 
 from shoal.errors import WorkerLost
 from shoal.runs.directory import LOG, RunDirectory
-from shoal.runs.launchers.base import WorkerMode, WorkerProcess, find_worker
-from shoal.runs.launchers.process import IDLE_VARIABLE, MODE_VARIABLE
+from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode, WorkerProcess, find_worker
 from shoal.unix import has_ended, spawn_session
 
 #: How long a worker waits for commands after its run, and after the last command.

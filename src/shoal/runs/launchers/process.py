@@ -9,17 +9,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from shoal.errors import ShoalError, Stopped, StorageFailed
+from shoal.errors import RunLocked, ShoalError, Stopped, StorageFailed
 from shoal.event_loop import run_async
+from shoal.runs.commands.serving import RunServing
 from shoal.runs.directory import RunDirectory
-from shoal.runs.launchers.base import WorkerMode
+from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
-from shoal.runs.worker import RunSession
-
-#: Variables that the launcher sets for the worker: what it is started for, and how long it waits for commands.
-MODE_VARIABLE = "SHOAL_WORKER_MODE"
-IDLE_VARIABLE = "SHOAL_WORKER_IDLE_SECONDS"
 
 
 def main(directory: str) -> int:
@@ -39,15 +35,16 @@ async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    async with RunSession(run, resources=RunResources.of_user(os.environ)) as session:
-        try:
-            if mode is WorkerMode.WORK:
-                await session.advance(stop)
-        except Stopped:
-            pass
-        except Exception as error:
-            _record_failure(run, error)
-            raise
+    serving = RunServing(run, resources=RunResources.of_user(os.environ), idle_seconds=idle_seconds)
+    try:
+        await (serving.work(stop) if mode is WorkerMode.WORK else serving.wait(stop))
+    except Stopped:
+        pass
+    except RunLocked:
+        raise
+    except Exception as error:
+        _record_failure(run, error)
+        raise
     return 0
 
 

@@ -21,7 +21,7 @@ from shoal.runs.reports.database import open_database
 from shoal.runs.reports.quality import Quality, assess_run
 from shoal.runs.reports.text_variety import TextVariety, measure_variety
 from shoal.runs.state import Status, WaitState, WorldState
-from shoal.runs.store import database_path
+from shoal.runs.store import NO_INTERVIEW, database_path
 from shoal.scenario import Scenario, count_people
 from shoal.worlds import SummaryContext, kind_named
 from shoal.worlds.dialogue import Conversations
@@ -32,10 +32,13 @@ from shoal.worlds.social import Talk, TopPost
 _MAX_NAMED = 5
 
 _ROUNDS = "SELECT round, digest, actions FROM shoal_round ORDER BY round"
-_KINDS = "SELECT action, count(*) FROM trace WHERE action != 'sign_up' GROUP BY 1 ORDER BY 2 DESC, 1"
-_ACTIVE = """
+_KINDS = (
+    f"SELECT action, count(*) FROM trace WHERE action != 'sign_up' AND {NO_INTERVIEW} GROUP BY 1 ORDER BY 2 DESC, 1"
+)
+_ACTIVE = f"""
 SELECT user_id, name, actions FROM
-    (SELECT user_id, count(*) AS actions FROM trace WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh', 'done')
+    (SELECT user_id, count(*) AS actions FROM trace
+     WHERE action NOT IN ('sign_up', 'do_nothing', 'refresh', 'done') AND {NO_INTERVIEW}
      GROUP BY user_id ORDER BY actions DESC, user_id LIMIT ?)
 JOIN user USING (user_id) ORDER BY actions DESC, user_id
 """
