@@ -120,20 +120,27 @@ class ActionStream:
     """
 
     def __init__(self, path: Path, offset: int = 0) -> None:
-        self._path = path
+        self.path = path
         self.offset = offset
+
+    def size(self) -> int:
+        """Return how many bytes the stream has now."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def read(self, until: int | None = None) -> Iterator[StreamLine]:
         """Read all lines from the offset on, up to the end of a round where one is given.
 
         A last line without its line end is still being written and is left for the next call.
         """
-        return map(parse_line, self._texts(until))
+        return map(parse_line, self.read_texts(until))
 
     def read_actions(self, until: int | None = None, agent: int | None = None) -> Iterator[Event]:
         """Read only actions, of one agent where it is given; other lines are not even decoded."""
         mark = None if agent is None else f',"agent_id":{agent},'.encode()
-        for text in self._texts(until):
+        for text in self.read_texts(until):
             if not text.startswith(_TYPED) and (mark is None or mark in text[:60]):
                 event = _decode_event(text)
                 if agent is None or event.agent_id == agent:
@@ -142,7 +149,7 @@ class ActionStream:
     def read_notices(self, until: int | None = None, event_type: str = "") -> Iterator[Notice]:
         """Read only notices, of one type where it is given."""
         prefix = _TYPED + (f'{event_type}"'.encode() if event_type else b"")
-        for text in self._texts(until):
+        for text in self.read_texts(until):
             if text.startswith(prefix) and not text.startswith(_MARKERS):
                 yield _decode_notice(text)
 
@@ -163,9 +170,10 @@ class ActionStream:
                 return
             await asyncio.sleep(poll_seconds)
 
-    def _texts(self, until: int | None) -> Iterator[bytes]:
+    def read_texts(self, until: int | None = None) -> Iterator[bytes]:
+        """Read whole lines as they are, from the offset on."""
         try:
-            file = self._path.open("rb", buffering=_BUFFER_BYTES)
+            file = self.path.open("rb", buffering=_BUFFER_BYTES)
         except FileNotFoundError:  # Nothing is committed yet.
             return
         with file:

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from shoal.errors import RunLocked, ShoalError, Stopped, StorageFailed
+from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
 from shoal.runs.commands.serving import RunServing
 from shoal.runs.directory import RunDirectory
@@ -40,8 +40,6 @@ async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int
         await (serving.work(stop) if mode is WorkerMode.WORK else serving.wait(stop))
     except Stopped:
         pass
-    except RunLocked:
-        raise
     except Exception as error:
         _record_failure(run, error)
         raise
@@ -49,10 +47,10 @@ async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int
 
 
 def _record_failure(run: RunDirectory, error: Exception) -> None:
-    """Write down why the run failed, where its worker could not even begin."""
-    state = run.read_state()
-    if state.runner_status is not Status.FAILED:
-        state.process_pid = None
-        state.become(Status.FAILED, str(error))
-        with suppress(StorageFailed):
+    """Write down why the run failed, where its worker could not. A run that is not this worker's is left alone."""
+    with suppress(ShoalError), run.lock():
+        state = run.read_state()
+        if state.runner_status is not Status.FAILED:
+            state.process_pid = None
+            state.become(Status.FAILED, str(error))
             run.write_state(state)

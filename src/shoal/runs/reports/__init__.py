@@ -2,5 +2,6 @@
 
 from shoal.runs.reports.database import query_database
 from shoal.runs.reports.export import Graphs, export_run
+from shoal.runs.reports.pages import MAX_PAGE, ActionFilter, ActionPage, PageReader, format_action
 from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run
 from shoal.runs.reports.summary import Summary, WorldSummary, summarize
