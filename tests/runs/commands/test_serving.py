@@ -242,7 +242,7 @@ async def test_a_worker_is_revived_for_an_interview_and_leaves_the_run_as_it_is(
 
 
 async def test_people_without_a_language_model_need_one_to_answer(tmp_path: Path) -> None:
-    heuristic = {"mind": {"kind": "heuristic"}}
+    heuristic: dict[str, Any] = {"mind": {"kind": "heuristic"}}
     async with open_worker(tmp_path / "run", idle_seconds=300, rounds=3, **heuristic) as worker:
         await asyncio.wait_for(_wait_for_end(worker.run), 60)
         with pytest.raises(QueryFailed, match="have no language model"):

@@ -191,6 +191,19 @@ class LanguageMind(Mind):
         persona = self._people.persona(agent, self._asking(agent, round).book)
         return persona, self._memory.recall(agent, round, cue)
 
+    def recollect_now(self, agent: int, cue: str) -> tuple[str, str]:
+        """Return the same in the middle of a run, also of turns of which it is not known what came. Changes nothing."""
+        seen = self.sights.get(agent)
+        round = 0 if seen is None else seen.round
+        names = self._people.names
+        turns = [
+            summarise_turn(turn.observation, turn.decision, turn.thought, names)[0]
+            for turn in self._turns.get(agent, ())
+        ]
+        memory = self._memory.recall(agent, round, cue)
+        persona = self._people.persona(agent, self._asking(agent, round).book)
+        return persona, "\n".join([memory.rstrip(), *(f"- {turn}" for turn in turns)]).strip()
+
     async def close(self) -> None:
         await self._memory.close()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -72,6 +73,16 @@ class InterviewAnswer(msgspec.Struct, frozen=True):
         return self.request.agent_id, self.timestamp, msgspec.json.encode(info).decode()
 
 
+@dataclass(frozen=True, slots=True)
+class _PresentMind:
+    """A mind at work, which may be looked at but not changed."""
+
+    mind: LanguageMind
+
+    async def recollection(self, agent: int, round: int, cue: str) -> tuple[str, str]:
+        return self.mind.recollect_now(agent, cue)
+
+
 class LiveAgents:
     """The agents of a simulation with language minds, as they are now."""
 
@@ -85,7 +96,7 @@ class LiveAgents:
         for world in worlds:
             mind = unwrap(self._simulation.minds[world], request.agent_id)
             if isinstance(mind, LanguageMind):
-                sources[world] = mind, mind.sights.get(request.agent_id)
+                sources[world] = _PresentMind(mind), mind.sights.get(request.agent_id)
         if not sources:
             raise QueryFailed(f"agent {request.agent_id} is played by a person; ask that person")
         return await self._copier.copy(request.agent_id, sources, request.prompt)
