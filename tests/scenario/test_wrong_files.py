@@ -207,7 +207,7 @@ WRONG = [
     ),
     (
         "population: {count: 5}\nworlds: {twitter: {feed: {recommendation: hott}}}",
-        "2:43: worlds.twitter.feed.recommendation: expected hot, interest, random or none, found "
+        "2:43: worlds.twitter.feed.recommendation: expected hot, interest, meaning, random or none, found "
         "'hott'; did you mean 'hot'?",
     ),
     (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import Any, cast
 
 from shoal.types import Action, Decision, Event, Happening, Notice, Versioned, WorldProtocol
+from shoal.worlds import EmbedTexts
 from shoal.worlds.clock import TimeSettings
 from shoal.worlds.dialogue.observations import DialogueObservation
 from shoal.worlds.dialogue.settings import DialogueSettings
@@ -82,11 +84,13 @@ class PlatformDriver(WorldDriver):
         minutes: int = 60,
         seed: int = 7,
         changes: tuple[tuple[int, SocialSettings], ...] = (),
+        embed: EmbedTexts | None = None,
         **settings: Any,
     ) -> None:
         first = SocialSettings.model_validate({"kind": kind, "feed": feed or FeedSettings(), **settings})
         time = TimeSettings(minutes_per_round=minutes, daily_rhythm=False)
-        self.world = Platform(kind, Versioned(first, changes), make_context(people, follows, time=time, seed=seed))
+        context = replace(make_context(people, follows, time=time, seed=seed), embed=embed)
+        self.world = Platform(kind, Versioned(first, changes), context)
         super().__init__(self.world)
         self._scheduled = events
         self.happened: list[Event | Notice] = []

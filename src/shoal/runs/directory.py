@@ -15,6 +15,7 @@ import msgspec
 
 from shoal.errors import JournalChanged, RunLocked, RunRefused, StorageFailed
 from shoal.journal import EventReader, Journal, JournalLine, read_journal, write_lines
+from shoal.models.local import VectorFile, WordTable
 from shoal.runs import mirofish
 from shoal.runs.config import (
     INPUTS,
@@ -40,6 +41,7 @@ CONFIG = "simulation_config.json"
 STATE = "run_state.json"
 JOURNAL = "journal.jsonl"
 METRICS = "metrics.jsonl"
+VECTORS = "vectors.bin"
 LOG = "simulation.log"
 LOCK = "worker.lock"
 #: Held while a process starts or stops a worker; it says which of the two.
@@ -121,6 +123,10 @@ class RunDirectory:
     @property
     def journal(self) -> Path:
         return self.path / JOURNAL
+
+    def open_vectors(self, table: WordTable | None = None) -> VectorFile:
+        """Open the vectors of texts that the worlds compared by meaning; a table finds those of further texts."""
+        return VectorFile(self.file(VECTORS), table)
 
     def open_stream(self, world: str, since: int = 0) -> ActionStream:
         """Open the stream of a world, at the start of a round where one is given."""

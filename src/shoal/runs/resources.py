@@ -122,6 +122,8 @@ def build_replay_models(scenario: Scenario, journal: Journal) -> Stack | None:
 
 def check_models(scenario: Scenario, resources: RunResources) -> None:
     """Refuse a scenario whose models cannot be asked, such as for want of a key, before a run is made of it."""
+    if any(world.compares_meaning for world in scenario.worlds.values()):
+        WordTable.of_user(ModelStore.of_user(resources.environ))
     if isinstance(scenario.mind, LanguageSettings):
         for endpoint in find_endpoints(scenario.mind, resources.environ).values():
             if endpoint.file is not None:

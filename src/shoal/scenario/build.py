@@ -33,7 +33,7 @@ from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
 from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
-from shoal.worlds import BaseWorld, NameIndex, TextReader, WorldContext, kind_named
+from shoal.worlds import BaseWorld, EmbedTexts, NameIndex, TextReader, WorldContext, kind_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class Sources:
 
     answer: AskPerson | None = None
     model: Model | None = None
+    #: Compares texts by meaning, in worlds that want that.
+    embed: EmbedTexts | None = None
 
 
 def build(
@@ -83,6 +85,7 @@ def build(
             list_declared_mentions(scenarios, injected),
             scenario.edition,
         ),
+        embed=sources.embed,
     )
     worlds = {name: _build_world(name, scenarios, context) for name in scenario.worlds}
     minds = {name: _build_mind(name, scenarios, context, worlds[name], sources.model) for name in scenario.worlds}

@@ -1,6 +1,6 @@
 """What an agent sees and what an action does."""
 
-from shoal.worlds.base import DO_NOTHING, BaseWorld, WorldContext
+from shoal.worlds.base import DO_NOTHING, BaseWorld, EmbedTexts, WorldContext
 from shoal.worlds.clock import Clock, TimeSettings
 from shoal.worlds.kinds import (
     DEFAULT_WORLDS,

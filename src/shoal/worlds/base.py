@@ -5,11 +5,13 @@ Rooms and dialogues are built on it, and so can be worlds of your own; see docs/
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.types import (
     MAX_ACTIONS_PER_TURN,
@@ -42,6 +44,9 @@ TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 
 _encode = msgspec.json.Encoder().encode
 
+#: Turns each text into a row of whole numbers from -127 to 127 that stands for its meaning.
+EmbedTexts = Callable[[Sequence[str]], NDArray[np.int8]]
+
 #: The names and types of the arguments that an action needs.
 Needs = Mapping[str, type]
 
@@ -60,6 +65,8 @@ class WorldContext:
     clock: Clock
     seed: int
     reader: TextReader
+    #: Compares texts by meaning, where the scenario wants that.
+    embed: EmbedTexts | None = None
 
 
 class ViewObservation(Observation, frozen=True, kw_only=True):

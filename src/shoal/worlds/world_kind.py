@@ -31,6 +31,11 @@ class WorldSettings(BaseModel):
 
     kind: str
 
+    @property
+    def compares_meaning(self) -> bool:
+        """Whether the world compares texts by meaning, for which it needs their vectors."""
+        return False
+
     def mentions(self) -> Iterator[tuple[Path, Who]]:
         """Yield the people that the settings name, and where."""
         yield from ()

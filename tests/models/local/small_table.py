@@ -10,6 +10,7 @@ import numpy as np
 from shoal.models.local import WordTable
 
 #: Words with the direction in which each points; a word that is not here is spelled in bytes, which point nowhere.
+WIDTH = 256
 WORDS = {"bridge": (1, 0, 0), "river": (3, 1, 0), "bread": (0, 1, 0), "cake": (0, 3, 1), "the": (0, 0, 0.125)}
 
 
@@ -29,7 +30,7 @@ def write_small_table(folder: Path) -> WordTable:
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer, vectors = folder / "tokenizer.json", folder / "vectors.safetensors"
     tokenizer.write_text(json.dumps({"model": {"vocab": pieces, "merges": merges}}))
-    numbers = np.array(rows, "<f2").tobytes()
-    header = json.dumps({"weight": {"dtype": "F16", "shape": [len(rows), 3], "data_offsets": [0, len(numbers)]}})
+    numbers = np.pad(np.array(rows, "<f2"), ((0, 0), (0, WIDTH - 3))).tobytes()
+    header = json.dumps({"weight": {"dtype": "F16", "shape": [len(rows), WIDTH], "data_offsets": [0, len(numbers)]}})
     vectors.write_bytes(len(header).to_bytes(8, "little") + header.encode() + numbers)
     return WordTable(vectors, tokenizer)

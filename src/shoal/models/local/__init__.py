@@ -6,4 +6,5 @@ from shoal.models.local.gguf import ModelHeader
 from shoal.models.local.server import ServedModel, check_extra, measure_speed, open_server
 from shoal.models.local.sizing import ModelSpeed, ServerSize
 from shoal.models.local.store import ModelStore
+from shoal.models.local.vector_file import VectorFile
 from shoal.models.local.word_table import Vectors, WordTable, compare_texts, find_table

@@ -97,7 +97,8 @@ class Rerun:
         self._ledgers = {name: DigestCheck(directory.path, name, written_by) for name in scenario.worlds}
         self.journal = Journal.sealed(directory.journal, written_by, directory.read_state().journal)
         model = build_replay_models(scenario, self.journal)
-        self.simulation = build_from(directory, self.journal, Sources(model=model))
+        sources = Sources(model=model, embed=directory.open_vectors().embed)
+        self.simulation = build_from(directory, self.journal, sources)
         #: World -> the last round of it that was committed.
         self.rounds = {name: ledger.rounds for name, ledger in self._ledgers.items()}
 

@@ -78,6 +78,9 @@ GROUP_LEAVE = "DELETE FROM group_members WHERE group_id=? AND agent_id=?"
 GROUP_MESSAGE = "INSERT INTO group_messages VALUES (?,?,?,?,?)"
 POST_COUNTS = "UPDATE post SET num_likes=?,num_dislikes=?,num_shares=?,num_reports=? WHERE post_id=?"
 COMMENT_COUNTS = "UPDATE comment SET num_likes=?,num_dislikes=? WHERE comment_id=?"
+#: What the platform recommends to a person now, as OASIS keeps it.
+UNRECOMMEND = "DELETE FROM rec WHERE user_id=?"
+RECOMMEND = "INSERT OR IGNORE INTO rec VALUES (?,?)"
 USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
 #: The order of writing: a row that is dropped and made anew in a round must be deleted before it is inserted.
@@ -85,6 +88,7 @@ ORDER = (
     UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, CLAIMING_POST, COMMENT, CLAIMING_COMMENT, *RATE.values(),
     FOLLOW, MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, *UNRATE.values(),
     UNMUTE, PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
+    UNRECOMMEND, RECOMMEND,
 )  # fmt: skip
 
 Row = tuple[Any, ...]

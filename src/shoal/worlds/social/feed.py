@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from shoal.seeds import derive, extend, hashes, uniforms
 from shoal.worlds.base import WorldContext
 from shoal.worlds.social.follow_table import FollowTable
+from shoal.worlds.social.meaning import Meanings
 from shoal.worlds.social.posts import Posts
-from shoal.worlds.social.ranking import WINDOW_ROUNDS, HotPosts, Ranking, Rows, best
+from shoal.worlds.social.ranking import FULL, WINDOW_ROUNDS, HotPosts, Ranking, Rows, best
 from shoal.worlds.social.settings import FeedRules
 
 Agents = NDArray[np.int64]
@@ -24,6 +25,8 @@ _SHORTLIST = 16
 _INTERESTS_PER_ROUND = 2
 #: Recent posts that random recommendation draws from.
 _RANDOM_POOL = 64
+#: The newest posts that recommendation by meaning looks at, beside the hottest.
+_MEANT_POOL = 512
 #: Agents are handled together with others that follow about as many people, in tables of these widths.
 _WIDTHS = 1 << np.arange(3, 32, dtype=np.int64)
 
@@ -46,8 +49,15 @@ class Picture:
 class Feed:
     """Chooses posts for many agents at once."""
 
-    def __init__(
-        self, posts: Posts, follows: FollowTable, ranking: Ranking, pools: HotPosts, given: WorldContext, world: str
+    def __init__(  # noqa: PLR0913  # all that a platform has
+        self,
+        posts: Posts,
+        follows: FollowTable,
+        ranking: Ranking,
+        pools: HotPosts,
+        meanings: Meanings | None,
+        given: WorldContext,
+        world: str,
     ) -> None:
         self._posts = posts
         self._follows = follows
@@ -55,6 +65,8 @@ class Feed:
         self._pools = pools
         #: Where the paths of all draws for feeds begin.
         self._key = derive(given.seed, world)
+        #: None: meaning cannot be compared, as in a plan, and interests stand in for it.
+        self._meanings = meanings
         self._people = len(given.population)
         self._interests = given.population.interests
         #: The shortest and longest time in minutes until an agent comes across a post; None: all see it at once.
@@ -142,10 +154,12 @@ class Feed:
         how = picture.rules.recommendation
         if not count or how == "none":
             return np.full((len(agents), count), -1, np.int64)
+        if how == "meaning" and self._meanings is not None:
+            return self._find_meant(picture, agents, count)
         if how == "random":
             return self._draw_random(picture, agents, count)
         rows = np.broadcast_to(self._pools.hot, (len(agents), len(self._pools.hot)))
-        if how == "interest":
+        if how in ("interest", "meaning"):
             # At most half of the shortlist, so that what is hot for all does not crowd out what matters to few.
             rows = self._find_interesting(picture, agents, rows[:, : max(_SHORTLIST, count) // 2])
         return self._rank(picture, agents, self._drop_own(agents, rows), count)
@@ -166,6 +180,16 @@ class Feed:
         # Each row only once per line.
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
         return rows
+
+    def _find_meant(self, picture: Picture, agents: Agents, count: int) -> Rows:
+        """Return the best of the hottest and the newest posts, by what all share and by how they suit each agent."""
+        assert self._meanings is not None
+        recent = np.arange(max(picture.first, self._posts.count - _MEANT_POOL), self._posts.count, dtype=np.int64)
+        pool = np.union1d(self._pools.hot[self._pools.hot >= 0], recent[self._posts.find_rated(recent) == recent])
+        rows = np.broadcast_to(pool, (len(agents), len(pool)))
+        suits = self._meanings.score_for_people(agents, self._newest[agents, 0].astype(np.int64), pool)
+        scores = self._general(picture, rows) + round(FULL * picture.rules.relevance) * suits
+        return best(scores, self._hide(picture, agents, self._drop_own(agents, rows)), count)
 
     def _draw_random(self, picture: Picture, agents: Agents, count: int) -> Rows:
         """Draw recent posts. A draw depends on the post and the agent alone, so a new post moves no other."""

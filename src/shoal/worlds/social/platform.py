@@ -52,6 +52,7 @@ class Platform(BaseWorld):
         self._posted: Counter[int] = Counter()
         #: The time of the round in the database: a date or the number of the round, as OASIS has it.
         self._created_at: int | str = 0
+        self._round = 0
         #: The agent whose turn is being carried out.
         self._actor = Actor(self._state, 0, 0, 0)
 
@@ -119,6 +120,8 @@ class Platform(BaseWorld):
         is_dated = settings.kind == "reddit"
         self._created_at = self.given.clock.at(round).strftime("%Y-%m-%d %H:%M:%S") if is_dated else round
         state.self_rating = settings.self_rating
+        state.searches_meaning = settings.search == "meaning"
+        self._round = round
         state.comments_shown = self._feed_rules.at(round).comments
         state.feed.open_round()
         state.find_trend(round)
@@ -217,9 +220,22 @@ class Platform(BaseWorld):
         received = posts.likes[own] + posts.shares[own] + posts.comments[own]
         return {**super().figures(), ("inequality", ""): measure_inequality(received)}
 
+    def _write_recommended(self) -> None:
+        """Keep what is recommended to those who acted, where that is worth knowing: it is not to be seen elsewhere."""
+        rules, rows = self._feed_rules.at(self._round), self._state.rows
+        if rules.recommendation != "meaning" or self._state.meanings is None:
+            return
+        acted = np.flatnonzero(self._last_turn == self._round)
+        _, recommended = self._state.feed.choose(self._state.feed.take_picture(self._round, rules), acted)
+        ids = np.where(recommended >= 0, self._state.posts.post_id[np.maximum(recommended, 0)], -1).tolist()
+        for agent, posts in zip(acted.tolist(), ids, strict=True):
+            rows.add(database.UNRECOMMEND, agent)
+            rows.extend(database.RECOMMEND, ((agent, post) for post in posts if post >= 0))
+
     def writes(self) -> Writes:
         state = self._state
         state.pools.update(np.array(sorted(state.touched_posts), np.int64))
         state.follows.settle()
         state.write_counts()
+        self._write_recommended()
         return state.rows.take()

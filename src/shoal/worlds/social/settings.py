@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.worlds.world_kind import WorldSettings
 
-Recommendation = Literal["hot", "interest", "random", "none"]
+Recommendation = Literal["hot", "interest", "meaning", "random", "none"]
 
 
 class FeedSettings(BaseModel):
@@ -19,7 +19,9 @@ class FeedSettings(BaseModel):
 
     followed: int | None = Field(default=None, ge=0, le=50, description="Posts by people the agent follows, at most.")
     recommended: int | None = Field(default=None, ge=0, le=50, description="Posts chosen by recommendation, at most.")
-    recommendation: Recommendation | None = Field(default=None, description="How posts are recommended.")
+    recommendation: Recommendation | None = Field(
+        default=None, description="How posts are recommended; meaning needs `shoal model get wordllama`."
+    )
     comments: int | None = Field(default=None, ge=0, le=50, description="Comments shown under a post, at most.")
     recency: float | None = Field(default=None, ge=0, le=1, description="Weight of how new a post is.")
     popularity: float | None = Field(default=None, ge=0, le=1, description="Weight of likes, shares and comments.")
@@ -65,6 +67,10 @@ class SocialSettings(WorldSettings):
     kind: Literal["twitter", "reddit"] = Field(description="Which platform this world is.")
     visibility: int = Field(default=1, ge=1, le=64, description="Rounds until others see an action.")
     feed: FeedSettings = Field(default=FeedSettings(), description="What agents are shown.")
+    search: Literal["words", "meaning"] = Field(
+        default="words",
+        description="Whether a search finds its words or what it means, which needs `shoal model get wordllama`.",
+    )
     self_rating: bool = Field(
         default=True, description="Whether agents may like or dislike what they wrote themselves."
     )
@@ -77,6 +83,10 @@ class SocialSettings(WorldSettings):
         """Return whether the scenario allows the action, and for buying, whether there is something to buy."""
         is_allowed = self.actions is None or action in self.actions
         return is_allowed and (bool(self.products) or action != "PURCHASE_PRODUCT")
+
+    @property
+    def compares_meaning(self) -> bool:
+        return self.search == "meaning" or self.complete_feed().recommendation == "meaning"
 
     def complete_feed(self) -> FeedRules:
         return replace(_CUSTOMARY[self.kind], **self.feed.model_dump(exclude_none=True))

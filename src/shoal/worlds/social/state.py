@@ -15,6 +15,7 @@ from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
 from shoal.worlds.social.feed import Feed
 from shoal.worlds.social.follow_table import FollowTable
+from shoal.worlds.social.meaning import Meanings
 from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.ranking import HotPosts, Ranking
@@ -79,7 +80,10 @@ class State:
         self.follows = FollowTable(given.graph)
         self.ranking = Ranking(self.posts, population, minutes_per_round)
         self.pools = HotPosts(self.posts, len(self.topics), minutes_per_round, decade_minutes, population.habits)
-        self.feed = Feed(self.posts, self.follows, self.ranking, self.pools, given, name)
+        #: Compares posts by meaning; None where that cannot be done.
+        self.meanings = None if given.embed is None else Meanings(self.posts, population, given.embed)
+        self.feed = Feed(self.posts, self.follows, self.ranking, self.pools, self.meanings, given, name)
+        self.searches_meaning = False
         self.likes, self.dislikes = Ratings("post", "like", "liked"), Ratings("post", "dislike", "disliked")
         self.shares, self.reports = Ratings("post", "share", "shared"), Ratings("post", "report", "reported")
         self.comment_likes = Ratings("comment", "like", "liked")
