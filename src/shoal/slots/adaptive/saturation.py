@@ -7,14 +7,18 @@ flight up to the capacity, and has a slope of one beyond it. The capacity is whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, log
+from typing import NamedTuple
 
 from shoal.slots.adaptive.attempts import Attempt
 
 #: Levels are grouped by this factor.
 STEP = log(1.25)
+#: Bends are tried at this many levels for each of these groups.
+FINER = 4
 #: How much better a bend must explain the times than no bend: as chi-squared.
 SURE = 12.0
 #: How much worse than the best bend another one may be; the last of these is taken, as too few in flight cost more.
@@ -56,10 +60,6 @@ class _Group:
     @property
     def mean(self) -> float:
         return self.total / self.count
-
-    def rest(self, bend: float) -> float:
-        """Return the mean time without what a bend at this level explains."""
-        return self.mean - max(self.level - bend, 0.0)
 
 
 class Saturation:
@@ -121,23 +121,45 @@ class Saturation:
         return self._groups.setdefault(step, _Group(step * STEP))
 
     def _fit(self, grouped: Mapping[int, _Group]) -> None:
-        groups = list(grouped.values())
+        groups = sorted(grouped.values(), key=lambda group: group.level)
         answers = sum(group.count for group in groups)
         within = sum(group.squares - group.count * group.mean**2 for group in groups)
         variance = max(within / max(answers - len(groups), 1.0), LEAST_VARIANCE)
+        bends = list(_fit_bends(groups, answers))
+        least = min(bend.misfit for bend in bends)
+        likely = [bend for bend in bends if bend.misfit < least + LIKELY * variance][-1]
+        is_sure = bends[-1].misfit > least + SURE * variance
+        self.capacity = exp(likely.level) if is_sure else inf
+        self.service_seconds = exp(likely.flat) if is_sure else None
+        self.at_least = exp(next(bend.level for bend in bends if bend.misfit < least + RULED_OUT * variance))
 
-        def find_flat(bend: float) -> float:
-            return sum(group.count * group.rest(bend) for group in groups) / answers
 
-        def find_misfit(bend: float) -> float:
-            flat = find_flat(bend)
-            return sum(group.count * (group.rest(bend) - flat) ** 2 for group in groups) / variance
+class _Bend(NamedTuple):
+    """A capacity that may be: its logarithm, that of the time below it, and the squared errors of the two lines."""
 
-        steps = 2 * max(grouped) + 1
-        bends = {step * STEP / 4: find_misfit(step * STEP / 4) for step in range(2 * steps - 1)}
-        least = min(bends.values())
-        likely = max(bend for bend, misfit in bends.items() if misfit < least + LIKELY)
-        is_sure = bends[max(bends)] > least + SURE
-        self.capacity = exp(likely) if is_sure else inf
-        self.service_seconds = exp(find_flat(likely)) if is_sure else None
-        self.at_least = exp(min(bend for bend, misfit in bends.items() if misfit < least + RULED_OUT))
+    level: float
+    flat: float
+    misfit: float
+
+
+def _fit_bends(groups: Sequence[_Group], answers: float) -> Iterator[_Bend]:
+    """Fit a bend at each level up to that of the last group. Sums move from one side to the other, group by group."""
+    below = below_squares = 0.0
+    # Beyond the bend, what is left of a time is its distance from the line that rises from level 0, and the bend.
+    beyond = sum(group.count for group in groups)
+    rests = sum(group.count * (group.mean - group.level) for group in groups)
+    rests_squares = sum(group.count * (group.mean - group.level) ** 2 for group in groups)
+    left = deque(groups)
+    for step in range(FINER * round(groups[-1].level / STEP) + 1):
+        bend = step * STEP / FINER
+        while left and left[0].level <= bend + STEP / FINER / 2:
+            group = left.popleft()
+            rest = group.mean - group.level
+            below += group.count * group.mean
+            below_squares += group.count * group.mean**2
+            beyond -= group.count
+            rests -= group.count * rest
+            rests_squares -= group.count * rest**2
+        flat = (below + rests + beyond * bend) / answers
+        squares = below_squares + rests_squares + 2 * bend * rests + bend**2 * beyond
+        yield _Bend(bend, flat, squares - answers * flat**2)
