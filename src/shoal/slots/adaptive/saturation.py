@@ -96,15 +96,19 @@ class Saturation:
 
     def fit(self, in_flight: Collection[Attempt], now: float) -> None:
         """Find the capacity from the answers so far and from the calls that are not answered yet."""
-        self._fit_at = self._answers + max(min(max(NEXT_FIT * self._answers, 1.0), LAST_FIT), len(in_flight) / 32)
+        usual = min(max(NEXT_FIT * self._answers, 1.0), LAST_FIT)
+        self._fit_at = self._answers + max(usual, NEXT_FIT * len(in_flight) - LAST_FIT / 4)
         for each in self._groups.values():
             each.fade(FADE)
         groups = {step: replace(group) for step, group in self._groups.items()}
+        shortest = min(group.mean for group in groups.values())
         for attempt in in_flight:
             # The first answers of a crowd are the fast ones: a call that is out for longer will be a slow one.
+            age = log(max(now - attempt.at, 1e-6))
+            if age < shortest:
+                break
             step = round(log(attempt.level) / STEP)
             group = groups.get(step)
-            age = log(max(now - attempt.at, 1e-6))
             if group is not None and age > self._groups[step].mean:
                 group.add(1.0, age)
         self._fit(groups)
