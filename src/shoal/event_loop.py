@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -15,11 +18,58 @@ _MOST_DELAYS = 25
 #: How much of it is done before the loop looks at its sockets again.
 _DONE_AT_ONCE = 32
 
-new_event_loop: Callable[[], asyncio.AbstractEventLoop]
+_make_loop: Callable[[], asyncio.AbstractEventLoop]
 try:
-    from uvloop import new_event_loop
+    from uvloop import new_event_loop as _make_loop
 except ImportError:  # uvloop is not made for every system.
-    from asyncio import new_event_loop
+    from asyncio import new_event_loop as _make_loop
+
+
+class UnboundExecutor(ThreadPoolExecutor):
+    """Runs calls in threads that nothing waits for in the end: neither a loop that is closed nor the interpreter.
+
+    A call that hangs keeps its thread, and others get one of their own. So what minds do with `asyncio.to_thread` can
+    hold up neither the journal nor the end of a run.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        #: None ends a thread.
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        #: Counts the threads that wait for a call.
+        self._idle = threading.Semaphore(0)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def call() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._calls.put(call)
+        if not self._idle.acquire(blocking=False):
+            threading.Thread(target=self._work, name="shoal", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call()
+            self._idle.release()
+        self._calls.put(None)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let idle threads end, and do not wait for the others."""
+        self._calls.put(None)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    loop = _make_loop()
+    loop.set_default_executor(UnboundExecutor())
+    return loop
 
 
 def run_async(main: Coroutine[Any, Any, T]) -> T:

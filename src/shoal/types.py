@@ -6,6 +6,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import msgspec
@@ -245,6 +246,12 @@ class Mind:
     """
 
     outside: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Take a coroutine for what it is: a mind that is awaited asks outside."""
+        super().__init_subclass__(**more)
+        if iscoroutinefunction(cls.decide):
+            cls.outside = True
 
     def __init__(self, given: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         """Take the context of the world (`shoal.worlds.WorldContext`) and the settings of the scenario."""

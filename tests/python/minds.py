@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Awaitable, Mapping
 from typing import Any, ClassVar, cast
 
 from shoal.types import Action, Decision, Mind, Observation
@@ -15,6 +17,8 @@ from shoal.worlds.room.observations import RoomObservation
 #: Long beside what a busy machine and a slow disk add to it.
 DELAY_SECONDS = 0.1
 LONG_SECONDS = 60.0
+#: Longer than what counts as blocking.
+BLOCKED_SECONDS = 0.25
 #: Beside a running loop another thread hears of the interrupt, and on a busy machine that takes a while.
 HEARD_SECONDS = 2.0
 
@@ -56,7 +60,6 @@ class Counting(Mind):
     """Says how many remarks it has heard in this turn, and remembers who decided."""
 
     asked: ClassVar[list[str]] = []
-    outside = True
 
     async def decide(self, observation: Observation) -> Decision:
         self.asked.append(f"{observation.name} {observation.round}")
@@ -106,3 +109,30 @@ class Climber(Mind):
     def decide(self, observation: Observation) -> Decision:
         seen = cast(ViewObservation, observation)
         return Decision((Action("CLIMB", {"steps": 2 if seen.announcements else 1}),))
+
+
+class Hung(Mind):
+    """Waits in a thread for what never comes."""
+
+    async def decide(self, observation: Observation) -> Decision:
+        await asyncio.to_thread(threading.Event().wait)
+        return Decision()
+
+
+class Blocking(Mind):
+    """Waits without letting others go on meanwhile."""
+
+    async def decide(self, observation: Observation) -> Decision:
+        await asyncio.sleep(0)
+        time.sleep(BLOCKED_SECONDS)  # noqa: ASYNC251  # this is the mistake
+        return Decision((Action("TALK", {"content": "Well."}),))
+
+
+class Forgetful(Mind):
+    """Returns a coroutine without saying that it must be awaited."""
+
+    def decide(self, observation: Observation) -> Awaitable[Decision]:
+        return self.answer()
+
+    async def answer(self) -> Decision:
+        return Decision()

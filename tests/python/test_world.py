@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shoal.errors import RunRefused, ScenarioInvalid
+from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid
 from shoal.python.person import Person
 from shoal.python.world import World
-from tests.python.minds import Climber, Counting, Ladder, Noted, Slow, Troubled
+from tests.python.minds import Blocking, Climber, Counting, Forgetful, Hung, Ladder, Noted, Slow, Troubled
 
 
 def town(**settings: Any) -> World:
@@ -262,6 +266,49 @@ def test_failures_and_hung_decisions_are_counted_and_hold_up_nobody() -> None:
     assert (world.metrics.errors, world.metrics["timeouts"]) == (2, 2)
     assert sum(event.success for event in results.actions() if event.agent_name == "Cem") == 2
     assert "Ada did nothing (error: ValueError: out of ideas)" in results.transcript()
+
+
+def test_a_thread_that_hangs_holds_up_neither_the_run_nor_the_next_one() -> None:
+    world = World("Town", 8, mind=Hung, deadline_seconds=0.1)
+    with pytest.raises(EveryTurnFailed):
+        world.run(rounds=2)
+    assert (world.metrics.timeouts, world.results.status) == (16, "failed")
+
+
+def test_a_thread_that_hangs_does_not_hold_up_the_end_of_a_script(folder: Path) -> None:
+    script = "from shoal import World\nfrom tests.python.minds import Troubled, Hung\n"
+    script += "class Mixed(Hung):\n    async def decide(self, seen):\n"
+    script += "        return await (Troubled if seen.agent else Hung).decide(self, seen)\n"
+    script += "print(World('Town', 2, mind=Mixed, deadline_seconds=0.1).run(quiet=True).metrics.timeouts)\n"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=False, env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True
+    )
+    assert (done.stdout.decode().strip(), done.returncode) == ("1", 0), done.stderr.decode()
+
+
+def test_blocking_code_is_said_counted_and_no_speedup() -> None:
+    world = World("Town", 3, mind=Blocking)
+    with pytest.warns(UserWarning, match=r"3 decisions blocked the others; see .*simulation\.log"):
+        world.run()
+    assert world.metrics.blocked == 3
+    assert world.metrics.speedup <= 1.1
+    assert "kept everybody else waiting for 0." in (world.path / "simulation.log").read_text()
+
+
+def test_an_exception_in_a_mind_leaves_its_traceback_in_the_log_once() -> None:
+    world = World("Town", [Person("Ada"), Person("Cem")], mind=Troubled)
+    world.run(rounds=3)
+    log = (world.path / "simulation.log").read_text()
+    assert (
+        log.count("the mind of Ada failed in round 1\nTraceback") == log.count('raise ValueError("out of ideas")') == 1
+    )
+
+
+def test_a_coroutine_that_nobody_awaits_is_refused_in_words() -> None:
+    world = World("Town", [Person("Ada")], mind=Forgetful)
+    with pytest.raises(EveryTurnFailed, match=r"returned a coroutine; set `outside = True`"):
+        world.run()
 
 
 def test_without_metrics_nothing_is_timed_but_failures_are_counted() -> None:

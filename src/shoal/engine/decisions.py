@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import msgspec
 
+from shoal.engine.blocking import BLOCKING_SECONDS, BusyTime, MeasuredAwaitable
 from shoal.engine.metrics import Latencies
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
@@ -17,6 +19,12 @@ from shoal.text import make_storable
 from shoal.types import Action, Decision, Event, Mind, MindMode, Observation
 
 _encode = msgspec.json.Encoder().encode
+
+#: What the log says of a mind that blocks.
+BLOCKED = (
+    "deciding for %s in round %d kept everybody else waiting for %.1f s: it waits without `await`, or computes for "
+    "long. Await what it waits for, or run it with `await asyncio.to_thread(...)`, so that people decide side by side."
+)
 
 
 class DecisionLimits:
@@ -29,6 +37,10 @@ class DecisionLimits:
         self.deadline_seconds = deadline_seconds
         self.timed = timed
         self.slots = asyncio.Semaphore(max_workers)
+        #: How long minds have kept the event loop busy, in all worlds.
+        self.busy = BusyTime()
+        #: Where exceptions in minds are written down, and that they block.
+        self.log: logging.Logger | None = None
 
 
 class Decider:
@@ -39,6 +51,10 @@ class Decider:
         self._journal = journal
         self._deadline_seconds = limits.deadline_seconds
         self._slots = limits.slots
+        self._busy = limits.busy
+        self._log = limits.log
+        #: What is in the log already: where exceptions were raised, and that minds block.
+        self._logged: set[object] = set()
         self.timed = limits.timed
         self._abandoned: set[asyncio.Task[Decision]] = set()
         #: Changes of agents by interventions: first round, agents (empty: all) and traits, in the order of rounds.
@@ -47,6 +63,7 @@ class Decider:
         self._changes_made: dict[int, int] = {}
         self._latencies = Latencies()
         self._seconds = 0.0
+        self._blocked = 0
         self.calls = 0
 
     @property
@@ -80,10 +97,13 @@ class Decider:
         """Tell the mind the results of an agent's turn."""
         self._mind.take_results(round, agent, events)
 
-    def take_timings(self) -> tuple[float, Latencies]:
-        """Return how long the decisions since the last call took, in total and each, and start anew."""
-        found = self._seconds, self._latencies
-        self._seconds, self._latencies = 0.0, Latencies()
+    def take_timings(self) -> tuple[float, Latencies, int]:
+        """Return how long the decisions since the last call took, in total and each, and how many blocked others.
+
+        Starts anew.
+        """
+        found = self._seconds, self._latencies, self._blocked
+        self._seconds, self._latencies, self._blocked = 0.0, Latencies(), 0
         return found
 
     def decide_now(self, observation: Observation) -> Decision:
@@ -94,9 +114,11 @@ class Decider:
         try:
             decision = _check_decision(self._mind.decide(observation))
         except Exception as error:
-            decision = Decision.failed(error)
+            decision = self._note_failure(error, observation)
         if self.timed:
-            self._add_time(time.perf_counter() - began)
+            self._add_time(seconds := time.perf_counter() - began)
+            if seconds > BLOCKING_SECONDS:
+                self._note_blocking(observation, seconds)
         self._mind.absorb(observation, decision)
         return decision
 
@@ -119,12 +141,15 @@ class Decider:
             return _read_decision(line)
         # An agent without a deadline, such as a person, keeps no other agent from deciding.
         async with nullcontext() if self.may_wait(observation.agent) else self._slots:
-            began = time.perf_counter()
+            began, busy = time.perf_counter(), BusyTime(self._busy)
             self.calls += 1
-            decision = await self._decide_within_deadline(observation)
+            decision = await self._decide_within_deadline(observation, busy)
             seconds = time.perf_counter() - began
             if self.timed:
-                self._add_time(seconds)
+                # While others kept the loop busy, this one was not deciding.
+                self._add_time(max(seconds - busy.of_others, 0.0))
+            if busy.longest_seconds > BLOCKING_SECONDS:
+                self._note_blocking(observation, busy.longest_seconds)
             line = _write_decision(key, request, decision, seconds)
             await self._journal.record(line)
         # What was journaled counts, so that a replay sees the same.
@@ -166,12 +191,12 @@ class Decider:
         self._seconds += seconds
         self._latencies.add(seconds)
 
-    async def _decide_within_deadline(self, observation: Observation) -> Decision:
+    async def _decide_within_deadline(self, observation: Observation, busy: BusyTime | None = None) -> Decision:
         """Cancel a decision that misses its deadline, without waiting for it: it may ignore the cancellation."""
         deadline_seconds = self._mind.deadline(observation.agent, self._deadline_seconds)
         if deadline_seconds is None:
-            return await self._attempt(observation)
-        task = asyncio.create_task(self._attempt(observation))
+            return await self._attempt(observation, busy)
+        task = asyncio.create_task(self._attempt(observation, busy))
         try:
             done, _ = await asyncio.wait({task}, timeout=deadline_seconds)
         except asyncio.CancelledError:
@@ -184,18 +209,45 @@ class Decider:
         task.cancel()
         return Decision.timed_out(deadline_seconds)
 
-    async def _attempt(self, observation: Observation) -> Decision:
+    async def _attempt(self, observation: Observation, busy: BusyTime | None) -> Decision:
+        """Let the mind decide, and measure how long it keeps the loop busy, except for minds of our own."""
+        began = time.perf_counter()
         try:
             decision = self._mind.decide(observation)
-            return _check_decision(await decision if isinstance(decision, Awaitable) else decision)
+            if busy is not None:
+                busy.add(time.perf_counter() - began)
+            if isinstance(decision, Awaitable):
+                decision = await (decision if busy is None else MeasuredAwaitable(decision, busy))
+            return _check_decision(decision)
         except ShoalError:
             raise
         except Exception as error:
-            return Decision.failed(error)
+            return self._note_failure(error, observation)
+
+    def _note_failure(self, error: Exception, observation: Observation) -> Decision:
+        """Turn an exception into a decision. The first one from each line of code is logged with its traceback."""
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None:
+            trace = trace.tb_next
+        place = (type(error), trace and trace.tb_frame.f_code, trace and trace.tb_lineno)
+        if self._log is not None and place not in self._logged:
+            self._logged.add(place)
+            self._log.warning("the mind of %s failed in round %d", observation.name, observation.round, exc_info=error)
+        return Decision.failed(error)
+
+    def _note_blocking(self, observation: Observation, seconds: float) -> None:
+        """Count a decision during which nobody else could decide, and log the first."""
+        self._blocked += 1
+        if self._log is not None and BLOCKED not in self._logged:
+            self._logged.add(BLOCKED)
+            self._log.warning(BLOCKED, observation.name, observation.round, seconds)
 
 
 def _check_decision(decision: object) -> Decision:
     """Replace what can neither be journaled nor written to the stream by a failure."""
+    if isinstance(decision, Coroutine):
+        decision.close()
+        return Decision.unusable("the mind returned a coroutine; set `outside = True`, so that it is awaited")
     if not isinstance(decision, Decision):
         return Decision.unusable(f"the mind returned {type(decision).__name__}, not a Decision")
     try:

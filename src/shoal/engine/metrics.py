@@ -61,6 +61,8 @@ class Step(msgspec.Struct, frozen=True):
     #: Total time of all decisions, without waiting for a free worker.
     deciding_seconds: float = 0.0
     latencies: Latencies = msgspec.field(default_factory=Latencies)
+    #: Decisions during which nobody else could decide.
+    blocked: int = 0
 
     @property
     def speedup(self) -> float | None:
@@ -81,6 +83,8 @@ class Metrics(msgspec.Struct):
     errors: int = 0
     timeouts: int = 0
     latencies: Latencies = msgspec.field(default_factory=Latencies)
+    #: Decisions during which nobody else could decide.
+    blocked: int = 0
 
     @property
     def steps(self) -> int:
@@ -99,6 +103,7 @@ class Metrics(msgspec.Struct):
         self.errors += errors
         self.timeouts += timeouts
         self.latencies.merge(step.latencies)
+        self.blocked += step.blocked
 
     @property
     def speedup(self) -> float | None:
@@ -120,6 +125,7 @@ class Metrics(msgspec.Struct):
             "decisions": self.decisions,
             "errors": self.errors,
             "timeouts": self.timeouts,
+            "blocked": self.blocked,
             "latency_ms": self.latencies.milliseconds(),
         }
 

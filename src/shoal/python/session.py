@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from shoal.engine import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError, Stopped
 from shoal.event_loop import new_event_loop, run_async
 from shoal.runs import (
+    LOG,
     LimitSettings,
     RunDirectory,
     RunExtension,
@@ -161,6 +163,7 @@ class Session:
         self._declared = 0
         #: The last round that was run.
         self.rounds = 0
+        self._has_warned = False
 
     @property
     def has_begun(self) -> bool:
@@ -253,6 +256,10 @@ class Session:
         finally:
             worker.release()
             self.rounds = worker.progress.last_round
+        if worker.state.metrics.blocked and not self._has_warned:
+            self._has_warned = True
+            log = self.directory.file(LOG)
+            warnings.warn(f"{worker.state.metrics.blocked} decisions blocked the others; see {log}", stacklevel=2)
 
     def close(self) -> None:
         """Give up the worker that is kept for the next call."""

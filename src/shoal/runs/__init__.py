@@ -1,7 +1,7 @@
 """One simulation made durable: its directory, its state, its worker and the commands to it."""
 
 from shoal.runs.config import Config, LimitSettings, input_names, portable_scenario, rename_inputs
-from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, list_runs, read_outcome
+from shoal.runs.directory import CONFIG, LOG, RUNS, RunDirectory, claim_directory, list_runs, read_outcome
 from shoal.runs.doctor import DoctorReport, DoctorTarget, examine, list_limits
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.operations import (

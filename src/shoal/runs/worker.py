@@ -274,7 +274,7 @@ class RunSession:
         self._injected = parse_injected_events(self._journal.events)
         simulation = self._simulation = build(run.scenario_versions, self._injected, sources)
         self._changes = len(run.scenario_versions.changes)
-        writer.prefixes = simulation.prefixes
+        writer.prefixes, simulation.limits.log = simulation.prefixes, writer.log
         # Minds may have something under way that no turn waits for any more.
         for mind in simulation.minds.values():
             stack.push_async_callback(mind.close)
@@ -376,7 +376,7 @@ class _StateWriter:
         #: World -> how much of its prompts repeats earlier ones.
         self.prefixes: Mapping[str, PrefixMeter] = {}
         self._run = run
-        self._log = log
+        self.log = log
         self._written_at = 0.0
         #: How the last `advance` ended, according to the log. Calls that just go on do not fill it.
         self._logged: Status | None = None
@@ -398,7 +398,7 @@ class _StateWriter:
             # Engines that go on say so with their next round; a script that calls for one round after the other
             # would wait for the file system more than for its agents.
             self._write()
-            self._log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
+            self.log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
         return self
 
     def __exit__(
@@ -416,7 +416,7 @@ class _StateWriter:
         if status is not self._logged:
             # The traceback of an error that is not one of ours is worth keeping.
             surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
-            self._log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
+            self.log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
         self._logged = status
 
     def close(self) -> None:
@@ -447,7 +447,7 @@ class _StateWriter:
         status = Status.PAUSED if self._is_held or self.state.waiting is not None else Status.RUNNING
         if self.state.runner_status is not status:
             self.state.become(status)
-            self._log.warning(why or "going on")
+            self.log.warning(why or "going on")
             with suppress(StorageFailed):
                 self._write()
 
@@ -507,6 +507,7 @@ def _measure(record: RoundRecord, step: Step) -> dict[str, Any]:
         "seconds": round(step.seconds, 6),
         "deciding_seconds": round(step.deciding_seconds, 6),
         "speedup": step.speedup and round(step.speedup, 3),
+        "blocked": step.blocked,
         "latency_ms": step.latencies.milliseconds(),
         "at": wall_clock(),
     }
