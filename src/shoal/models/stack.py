@@ -14,7 +14,7 @@ from pathlib import Path
 
 from shoal.journal import Journal
 from shoal.models.base import Answer, Model, Question
-from shoal.models.costs import Price, Spending, find_price
+from shoal.models.costs import Price, Spending
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.local import WordTable
@@ -61,7 +61,7 @@ class StackSettings:
 
     def prices(self) -> dict[str, Price | None]:
         """Return each model's price, from the scenario or else from the table."""
-        return {name: at.price or find_price(name) for name, at in self.endpoints.items()}
+        return {name: at.find_price(name) for name, at in self.endpoints.items()}
 
 
 class Stack:

@@ -17,6 +17,13 @@ from shoal.runs.operations import (
     truncate_scenario,
 )
 from shoal.runs.progress import RunProgress, WorldProgress
-from shoal.runs.resources import RunResources, check_models, estimate_local_speed, find_endpoints, serve_local_models
+from shoal.runs.resources import (
+    KnownServer,
+    RunResources,
+    check_models,
+    describe_servers,
+    find_endpoints,
+    serve_local_models,
+)
 from shoal.runs.state import RunOutcome, RunState, Status
 from shoal.runs.worker import RunExtension, RunSession, work_on_run

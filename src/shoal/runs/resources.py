@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -32,9 +33,10 @@ from shoal.models.local import (
 )
 from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.config import LimitSettings
-from shoal.runs.model_limits import RunLimits, open_limits
+from shoal.runs.model_limits import RunLimits, name_pool, open_limits
 from shoal.scenario import Scenario
 from shoal.slots import BrokerLocation
+from shoal.slots.adaptive import Learned, LimitStore
 
 #: Files that a run has open beside its connections.
 OTHER_FILES = 128
@@ -142,6 +144,32 @@ def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[s
     }
 
 
+class KnownServer(NamedTuple):
+    """What is known about the server of a model before it is asked anything."""
+
+    price: Price | None
+    #: What earlier runs or `tune` found out.
+    learned: Learned | None
+    #: How fast a model is that Shoal serves on this machine itself.
+    speed: ModelSpeed | None = None
+
+
+def describe_servers(scenario: Scenario, environ: Mapping[str, str]) -> dict[str, KnownServer]:
+    """Return what is known about the server of each model; of one without a key or an address, nothing is."""
+    known: dict[str, KnownServer] = {}
+    if not isinstance(scenario.mind, LanguageSettings):
+        return known
+    limits = LimitStore(BrokerLocation.of_user(environ).memory, time.time())
+    for name, (url, variable) in scenario.mind.addresses().items():
+        with suppress(RunRefused):
+            endpoint = resolve_endpoint(name, base_url=url, key_variable=variable, environ=environ)
+            learned, speed = limits.of(name_pool(endpoint), Learned), None
+            if endpoint.file is not None:
+                speed = plan_server(endpoint).estimate_speed(ModelHeader.read(endpoint.file))
+            known[name] = KnownServer(endpoint.find_price(name), learned, speed)
+    return known
+
+
 def find_tables(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, WordTable]:
     """Open the table on this machine that embeds the memories of agents, if the scenario names it."""
     name = mind.memory.embeddings
@@ -175,15 +203,3 @@ def plan_server(endpoint: Endpoint) -> ServerSize:
     space = machine.memory.tightest
     header = ModelHeader.read(endpoint.file)
     return ServerSize.choose(header, endpoint.model, machine.cores.usable, None if space is None else space.free)
-
-
-def estimate_local_speed(scenario: Scenario, environ: Mapping[str, str]) -> ModelSpeed | None:
-    """Estimate how fast the model of a scenario is on this machine; None where it is elsewhere or not here yet."""
-    if not isinstance(scenario.mind, LanguageSettings) or not is_local(scenario.mind.model):
-        return None
-    try:
-        endpoint = find_endpoints(scenario.mind, environ)[scenario.mind.model]
-        assert endpoint.file is not None
-        return plan_server(endpoint).estimate_speed(ModelHeader.read(endpoint.file))
-    except RunRefused:
-        return None

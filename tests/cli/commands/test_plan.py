@@ -101,10 +101,12 @@ def test_a_plan_with_an_own_mind_claims_nothing(folder: Path) -> None:
 
 
 def test_an_unknown_price_is_reported_with_how_to_set_it(folder: Path) -> None:
-    unknown = call("plan", "small.yaml", "--model", "vllm/mine")
+    unknown = call("plan", "small.yaml", "--model", "openai/nobody-knows-it")
     assert "unknown" in unknown.stdout
     assert "--set mind.price=" in unknown.stdout
-    known = call("plan", "small.yaml", "--model", "vllm/mine", "--set", "mind.price={input: 0.4, output: 1.6}")
+    known = call(
+        "plan", "small.yaml", "--model", "openai/nobody-knows-it", "--set", "mind.price={input: 0.4, output: 1.6}"
+    )
     assert "unknown" not in known.stdout
 
 

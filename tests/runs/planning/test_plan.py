@@ -18,12 +18,13 @@ from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.operations import create_run
 from shoal.runs.planning.plan import Plan, plan_run
-from shoal.runs.resources import RunResources
+from shoal.runs.resources import KnownServer, RunResources, describe_servers
 from shoal.runs.worker import work_on_run
 from shoal.scenario.build import Sources, build
 from shoal.scenario.loading import load, override, validate
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.seeds import Draws, derive
+from shoal.slots.adaptive.limiter import Learned, LearnedRate
 from shoal.types import Versioned
 from shoal.worlds.base import BaseWorld
 from tests.engine.harness import Ledger
@@ -364,3 +365,42 @@ async def test_rounds_in_flight_overlap() -> None:
 async def test_a_call_takes_longer_the_longer_its_reply() -> None:
     found = await plan_run(small())
     assert found.seconds_per_call == pytest.approx(0.8 + found.total.output / found.total.calls / 80)
+
+
+async def test_a_plan_uses_what_was_learned_about_the_server() -> None:
+    scenario = language("rumour", "rounds=4", "events=[]")
+    usual = await plan_run(scenario)
+    wall = Learned(in_flight=4, is_wall=True, answer_seconds=2.0)
+    slow = await plan_run(scenario, servers={MINI: KnownServer(None, wall)})
+    assert (slow.max_workers, slow.seconds_per_call, slow.is_learned) == (4, 2.0, True)
+    assert slow.seconds >= usual.total.calls / 4 * 2.0 > usual.seconds
+    rate = Learned(in_flight=500, requests=LearnedRate(per_minute=10, burst=0))
+    limited = await plan_run(scenario, servers={MINI: KnownServer(None, rate)})
+    assert (limited.max_workers, limited.seconds) == (500, usual.total.calls * 6)
+    own = await plan_run(override(scenario, ["max_workers=2"]), 1.0, servers={MINI: KnownServer(None, wall)})
+    assert (own.max_workers, own.seconds_per_call) == (2, 1.0)
+    assert usual.total.cost == slow.total.cost
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "costs"),
+    [
+        ("ollama/llama3.2", None, 0.0),
+        (OWN, "http://127.0.0.1:8000/v1", 0.0),
+        (OWN, "http://192.168.1.7:8000/v1", 0.0),
+        (OWN, "http://gpu.local:8000/v1", 0.0),
+        (OWN, "https://models.example.com/v1", None),
+    ],
+)
+async def test_a_server_of_ones_own_costs_nothing(model: str, address: str | None, costs: float | None) -> None:
+    where = [] if address is None else [f"mind.base_url={address}"]
+    scenario = language("rumour", "rounds=2", "events=[]", *where, model=model)
+    found = await plan_run(scenario, servers=describe_servers(scenario, {}))
+    assert found.total.cost == costs
+
+
+async def test_a_proxy_of_a_provider_on_this_machine_costs_what_the_provider_does() -> None:
+    scenario = language("rumour", "rounds=2", "events=[]", "mind.base_url=http://127.0.0.1:4000/v1")
+    found = await plan_run(scenario, servers=describe_servers(scenario, {}))
+    assert found.total.cost == (await plan_run(scenario)).total.cost
+    assert found.total.cost

@@ -24,7 +24,7 @@ from shoal.cli.options import (
 from shoal.cli.views.output import Output, echo_json, label_line, label_table, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
-from shoal.runs import estimate_local_speed
+from shoal.runs import describe_servers
 from shoal.runs.planning import Expected, Plan, plan_run
 from shoal.scenario import BudgetSettings, Scenario, describe_shortened_personas
 from shoal.text import format_count, format_duration, hide_controls
@@ -63,7 +63,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
       shoal plan scenario.yaml --model openai/gpt-4.1-mini --json | jq .cost
     """
     wanted = load_scenario(scenario, model, changes)
-    found = run_async(plan_run(wanted, latency, speed=estimate_local_speed(wanted, os.environ)))
+    found = run_async(plan_run(wanted, latency, servers=describe_servers(wanted, os.environ)))
     if as_json:
         totals = {name: getattr(found.total, name) for name in _TOTALS}
         more = {"may_end_early": found.may_end_early, "unpriced": found.unpriced}
@@ -111,7 +111,8 @@ def confirm(
     """
     if not _is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
         return
-    found = run_async(plan_run(wanted, budget=budget, done=done))
+    servers = describe_servers(wanted.latest, os.environ)
+    found = run_async(plan_run(wanted, budget=budget, done=done, servers=servers))
     total, most = found.total, found.total.cost_uncached
     cost = "at a price that is not known" if most is None else f"for up to {_format_dollars(most)}"
     about = "up to" if found.may_end_early else "about"
@@ -142,7 +143,9 @@ def _explain_figures(found: Plan) -> Iterator[tuple[str, str, str]]:
     """Yield labels, texts and styles about what the figures rest on and what follows from them."""
     total, about = found.total, "up to" if found.may_end_early else "about"
     each = f"{found.seconds_per_call:.2g} s each (--latency)"
-    yield "time", f"{about} {format_duration(found.seconds)}, with {found.max_workers:,} calls at once of {each}", ""
+    source = ", as learned from earlier calls (shoal limits)" if found.is_learned else ""
+    at_once = f"{format_count(found.max_workers, 'call')} at once of {each}{source}"
+    yield "time", f"{about} {format_duration(found.seconds)}, with {at_once}", ""
     if total.remembering:
         yield "memory", f"in {total.remembering:,} of the calls people draw conclusions from what they remember", ""
     if total.embedding:

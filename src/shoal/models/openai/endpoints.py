@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -10,7 +11,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from shoal.errors import RunRefused
-from shoal.models.costs import Price
+from shoal.models.costs import Price, find_price
+from shoal.models.http.routes import is_loopback
 from shoal.models.local import ModelStore, is_local
 from shoal.text import nearest
 
@@ -30,6 +32,23 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     #: Answers at once that such a server gives.
     slots: int | None = None
+
+    def find_price(self, name: str) -> Price | None:
+        """Find what this model costs, by its name in the scenario; None where that is not known.
+
+        A server on this machine or in the private network costs nothing, unless the table has a price for the model:
+        then it is a proxy of the provider, or rehearses for it.
+        """
+        return self.price or find_price(name) or (Price(0.0, 0.0) if self.is_own_server else None)
+
+    @property
+    def is_own_server(self) -> bool:
+        """Whether the server is on this machine or in the private network."""
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return ip_address(host).is_private
+        except ValueError:
+            return is_loopback(host) or host.endswith(".local")
 
     @property
     def server(self) -> str:

@@ -14,7 +14,6 @@ import msgspec
 
 from shoal.agents import LanguageSettings
 from shoal.models import Price, Question, Usage, find_price
-from shoal.models.local import ModelSpeed
 from shoal.runs.planning.dry_run import (
     ACTION_TOKENS,
     USUAL_ACTIONS,
@@ -24,7 +23,9 @@ from shoal.runs.planning.dry_run import (
     Measurements,
     play_dry,
 )
+from shoal.runs.resources import KnownServer
 from shoal.scenario import BudgetSettings, Scenario, count_people
+from shoal.slots.adaptive import Learned
 from shoal.types import Versioned
 
 #: People whose prompts are built, in each world.
@@ -79,6 +80,8 @@ class Plan(msgspec.Struct, frozen=True):
     #: What the time is computed from.
     seconds_per_call: float
     max_workers: int
+    #: Whether it is from what earlier runs or `tune` found out about the server.
+    is_learned: bool = False
     #: Sentences about limits of the budget that will be reached before the end.
     short: tuple[str, ...] = ()
 
@@ -104,12 +107,12 @@ async def plan_run(
     budget: BudgetSettings | None = None,
     max_followed: int = MAX_FOLLOWED,
     done: Mapping[str, int] | None = None,
-    speed: ModelSpeed | None = None,
+    servers: Mapping[str, KnownServer] | None = None,
 ) -> Plan:
     """Predict what a scenario takes.
 
-    `latency_seconds` is the time of one call, `speed` that of a model on this machine. `budget` replaces the
-    scenario's. `done` is, for each world of a run that goes on, the last round that has been paid for.
+    `latency_seconds` is the time of one call, `servers` what is known about the server of each model. `budget` replaces
+    the scenario's. `done` is, for each world of a run that goes on, the last round that has been paid for.
     """
     versions = wanted if isinstance(wanted, Versioned) else Versioned(wanted)
     scenario = versions.latest
@@ -119,15 +122,21 @@ async def plan_run(
     run = await play_dry(versions, scenario.mind, max_followed)
     if done:
         run = run.after(done)
-    expected = tuple(_predict_calls(run, scenario.mind))
+    prices = {name: known.price for name, known in (servers or {}).items()}
+    expected = tuple(_predict_calls(run, scenario.mind, prices))
     total = _add_up(expected)
     chats = max(total.calls - total.embedding, 1)
-    workers = scenario.workers
+    workers, server = scenario.workers, (servers or {}).get(scenario.mind.model, KnownServer(None, None))
+    speed, learned = server.speed, server.learned if server.speed is None else None
     seconds_per_call = latency_seconds or LATENCY_SECONDS + total.output / chats / TOKENS_PER_SECOND
     if speed is not None:
         workers = min(workers, speed.slots)
         if latency_seconds is None:
             seconds_per_call = workers * speed.time_of(total.input - total.cached, total.output) / chats
+    if learned is not None:
+        workers = learned.in_flight if scenario.max_workers is None else workers
+        workers = min(workers, learned.in_flight) if learned.is_wall else workers
+        seconds_per_call = latency_seconds or learned.answer_seconds or seconds_per_call
     # Calls follow one another within the slowest world, or because only a limited number can be made at once.
     waves = max(
         sum(round.waves(workers) for round in rounds) / run.visibility[world] for world, rounds in run.rounds.items()
@@ -138,9 +147,10 @@ async def plan_run(
         followed=run.followed,
         rounds=run.last_round,
         expected=expected,
-        seconds=max(waves, total.calls / workers) * seconds_per_call,
+        seconds=max(max(waves, total.calls / workers) * seconds_per_call, *_find_rate_times(total, learned)),
         seconds_per_call=seconds_per_call,
         max_workers=workers,
+        is_learned=learned is not None,
         short=tuple(_find_shortages(total, budget or scenario.budget)),
     )
 
@@ -153,7 +163,16 @@ async def collect_questions(scenario: Scenario, max_followed: int) -> list[Quest
     return asked
 
 
-def _predict_calls(run: DryRun, settings: LanguageSettings) -> Iterator[Expected]:
+def _find_rate_times(total: Expected, learned: Learned | None) -> tuple[float, float]:
+    """Return how long the calls and the tokens take at the rates that the server allows."""
+    requests, tokens = (None, None) if learned is None else (learned.requests, learned.tokens)
+    return (
+        0.0 if requests is None else 60 * max(total.calls - requests.burst, 0) / requests.per_minute,
+        0.0 if tokens is None else 60 * max(total.tokens - tokens.burst, 0) / tokens.per_minute,
+    )
+
+
+def _predict_calls(run: DryRun, settings: LanguageSettings, prices: Mapping[str, Price | None]) -> Iterator[Expected]:
     measured = run.measurements
     deciding = _scale_decisions(measured, min(USUAL_ACTIONS, settings.max_actions))
     turns: Counter[str] = Counter()
@@ -173,7 +192,7 @@ def _predict_calls(run: DryRun, settings: LanguageSettings) -> Iterator[Expected
         cached = 0 if model.startswith(UNCACHED) else round(total.cached)
         usage = Usage(round(total.input), round(total.output), cached)
         own = settings.price
-        price = find_price(model) if own is None else Price(own.input, own.output)
+        price = (prices.get(model) or find_price(model)) if own is None else Price(own.input, own.output)
         least = run.least_share[world]
         yield Expected(
             world=world,

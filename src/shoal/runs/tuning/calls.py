@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from shoal.errors import BudgetReached, RunRefused
-from shoal.models import Answer, FailureKind, Model, ModelFailed, ModelFailure, Price, Remedy, Spending, find_price
+from shoal.models import Answer, FailureKind, Model, ModelFailed, ModelFailure, Price, Remedy, Spending
 from shoal.models.http import Proxies, open_transport
 from shoal.models.middleware import Budget, Budgeted, Limited, PlainLimit
 from shoal.models.openai import Client, Endpoint
@@ -70,7 +70,7 @@ class TuneTarget:
 
     @property
     def price(self) -> Price | None:
-        return self.endpoint.price or find_price(self.model)
+        return self.endpoint.find_price(self.model)
 
 
 async def measure_calls(target: TuneTarget, bounds: TuneBounds, gauge: Gauge) -> str:
