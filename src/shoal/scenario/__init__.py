@@ -8,7 +8,7 @@ from shoal.scenario.document import read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.happenings import build_clock, parse_event
 from shoal.scenario.importers.detect import ImportOptions, import_path
-from shoal.scenario.importers.fields import ImportResult
+from shoal.scenario.importers.fields import FieldUse, ImportResult
 from shoal.scenario.importers.mirofish import import_mirofish, is_mirofish
 from shoal.scenario.importers.people_file import (
     PeopleTable,

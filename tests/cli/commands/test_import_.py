@@ -145,3 +145,21 @@ def test_the_report_fits_a_terminal_without_breaking_words(folder: Path) -> None
     first = [line.split("  ")[0].strip() for line in lines]
     assert "".join(first).count(f"persona.{path}") == 2
     assert all(part == "" or part.endswith(("_", ".", "name")) for part in first if part.startswith("persona.a"))
+
+
+def test_hundreds_of_fields_are_shown_by_the_place_they_stand_in(folder: Path) -> None:
+    health = {f"condition_{n}": "none" for n in range(70)}
+    spec = {"persona": {"name": "Ada", "health": health, "style": {"tone": "dry", "pace": "slow"}}}
+    (folder / "ada.agent.json").write_text(json.dumps(spec))
+    shown = call("import", "ada.agent.json", "--dry-run").stdout
+    assert "persona.health.* (70 fields)" in shown
+    assert "persona.style.tone" in shown
+    assert len(shown.splitlines()) < 20
+    assert len(json.loads(call("import", "ada.agent.json", "--dry-run", "--json").stdout)["fields"]) > 70
+
+
+def test_numbers_and_words_of_a_report_are_not_broken(folder: Path) -> None:
+    (folder / "long.csv").write_text("name,a_column_with_a_rather_long_name\nAda,5141062738521743400.25\n")
+    shown = call("import", "long.csv", "--dry-run").stdout
+    assert " 5141062738521743400.25" in shown or " 5.141062738521743e+18" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())

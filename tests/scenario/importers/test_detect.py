@@ -160,6 +160,7 @@ def test_a_mirofish_directory_takes_no_wishes(tmp_path: Path) -> None:
     [
         ("r.json", json.dumps(REDDIT), "reddit"),
         ("t.csv", TWITTER, "twitter"),
+        ("in_progress.csv", "user_id,username,name,bio,persona,friend_count\n0,ada,Ada,Counts.,Counts.,3\n", "twitter"),
         ("o.agent.json", json.dumps(OSCAR), "room"),
     ],
 )
@@ -167,8 +168,9 @@ def test_people_of_other_systems_meet_where_they_met_there(tmp_path: Path, name:
     found = import_path(write_file(tmp_path, name, content))
     made = validate(found.scenario)
     assert list(made.worlds) == [world]
-    assert draw_follow_graph(made, sample(made)).edges == (3 if world == "twitter" else 0)
-    assert any("nobody follows anybody" in note for note in found.notes) == (world == "reddit")
+    edges = draw_follow_graph(made, sample(made)).edges
+    assert edges == (3 if content == TWITTER else 0)
+    assert any("nobody follows anybody" in note for note in found.notes) == (not edges and world != "room")
 
 
 def test_only_what_is_there_is_counted(tmp_path: Path) -> None:
@@ -180,3 +182,16 @@ def test_only_what_is_there_is_counted(tmp_path: Path) -> None:
     assert (counts["persona.name"], counts["persona.skills"], counts["persona.education"]) == (3, 1, 1)
     [memory] = [use for use in found.fields if use.field == "episodic_memory"]
     assert (memory.count, memory.use, memory.becomes) == (0, "unused", "empty in every record")
+
+
+def test_a_file_without_any_field_of_a_person_is_doubted(tmp_path: Path) -> None:
+    topics = write_file(tmp_path, "topics.csv", "label,depth\nTrue,4\nFalse,2\n")
+    assert any("are these people?" in note for note in import_path(topics).notes)
+    people = write_file(tmp_path, "people.csv", "name,depth\nAda,4\n")
+    assert not any("are these people?" in note for note in import_path(people).notes)
+
+
+def test_a_note_says_how_many_texts_the_offline_mind_cannot_read(tmp_path: Path) -> None:
+    rows = "".join(f"Person {n},{'关注校园事件' if n < 3 else 'Follows the campus affair'}\n" for n in range(10))
+    notes = import_path(write_file(tmp_path, "mixed.csv", f"name,persona\n{rows}")).notes
+    assert any(note.startswith("3 of 10 texts are not in English: ") for note in notes)

@@ -238,3 +238,20 @@ def test_a_value_of_another_type_is_reported(tmp_path: Path, changes: dict[str, 
 def test_the_same_content_is_parsed_once(tmp_path: Path) -> None:
     first, second = (scenario(agent(tmp_path, name)).population[0] for name in ("one", "two"))
     assert first.roster is second.roster  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("stated", "gender"),
+    [
+        ("Male", "male"),
+        ("Cisgender woman (identifies with female assigned at birth)", "female"),
+        ("Female (assigned at birth)", "female"),
+        ("Non-binary (assigned male at birth)", "other"),
+        ("Two-spirit", "other"),
+        ("unknown", None),
+    ],
+)
+def test_the_gender_of_a_specification_may_be_said_in_words(tmp_path: Path, stated: str, gender: str | None) -> None:
+    person = people(agent(tmp_path, "Oscar", gender=stated))[0]
+    assert person.traits.get("gender") == gender
+    assert stated in person.persona

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
@@ -19,13 +20,23 @@ from shoal.cli.commands.init import write_scenario
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.runs import rename_inputs
-from shoal.scenario import ImportOptions, ImportResult, count_people, describe_shortened_personas, import_path, validate
+from shoal.scenario import (
+    FieldUse,
+    ImportOptions,
+    ImportResult,
+    count_people,
+    describe_shortened_personas,
+    import_path,
+    validate,
+)
 from shoal.text import format_count, quote_path
 
 #: What a field's line needs beside the field and what it becomes.
 _OTHER_COLUMNS_CHARS = 17
 #: A part of a text that stays on one line.
 _PART = re.compile(r"[^._/]*[._/]*")
+#: Fields of a file that are shown one by one, and how many in one place are shown together where there are more.
+_MAX_FIELDS_SHOWN, _FEWEST_FOLDED = 60, 3
 _STYLES = {"used": "green", "kept": "cyan", "unused": "yellow"}
 
 
@@ -87,16 +98,15 @@ def _print_fields(console: Console, result: ImportResult, people: int) -> None:
     """Print every field of the source, file by file if there are several. No word is broken to fit the terminal."""
     console.print(Text.assemble((result.kind, "bold"), f": {format_count(people, 'person', 'people')}"))
     sources = dict.fromkeys(use.source for use in result.fields)
-    width = (console.width - _OTHER_COLUMNS_CHARS) * 2 // 3
+    width = (console.width - _OTHER_COLUMNS_CHARS) // 2
     for source in sources:
         console.print()
         if len(sources) > 1:
             console.print(Text(source, "bold"))
         table = make_table("field", "found", "use", "becomes", right=("found",))
-        for use in result.fields:
-            if use.source == source:
-                field, becomes = (_break_words(text, width) for text in (use.field, use.becomes))
-                table.add_row(Text(field), Text(f"{use.count:,}"), Text(use.use, _STYLES[use.use]), Text(becomes))
+        for use in fold_fields([use for use in result.fields if use.source == source]):
+            field, becomes = (_break_words(text, width) for text in (use.field, use.becomes))
+            table.add_row(Text(field), Text(f"{use.count:,}"), Text(use.use, _STYLES[use.use]), Text(becomes))
         console.print(table)
     if result.notes:
         console.print()
@@ -104,6 +114,19 @@ def _print_fields(console: Console, result: ImportResult, people: int) -> None:
         lines = fill(f"note: {note}", console.width, break_long_words=False, break_on_hyphens=False)
         console.print(Text(lines), soft_wrap=True)
     console.print()
+
+
+def fold_fields(uses: Sequence[FieldUse]) -> Iterator[FieldUse]:
+    """Yield the fields of a file; of hundreds, as people with facts of their own have, those in one place together."""
+    groups: dict[tuple[str, str, str], list[FieldUse]] = {}
+    for use in uses:
+        place = use.field if len(uses) <= _MAX_FIELDS_SHOWN else ".".join(use.field.split(".")[:2])
+        groups.setdefault((place, use.use, use.becomes), []).append(use)
+    for (place, _, _), group in groups.items():
+        if len(group) < _FEWEST_FOLDED:
+            yield from group
+        else:
+            yield replace(group[0], field=f"{place}.* ({len(group)} fields)", count=max(use.count for use in group))
 
 
 def _break_words(text: str, width: int) -> str:

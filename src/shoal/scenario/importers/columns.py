@@ -42,6 +42,12 @@ _GENDERS: Mapping[str, str | None] = {
     **dict.fromkeys(("other", "non-binary", "nonbinary", "non binary", "nb", "diverse", "d", "x"), "other"),
     **dict.fromkeys(("unknown", "not stated", "n/a", "na"), None),
 }
+#: Words of longer texts.
+_GENDER_WORDS = {
+    **{word: gender for word, gender in _GENDERS.items() if gender and len(word) > 2},
+    **dict.fromkeys(("genderqueer", "genderfluid", "agender", "binary"), "other"),
+}
+_WORDS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _SEPARATORS = ";|,"
 #: Fields in which a comma separates values.
 LIST_FIELDS = frozenset({"interests", "follows", "active_hours", "response_delay"})
@@ -146,6 +152,13 @@ def _to_number(cell: Any) -> Any:
     return folded
 
 
+def read_gender(text: str) -> str | None:
+    """Read a gender out of a text such as `Cisgender woman`: the first word that says one; else the text itself."""
+    if text.casefold() in _GENDERS:
+        return _GENDERS[text.casefold()]
+    return next((gender for word in _WORDS.findall(text.casefold()) if (gender := _GENDER_WORDS.get(word))), text)
+
+
 def _to_mapping(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
@@ -170,7 +183,7 @@ def _to_hours(cell: Any) -> Any:
 #: Turns a cell into what the validators of the field expect; fields that are not listed are numbers.
 _CONVERTERS: Mapping[str, Reader] = {
     **dict.fromkeys(("name", "username", "bio", "persona", "country", "profession"), _to_text),
-    "gender": lambda cell: _GENDERS.get(cell.casefold(), cell) if isinstance(cell, str) else cell,
+    "gender": lambda cell: read_gender(cell) if isinstance(cell, str) else cell,
     "active_hours": _to_hours,
     "response_delay": _to_range,
     "traits": _to_mapping,

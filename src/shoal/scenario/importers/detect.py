@@ -104,6 +104,8 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
         kind = _OASIS[origin] if origin else _KINDS[path.suffix.lower()]
     if origin is not None:
         content["worlds"] = [_WORLDS[origin]]
+    if not any(use.use == "used" for use in people.uses):
+        notes.append("no column is a field of a person: are these people? --map FIELD=COLUMN fills a field")
     notes += note_language([*people.column("persona"), *people.column("bio")])
     notes += _note_follows(scenario, on_platform=origin != "tinytroupe")
     return ImportResult(kind, content, uses, tuple(notes))

@@ -66,11 +66,13 @@ def raise_problems(problems: Iterable[str]) -> None:
 
 
 def note_language(texts: Iterable[str | None]) -> Iterator[str]:
-    """Note what the offline mind cannot do, where most letters of the first texts are not Latin."""
-    letters = [letter for text in islice(filter(None, texts), _MAX_TEXTS_READ) for letter in text if letter.isalpha()]
-    if 2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters):
+    """Note what the offline mind cannot do, where one of five of the first texts is not in Latin letters."""
+    read = [list(filter(str.isalpha, text)) for text in islice(filter(None, texts), _MAX_TEXTS_READ)]
+    foreign = [2 * sum(letter > _LAST_LATIN for letter in letters) > len(letters) for letters in read]
+    if 5 * sum(foreign) > len(foreign):
+        which = "the texts are" if all(foreign) else f"{sum(foreign)} of {len(foreign)} texts are"
         yield (
-            "the texts are not in English: the offline mind reads and writes English only, and finds neither topics "
+            f"{which} not in English: the offline mind reads and writes English only, and finds neither topics "
             "nor opinions in them; a language model does (--model)"
         )
 
@@ -91,6 +93,10 @@ class FieldReport:
         key = (source, field, use, becomes)
         known = self._uses.get(key, FieldUse(source, field, use, becomes, 0))
         self._uses[key] = replace(known, count=known.count + 1)
+
+    def add_empty(self, source: str, field: str) -> None:
+        """Report a list without anything in it."""
+        self._uses.setdefault((source, field, "unused", ""), FieldUse(source, field, "unused", "nothing in it", 0))
 
     def add_note(self, text: str) -> None:
         if text not in self.notes:
@@ -245,6 +251,6 @@ class SourceRecord:
             self.add_problem(name, describe_mismatch("a list of objects", values))
             return
         if values == []:
-            self._report.count_use(self.source, self.path_to(name), "unused", "nothing in it")
+            self._report.add_empty(self.source, self.path_to(name))
         for number, value in enumerate(values or ()):
             yield SourceRecord(self._report, self.source, value, f"{self.path_to(name)}[]", number)

@@ -195,7 +195,8 @@ def _parse_specs(source: _Source, specs: Sequence[tuple[str, Any]]) -> RecordTab
 def detect_oasis(columns: Iterable[str]) -> PeopleFormat | None:
     """Return which profiles of OASIS have these columns, or None."""
     found = set(columns)
-    if found.issuperset(_TWITTER_COLUMNS):
+    # MiroFish writes its Twitter profiles with all that it knows until all are there.
+    if found.issuperset(_TWITTER_COLUMNS) or found.issuperset((*_REDDIT_COLUMNS, "friend_count")):
         return "oasis-twitter"
     return "oasis-reddit" if found.issuperset(_REDDIT_COLUMNS) and found & _OASIS_COLUMNS else None
 

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from shoal.scenario.declared.distributions import GENDERS
+from shoal.scenario.importers.columns import read_gender
 from shoal.scenario.importers.fields import FieldUse, Use, raise_problems
 from shoal.scenario.importers.tables import RecordTable, collect_columns
 from shoal.scenario.validation.problems import show_value
@@ -113,7 +115,8 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(relationships, list):
         relationships = list(map(_read_relationship, relationships))
     row |= {
-        **{key: persona.get(key) for key in ("name", "age", "gender")},
+        **{key: persona.get(key) for key in ("name", "age")},
+        "gender": _read_gender(persona.get("gender")),
         "country": persona.get("residence") or persona.get("nationality"),
         "profession": read_part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
         "interests": read_part("preferences", "interests"),
@@ -122,6 +125,14 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         "persona": render_persona(persona),
     }
     return {key: value for key, value in row.items() if value is not None and key not in ("occupation", "residence")}
+
+
+def _read_gender(stated: Any) -> Any:
+    """Read the gender; what a text says in words of its own counts as `other`, and stands in the persona text."""
+    if not isinstance(stated, str):
+        return stated
+    found = read_gender(stated)
+    return found if found is None or found in GENDERS else "other"
 
 
 def _read_relationship(item: Any) -> list[str | None]:
