@@ -37,6 +37,7 @@ COMMANDS = {
     "diff": (f"{_ROOM}.explain", "Show where two runs part, and how the difference spread."),
     "ask": (f"{_ROOM}.ask", "Interview agents of a run, or score a claim; changes nothing."),
     "export": (f"{_ROOM}.export", "Write a run's tables and graphs for other tools."),
+    "plot": (f"{_ROOM}.export", "Draw runs: figures over rounds, opinions, cascades, the network."),
     "rehearse": (f"{_ROOM}.rehearse", "Serve a free stand-in for a model provider, with chosen limits and faults."),
 }
 

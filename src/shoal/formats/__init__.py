@@ -1,6 +1,16 @@
-"""Reads and writes file formats: GraphML and tables."""
+"""Reads and writes file formats: GraphML, tables and SVG."""
 
 from shoal.formats.graphml import DirectedGraph, Edge, read_graphml, write_graphml
+from shoal.formats.svg import (
+    Axis,
+    Drawing,
+    choose_step,
+    draw_circle,
+    draw_line,
+    draw_text,
+    join_points,
+    wrap_svg,
+)
 from shoal.formats.tables import (
     FORMATS,
     ExportTable,

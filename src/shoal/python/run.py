@@ -42,6 +42,7 @@ from shoal.runs.interviews import (
     score_agents,
     score_world,
 )
+from shoal.runs.plots import PlotPage, plot_runs
 from shoal.runs.reports import Quality, Summary, assess_run, query_database, summarize
 from shoal.runs.rerun import ExplainResult, archive_failed, explain_turn, plan_retry
 from shoal.scenario import Scenario, load, validate
@@ -157,6 +158,14 @@ class Run:
     def to_polars(self, table: str = ACTIONS, *, world: str | None = None) -> Any:
         """Return all actions, or another table such as `opinion` or `figure`, as a polars frame."""
         return self.frame(table, world=world, kind="polars")
+
+    def plot(self, *others: Run | str | Path, out: str | Path | None = None) -> PlotPage:
+        """Draw this run, and others in the same charts. A notebook shows the page; `out` is a folder to write it to."""
+        runs = [run._directory if isinstance(run, Run) else RunDirectory.open(Path(run)) for run in (self, *others)]
+        page = plot_runs(runs)
+        if out is not None:
+            page.save(Path(out))
+        return page
 
     # What can be done with it
 

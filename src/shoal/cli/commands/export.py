@@ -1,4 +1,4 @@
-"""The command `export`, which writes a run's files for other tools."""
+"""The commands `export` and `plot`, which write a run's files for other tools, and pictures of runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.output import echo, echo_json
 from shoal.formats import FORMATS, Format
 from shoal.runs import RunDirectory
+from shoal.runs.plots import plot_runs
 from shoal.runs.reports import Graphs, export_run
 from shoal.text import format_count
 
@@ -50,3 +51,27 @@ def export_(  # noqa: PLR0913  # a command has as many options as it has
     rows = format_count(sum(file.rows for file in tables), "row")
     graphs = format_count(len(manifest.files) - len(tables), "graph")
     echo(f"{folder}: {format_count(len(tables), 'table')} with {rows}, {graphs}")
+
+
+@click.command("plot")
+@click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
+@click.option("--out", type=PATH, metavar="DIR", help="Folder of the pictures; default: plots in the first run.")
+@json_option
+def plot_(runs: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Draw runs: figures over rounds, opinions, cascades, the network.
+
+    Writes index.html, a page that needs nothing else, and every picture on it as an SVG file of its own, for papers and
+    slides. Several runs share the charts of figures, one line each. Pictures of these names are replaced. Also works
+    while a run goes on.
+
+    \b
+    Examples:
+      shoal plot runs/rumour-1
+      shoal plot runs/rumour-1 runs/rumour-1-fork-1 --out plots
+    """
+    page = plot_runs([RunDirectory.open(run) for run in runs])
+    written = page.save(out or runs[0] / "plots")
+    if as_json:
+        echo_json({"page": str(written[-1]), "pictures": [str(path) for path in written[:-1]]})
+        return
+    echo(f"{written[-1]}: {format_count(len(written) - 1, 'picture')}, also as SVG files beside it")

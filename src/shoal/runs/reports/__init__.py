@@ -1,6 +1,6 @@
 """Reads what happened in a run: summaries, conversations, exports."""
 
-from shoal.runs.reports.database import query_database
+from shoal.runs.reports.database import open_database, query_database
 from shoal.runs.reports.export import Graphs, export_run
 from shoal.runs.reports.pages import MAX_PAGE, ActionFilter, ActionPage, PageReader, format_action
 from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run

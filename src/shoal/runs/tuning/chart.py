@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib import resources
 from itertools import pairwise
-from math import ceil, floor, log2, log10
+from math import ceil, log2
 
+from shoal.formats import choose_step, draw_text, wrap_svg
 from shoal.runs.tuning.knee import Knee, MeasuredLevel
 
 WIDTH, HEIGHT = 720, 520
@@ -56,7 +56,7 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
     slow = _Panel.up_to(scales, LOWER, max(level.p95 for level in ordered))
     parts = [
         f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="10"/>',
-        _draw_text(LEFT - 50, 36, title, "title"),
+        draw_text(LEFT - 50, 36, title, "title"),
         *_draw_failures(scales),
         *_draw_knee(scales),
         *much.draw_frame(what),
@@ -64,15 +64,10 @@ def draw_chart(levels: Iterable[MeasuredLevel], knee: Knee | None, titles: tuple
         *much.draw_line(lambda level: level.per_second, "much", area=True),
         *slow.draw_line(lambda level: level.p50, "half"),
         *slow.draw_line(lambda level: level.p95, "slow"),
-        *(_draw_text(scales.x(tick), LOWER[1] + 20, f"{tick:,}", anchor="middle") for tick in scales.ticks()),
-        _draw_text((LEFT + RIGHT) / 2, LOWER[1] + 42, "at once", anchor="middle"),
+        *(draw_text(scales.x(tick), LOWER[1] + 20, f"{tick:,}", anchor="middle") for tick in scales.ticks()),
+        draw_text((LEFT + RIGHT) / 2, LOWER[1] + 42, "at once", anchor="middle"),
     ]
-    body = "\n".join(parts)
-    label = escape(title, quote=True)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        f'role="img" aria-label="{label}">\n<style>\n{STYLE}</style>\n{body}\n</svg>\n'
-    )
+    return wrap_svg(parts, (WIDTH, HEIGHT), title, STYLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +82,8 @@ class _Panel:
 
     @classmethod
     def up_to(cls, scales: _Scales, span: tuple[int, int], most: float) -> _Panel:
-        """Choose 1, 2 or 5 times a power of ten as the step, for about four lines."""
-        rough = max(most, 1e-9) / TICKS
-        power = 10.0 ** floor(log10(rough))
-        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+        """Choose a round step, for about four lines."""
+        step = choose_step(most, TICKS)
         return cls(scales, span, step, ceil(max(most, 1e-9) / step - 1e-9))
 
     def y(self, value: float) -> float:
@@ -98,12 +91,12 @@ class _Panel:
         return bottom - value / (self.step * self.steps) * (bottom - top)
 
     def draw_frame(self, title: str) -> Iterator[str]:
-        yield _draw_text(LEFT - 50, self.span[0] - 14, title, "head")
+        yield draw_text(LEFT - 50, self.span[0] - 14, title, "head")
         for number in range(self.steps + 1):
             value = number * self.step
             y = self.y(value)
             yield f'<line class="{"grid" if number else "axis"}" x1="{LEFT}" x2="{RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield _draw_text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")
+            yield draw_text(LEFT - 10, y + 4, f"{value:,.4g}", anchor="end")
 
     def draw_line(self, of: Callable[[MeasuredLevel], float], style: str, *, area: bool = False) -> Iterator[str]:
         points = [(self.scales.x(level.at_once), self.y(of(level))) for level in self.scales.levels]
@@ -130,7 +123,7 @@ def _draw_failures(scales: _Scales) -> Iterator[str]:
                 )
             if right - left > 2 * _TEXT_WIDTH or level is scales.levels[-1]:
                 middle = min((left + right) / 2, RIGHT - _TEXT_WIDTH)
-                yield _draw_text(middle, UPPER[1] - 8, f"{level.failed_share:.0%} fail", "failing", "middle")
+                yield draw_text(middle, UPPER[1] - 8, f"{level.failed_share:.0%} fail", "failing", "middle")
 
 
 def _draw_knee(scales: _Scales) -> Iterator[str]:
@@ -142,9 +135,4 @@ def _draw_knee(scales: _Scales) -> Iterator[str]:
     middle = min(max(x, LEFT + half), RIGHT - half)
     yield f'<line class="knee" x1="{x:.1f}" x2="{x:.1f}" y1="{UPPER[0] - 48}" y2="{LOWER[1]}"/>'
     yield f'<rect class="pill" x="{middle - half:.1f}" y="{UPPER[0] - 64}" width="{2 * half:.1f}" height="23" rx="11"/>'
-    yield _draw_text(middle, UPPER[0] - 48, words, "pill-text", "middle")
-
-
-def _draw_text(x: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
-    of_class = f' class="{style}"' if style else ""
-    return f'<text{of_class} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
+    yield draw_text(middle, UPPER[0] - 48, words, "pill-text", "middle")

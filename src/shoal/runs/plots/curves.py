@@ -1,0 +1,67 @@
+"""Figures over rounds: a small chart for each, with a line for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from shoal.engine import TOPIC
+from shoal.formats import Axis, Drawing, draw_line, draw_text, wrap_svg
+from shoal.runs.plots.colours import CSS
+from shoal.runs.plots.history import WorldHistory
+
+WIDTH, HEIGHT = 360, 210
+LEFT, RIGHT, TOP, BOTTOM = 46, 300, 46, 178
+#: Runs that one chart can tell apart.
+MAX_RUNS = 6
+_LINE_HEIGHT = 13
+#: Figures that are opinions: their axis shows where zero is. Others start at zero.
+_SIGNED = "mean"
+_ON_TOPIC = {"mean": "mean opinion", "spread": "spread of opinions", "polarisation": "polarisation of opinions"}
+_OF_CLAIMS = {"mean": "mean belief in {}", "spread": "spread of belief in {}", "polarisation": "polarisation on {}"}
+_OF_NOTHING = {"activity": "actions per person", "inequality": "inequality of attention"}
+
+
+def draw_curves(histories: Sequence[WorldHistory]) -> Iterator[Drawing]:
+    """Draw every figure that at least one of the runs has."""
+    for name, about in dict.fromkeys(key for history in histories for key in history.figures):
+        titles = {TOPIC: _ON_TOPIC, "": _OF_NOTHING}.get(about, _OF_CLAIMS)
+        title = titles.get(name, f"{name} of {{}}" if about else name).format(about)
+        lines = [sorted(history.figures.get((name, about), {}).items()) for history in histories]
+        parts = _draw_chart(title, lines, is_signed=name == _SIGNED)
+        svg = wrap_svg(parts, (WIDTH, HEIGHT), f"{title} over rounds", CSS)
+        yield Drawing(f"{name}-{about}" if about else name, title, svg)
+
+
+def _draw_chart(title: str, lines: Sequence[Sequence[tuple[int, float]]], is_signed: bool) -> list[str]:
+    values = [value for line in lines for _, value in line]
+    low, high = min(values), max(values)
+    low = min(low, 0.0) if is_signed else 0.0
+    rounds = Axis(0, max((round for line in lines for round, _ in line if round), default=1), LEFT, RIGHT)
+    scale = Axis(low, max(high, low + 0.1, 0.0) * (1 if high <= 0 else 1.05), BOTTOM, TOP)
+    parts = [f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8"/>']
+    parts.append(draw_text(16, 26, title, "title"))
+    for tick in scale.ticks():
+        y = scale.at(tick)
+        style = "axis" if tick == scale.low else "zero" if tick == 0 else "grid"
+        parts += [draw_line([(LEFT, y), (RIGHT, y)], style), draw_text(LEFT - 8, y + 4, f"{tick:.3g}", anchor="end")]
+    parts += [draw_text(rounds.at(tick), BOTTOM + 17, f"{tick:.0f}", anchor="middle") for tick in _whole(rounds)]
+    parts.append(draw_text(RIGHT + 8, BOTTOM + 17, "round"))
+    ends = [(index, line[-1][1]) for index, line in enumerate(lines) if line]
+    for index, _ in ends:
+        parts.append(draw_line(((rounds.at(round), scale.at(value)) for round, value in lines[index]), f"run{index}"))
+    for y, value in _spread_labels([(scale.at(value), value) for _, value in ends]):
+        parts.append(draw_text(RIGHT + 8, y + 4, f"{value + 0.0:z.2f}", "value"))
+    return parts
+
+
+def _whole(axis: Axis) -> list[float]:
+    return [tick for tick in axis.ticks(5) if tick == int(tick)]
+
+
+def _spread_labels(labels: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Move labels of nearly the same height apart, so that each can be read."""
+    placed: list[tuple[float, float]] = []
+    for y, value in sorted(labels):
+        placed.append((max(y, placed[-1][0] + _LINE_HEIGHT) if placed else y, value))
+    too_low = max(placed[-1][0] - BOTTOM, 0.0) if placed else 0.0
+    return [(y - too_low, value) for y, value in placed]

@@ -1,0 +1,142 @@
+"""What the pictures of a world show, read from its database: figures, opinions, who is connected, how posts spread."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine import TOPIC
+from shoal.runs.directory import RunDirectory
+from shoal.runs.reports import open_database
+from shoal.runs.store import database_path
+
+#: The posts that were passed on most, of which the trees are drawn.
+MAX_CASCADES = 3
+#: Smaller ones are no trees.
+_MIN_SHARES = 2
+
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
+_ROUNDS = "SELECT round FROM shoal_round ORDER BY round"
+_FIGURES = "SELECT name, about, round, value FROM figure ORDER BY round"
+_CHANGES = "SELECT about, round, agent_id, value FROM opinion_change ORDER BY round"
+_NAMES = "SELECT coalesce(agent_id, user_id), name FROM user"
+#: Kind of tie -> who is tied to whom.
+_TIES = {
+    "follow": "SELECT follower_id, followee_id FROM follow",
+    "relation": "SELECT DISTINCT user_id, other_id FROM relation",
+    "pair": "SELECT first_id, second_id FROM pair",
+}
+_ROOTS = f"""SELECT original_post_id FROM post WHERE original_post_id IS NOT NULL
+GROUP BY 1 HAVING count(*) >= {_MIN_SHARES} ORDER BY count(*) DESC, 1 LIMIT {MAX_CASCADES}"""
+_SHARES = """SELECT post_id, user_id, coalesce(quote_content, content), quote_content IS NOT NULL, num_likes
+FROM post WHERE post_id = ?1 OR original_post_id = ?1 ORDER BY post_id = ?1 DESC, post_id"""
+
+Opinions = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One post of a cascade: the first, or a repost or quote of it."""
+
+    agent: int
+    text: str
+    is_quote: bool
+    likes: int
+    #: Position of the post in the cascade through which it came; None for the first.
+    parent: int | None
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class WorldHistory:
+    """One world of one run, as pictures need it."""
+
+    label: str
+    world: str
+    rounds: Sequence[int]
+    #: Name and what it is about -> round -> value.
+    figures: Mapping[tuple[str, str], Mapping[int, float]]
+    #: `topic` or a claim -> what each person thinks after each round; NaN where it is not known.
+    opinions: Mapping[str, Opinions]
+    names: Mapping[int, str]
+    #: What connects people (`follow`, `relation`, `pair`), and who is connected.
+    tie: str
+    edges: Sequence[tuple[int, int]]
+    cascades: Sequence[Sequence[Share]]
+
+    def main_opinions(self) -> Opinions | None:
+        """Return what people think of the topic, or else of the first claim."""
+        return self.opinions.get(TOPIC, next(iter(self.opinions.values()), None))
+
+
+def read_history(run: RunDirectory, world: str, label: str) -> WorldHistory | None:
+    """Read what pictures need of one world; None where no round was committed."""
+    with open_database(database_path(run.path, world)) as database:
+        if database is None:
+            return None
+        tables = {name for (name,) in database.execute(_TABLES)}
+        rounds = [round for (round,) in database.execute(_ROUNDS)]
+        names = dict(database.execute(_NAMES).fetchall())
+        figures: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+        if "figure" in tables:
+            for name, about, round, value in database.execute(_FIGURES):
+                figures[name, about][round] = value
+        tie = next((tie for tie in _TIES if tie in tables), "")
+        edges = database.execute(_TIES[tie]).fetchall() if tie else []
+        return WorldHistory(
+            label=label,
+            world=world,
+            rounds=rounds,
+            figures=figures,
+            opinions=_read_opinions(database, rounds, len(names)) if "opinion_change" in tables else {},
+            names=names,
+            tie=tie,
+            edges=edges,
+            cascades=_read_cascades(database, edges) if "post" in tables else (),
+        )
+
+
+def _read_opinions(database: Connection, rounds: Sequence[int], people: int) -> dict[str, Opinions]:
+    """Return a row for each round. Only changes are stored, so each round begins as the one before ended."""
+    changes: dict[str, list[tuple[int, int, float]]] = defaultdict(list)
+    for about, round, agent, value in database.execute(_CHANGES):
+        changes[about].append((round, agent, value))
+    opinions = {}
+    for about, rows in changes.items():
+        values = np.full((len(rounds), people), np.nan)
+        at, now = 0, np.full(people, np.nan)
+        for row, round in enumerate(rounds):
+            while at < len(rows) and rows[at][0] <= round:
+                now[rows[at][1]] = rows[at][2]
+                at += 1
+            values[row] = now
+        opinions[about] = values
+    return opinions
+
+
+def _read_cascades(database: Connection, follows: Sequence[tuple[int, int]]) -> list[list[Share]]:
+    """Read the largest cascades.
+
+    A platform records the first post of a cascade only, and not through whom it came. As in studies of real platforms,
+    it came through the latest sharer whom the person follows, and else from the first post.
+    """
+    followed: dict[int, set[int]] = defaultdict(set)
+    for one, other in follows:
+        followed[one].add(other)
+    cascades = []
+    for (root,) in database.execute(_ROOTS).fetchall():
+        shares: list[Share] = []
+        for _, agent, text, is_quote, likes in database.execute(_SHARES, (root,)):
+            parent = None
+            if shares:
+                through = (at for at in reversed(range(len(shares))) if shares[at].agent in followed[agent])
+                parent = next(through, 0)
+            depth = 0 if parent is None else shares[parent].depth + 1
+            shares.append(Share(agent, text or "", bool(is_quote), likes or 0, parent, depth))
+        cascades.append(shares)
+    return cascades

@@ -1,0 +1,111 @@
+"""The network of people at the start and at the end, in the colours of their opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.formats import Axis, Drawing, draw_circle, draw_text, wrap_svg
+from shoal.runs.plots.colours import CSS, colour_of
+from shoal.runs.plots.history import WorldHistory
+from shoal.seeds import derive, uniforms
+from shoal.text import clip, format_count
+
+WIDTH, HEIGHT, TOP, MARGIN = 740, 430, 62, 22
+#: More people or ties than these are a hairball: those with most ties are shown.
+MAX_PEOPLE, MAX_EDGES = 400, 4000
+_LABELS = 5
+_LABEL_CHARS = 18
+_SMALL, _LARGE = 2.6, 10.0
+_STEPS = 150
+_WORDS = {"follow": "who follows whom", "relation": "who knows whom", "pair": "who talks with whom"}
+
+Places = NDArray[np.float64]
+
+
+def draw_network(history: WorldHistory) -> Drawing | None:
+    """Draw the people twice at the same places, so that only their opinions differ; None where nobody is connected."""
+    opinions = history.main_opinions()
+    if not history.edges or opinions is None:
+        return None
+    edges = np.array([edge for edge in history.edges if edge[0] != edge[1]], dtype=int).reshape(-1, 2)
+    ties = np.bincount(edges.ravel(), minlength=len(history.names))
+    shown = np.argsort(-ties, kind="stable")[:MAX_PEOPLE]
+    position = np.full(len(ties), -1)
+    position[shown] = np.arange(len(shown))
+    inner = position[edges]
+    inner = inner[(inner >= 0).all(axis=1)]
+    places = _arrange(len(shown), inner)
+    people = format_count(len(ties), "person", "people")
+    facts = f"{_WORDS[history.tie]}; {people}, {format_count(len(edges), 'tie')}"
+    if len(shown) < len(ties):
+        facts += f"; shown are the {len(shown)} with most ties"
+    parts = [
+        f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8"/>',
+        draw_text(16, 26, "the network, coloured by opinion", "title"),
+        draw_text(16, 46, facts),
+    ]
+    halves = ((0, MARGIN), (len(history.rounds) - 1, WIDTH / 2 + MARGIN / 2))
+    for row, left in halves:
+        frame = Axis(0, 1, left, left + WIDTH / 2 - 1.5 * MARGIN), Axis(0, 1, TOP + 22, HEIGHT - MARGIN)
+        parts.append(draw_text(left, TOP + 10, f"round {history.rounds[row]}", "value"))
+        names = [history.names.get(int(agent), str(agent)) for agent in shown]
+        parts += _draw_people(places, inner, frame, names, ties[shown], opinions[row][shown])
+    return Drawing("network", "the network", wrap_svg(parts, (WIDTH, HEIGHT), "The network of people", CSS))
+
+
+def _draw_people(
+    places: Places,
+    edges: NDArray[np.int_],
+    frame: tuple[Axis, Axis],
+    names: Sequence[str],
+    ties: NDArray[np.int_],
+    opinions: Places,
+) -> list[str]:
+    at = [(frame[0].at(x), frame[1].at(y)) for x, y in places.tolist()]
+    parts = []
+    for one, other in edges[:MAX_EDGES].tolist():
+        (x1, y1), (x2, y2) = at[one], at[other]
+        parts.append(f'<line class="edge" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
+    most = max(int(ties.max()), 1)
+    # Whoever has most ties is drawn last, on top.
+    for person in reversed(range(len(names))):
+        style = f'class="node" fill="{colour_of(float(opinions[person]))}"'
+        radius = _SMALL + (_LARGE - _SMALL) * float(ties[person] / most) ** 0.5
+        parts.append(draw_circle(at[person], radius, style, f"{names[person]}: {opinions[person]:+.2f}"))
+    taken: list[tuple[float, float]] = []
+    for person in range(len(names)):
+        x, y = at[person]
+        if len(taken) < _LABELS and all(abs(y - other_y) > 14 or abs(x - other_x) > 110 for other_x, other_y in taken):
+            taken.append((x, y))
+            anchor = "end" if x > frame[0].at(0.5) else "start"
+            parts.append(
+                draw_text(
+                    x + (-12 if anchor == "end" else 12), y + 4, clip(names[person], _LABEL_CHARS), "halo", anchor
+                )
+            )
+    return parts
+
+
+def _arrange(people: int, edges: NDArray[np.int_]) -> Places:
+    """Place people in the unit square: ties pull, everybody pushes (Fruchterman and Reingold), the same each time."""
+    key = derive(0, "plot", "network")
+    places: Places = np.stack([uniforms(key, np.arange(people), side) for side in (0, 1)], axis=1)
+    ideal = 0.9 / np.sqrt(max(people, 1))
+    for step in range(_STEPS):
+        apart = places[:, None, :] - places[None, :, :]
+        distance = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-3)
+        moves = (apart * (ideal**2 / distance**2)[:, :, None]).sum(axis=1)
+        along = places[edges[:, 0]] - places[edges[:, 1]]
+        pull = along * (np.sqrt((along**2).sum(axis=1, keepdims=True)) / ideal)
+        np.add.at(moves, edges[:, 0], -pull)
+        np.add.at(moves, edges[:, 1], pull)
+        # A light pull to the middle keeps people without ties on the page.
+        moves -= (places - 0.5) * 0.05
+        length = np.maximum(np.sqrt((moves**2).sum(axis=1, keepdims=True)), 1e-9)
+        places = places + moves / length * np.minimum(length, 0.1 * (1 - step / _STEPS))
+    low, high = np.quantile(places, 0.01, axis=0), np.quantile(places, 0.99, axis=0)
+    fitted: Places = np.clip((places - low) / np.maximum(high - low, 1e-9), 0, 1)
+    return fitted
