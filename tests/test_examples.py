@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -108,3 +110,28 @@ def test_a_world_and_a_mind_of_ones_own_take_few_lines() -> None:
     }
     assert set(lengths) == {"Lake", "Fisher"}
     assert max(lengths.values()) < 40
+
+
+NOTEBOOK = EXAMPLES[0].parent / "focus-group.ipynb"
+
+
+def test_the_notebook_was_executed_and_is_short() -> None:
+    cells = json.loads(NOTEBOOK.read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert len(cells) < 15
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert not any(output["output_type"] == "error" or output.get("name") == "stderr" for output in outputs)
+
+
+@pytest.mark.slow
+def test_the_cells_of_the_notebook_run(tmp_path: Path) -> None:
+    cells = [cell for cell in json.loads(NOTEBOOK.read_text())["cells"] if cell["cell_type"] == "code"]
+    script = "\n".join("".join(cell["source"]) for cell in cells)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
+    environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "Dea.agent.json").exists()

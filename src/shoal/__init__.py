@@ -15,6 +15,7 @@ __all__ = [
     "Run",
     "World",
     "open",
+    "rehearse",
     "run",
     # input
     "Scenario",
@@ -34,6 +35,7 @@ TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would 
 if TYPE_CHECKING:
     from shoal.errors import ShoalError
     from shoal.python.person import Person
+    from shoal.python.rehearsal import rehearse
     from shoal.python.run import Run, open, run
     from shoal.python.world import World
     from shoal.scenario.scenario import Scenario
@@ -46,6 +48,7 @@ else:
         "Run": "shoal.python.run",
         "World": "shoal.python.world",
         "open": "shoal.python.run",
+        "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
         "Scenario": "shoal.scenario.scenario",
         "Action": "shoal.types",

@@ -6,14 +6,16 @@ The models are played by a rehearsal server, whose answers have the right form a
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
-from shoal.errors import QueryFailed, RunRefused
+from shoal.errors import ArgumentInvalid, QueryFailed, RunRefused
 from shoal.python.person import Person
+from shoal.python.rehearsal import rehearse
 from shoal.python.world import World
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
@@ -152,3 +154,20 @@ def test_what_cannot_be_asked_is_refused_in_words() -> None:
         world.extract("choice", hints={"cost": "in dollars"}, model=MODEL)
     with pytest.raises(QueryFailed, match="there is no agent 'Bem'"):
         world.ask("Why?", "Bem", model=MODEL)
+
+
+def test_a_rehearsal_beside_a_script_sets_the_address_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://elsewhere")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with rehearse(seed=3) as server:
+        assert os.environ["OPENAI_BASE_URL"] == server.base_url != "http://elsewhere"
+        assert Person("Dea").interview("Who are you?", model=MODEL)
+    assert (os.environ["OPENAI_BASE_URL"], os.environ.get("OPENAI_API_KEY")) == ("http://elsewhere", None)
+    server.close()
+
+
+def test_a_rehearsal_with_a_wrong_setting_is_refused() -> None:
+    with pytest.raises(ArgumentInvalid, match="a rehearsal has no setting 'latncy_seconds'; did you mean"):
+        rehearse(latncy_seconds=1)
+    with pytest.raises(ArgumentInvalid, match="cap"):
+        rehearse(cap=0)
