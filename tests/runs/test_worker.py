@@ -15,6 +15,7 @@ import pytest
 
 from shoal.errors import (
     Diverged,
+    JournalChanged,
     JournalCorrupt,
     JournalIncomplete,
     RunFromNewer,
@@ -149,6 +150,11 @@ def test_replay_without_the_replies_says_so(tmp_path: Path) -> None:
     start(ASKING, tmp_path / "run")
     journal = tmp_path / "run/journal.jsonl"
     journal.write_bytes(b"\n".join(journal.read_bytes().split(b"\n")[:40]) + b"\n")
+    with pytest.raises(JournalChanged, match="bytes of it are missing"):
+        repeat(RunDirectory(tmp_path / "run"))
+    # Runs of older versions do not say how long their journal was.
+    state = tmp_path / "run/run_state.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "journal": None}))
     with pytest.raises(JournalIncomplete, match="no reply under"):
         repeat(RunDirectory(tmp_path / "run"))
 
