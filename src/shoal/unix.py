@@ -150,7 +150,7 @@ _READ_BYTES = 1 << 16
 class FolderWatch:
     """Calls back when files appear in folders, change or are deleted. Belongs to one event loop.
 
-    Linux tells of it at once. Where the system does not tell, everybody is called back regularly.
+    Linux reports changes at once. On other systems all callbacks are called regularly.
     """
 
     def __init__(self, poll_seconds: float = _POLL_SECONDS) -> None:
@@ -209,7 +209,7 @@ class FolderWatch:
             watch, _, _, length = _EVENT.unpack_from(events, position)
             position += _EVENT.size + length
             changed.add(watch)
-        # Too many events for the kernel to keep are told as one without a folder.
+        # If there are too many events, the kernel reports one without a folder instead.
         for watch in [*self._calls] if -1 in changed else changed:
             for call in [*self._calls.get(watch, ())]:
                 call()

@@ -131,7 +131,7 @@ def map_error(error: ShoalError) -> click.ClickException:
 
 
 def map_system_error(error: BaseException, again: str = "") -> Failed | None:
-    """Map an error of the operating system, which is nobody's bug; None for all others. `again` is how to go on."""
+    """Map an error of the operating system, which is no bug of Shoal; None for all others. `again` is how to go on."""
     rest = f"\n{again}" if again else ""
     if isinstance(error, MemoryError):
         why = f": {error}" if str(error) else ""

@@ -1,4 +1,4 @@
-"""Notices code that keeps the event loop busy, during which everybody else waits."""
+"""Notices code that keeps the event loop busy, during which all other work waits."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Gate:
             self._free.set()
 
     async def wait(self, stopping: asyncio.Task[bool]) -> None:
-        """Wait until nobody holds the gate, or until the run is asked to stop."""
+        """Wait until the gate is free, or until the run is asked to stop."""
         while not self._free.is_set() and not stopping.done():
             free = asyncio.create_task(self._free.wait())
             await asyncio.wait({free, stopping}, return_when=asyncio.FIRST_COMPLETED)

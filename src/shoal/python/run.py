@@ -254,7 +254,7 @@ class Run:
         world: str | Sequence[str] = (),
         **options: Any,
     ) -> Answers:
-        """Let a model fill in a form from the record of each agent, or of whole worlds; nobody is asked.
+        """Let a model fill in a form from the record of each agent, or of whole worlds. No agent is asked.
 
         The options are those of `ask`.
         """
@@ -272,7 +272,7 @@ class Run:
     def score(self, claims: str | Sequence[str], *, world: str | Sequence[str] = (), **options: Any) -> Answers:
         """Let a model score claims, 0 to 9 with reasons, by the record of each agent and of the named worlds.
 
-        The options are those of `ask`. Where worlds are named and nobody is, only the worlds are judged.
+        The options are those of `ask`. Where worlds are named and no people, only the worlds are judged.
         """
         stated, asking = [claims] if isinstance(claims, str) else [*claims], _plan_asking(**options)
         directory, worlds = self._directory, [world] if isinstance(world, str) else [*world]

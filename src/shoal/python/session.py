@@ -52,7 +52,7 @@ def wait_for(work: Work[T], runner: asyncio.Runner | None = None) -> T:
     Where this thread runs a loop already, as in a notebook, the work gets another thread. With `runner`, several
     pieces of work share one loop.
     """
-    # Interrupts are handled here, so the loop of a runner needs no handler of its own.
+    # Interrupts are handled here, so the loop of a runner needs no handler.
     run = run_async if runner is None else runner.get_loop().run_until_complete
     started: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 

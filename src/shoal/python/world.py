@@ -73,7 +73,7 @@ class Cast:
 
 #: A span of time: a timedelta, a text such as `3 days`, or minutes.
 Span: TypeAlias = timedelta | str | int
-#: Whom a question is about: people, the world itself, or everybody.
+#: What a question is about: people, the world itself, or all people.
 Asked: TypeAlias = "Who | Iterable[Who] | World | None"
 People: TypeAlias = Iterable[Person | Mapping[str, Any]] | Mapping[str, Any] | int
 
@@ -314,7 +314,7 @@ class World:
     # Questions to people, which change nothing
 
     def ask(self, question: str | Path | Sequence[str | Mapping[str, Any]], who: Asked = None, **more: Any) -> Answers:
-        """Interview people as `Run.ask` does, everybody unless `who` says whom."""
+        """Interview people as `Run.ask` does: those in `who`, or all."""
         return self.results.ask(question, who=who, **more)
 
     def extract(self, fields: Fields, objective: str = OBJECTIVE, who: Asked = None, **more: Any) -> Answers:

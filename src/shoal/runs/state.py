@@ -114,7 +114,7 @@ class RunState(msgspec.Struct):
     #: The model's server that it waits for; None while it goes on, and while a user has paused it.
     waiting: WaitState | None = None
     process_pid: int | None = None
-    #: Whether its worker answers commands, as `env_status.json` says to those who send them.
+    #: Whether its worker answers commands, as `env_status.json` says to their senders.
     takes_commands: bool = False
     metrics: Metrics = msgspec.field(default_factory=Metrics)
     #: What language models cost: calls, tokens, retries, failures by kind.

@@ -106,7 +106,7 @@ class RunSession:
         self._plans: dict[int, int] = {}
         self._gate = Gate()
         self._is_paused = False
-        #: Whether somebody answers commands in the session's name.
+        #: Whether commands to the session are answered.
         self.takes_commands = False
         #: How many changes of the scenario the engines know.
         self._changes = 0
@@ -183,7 +183,7 @@ class RunSession:
             raise RunRefused(f"{self.run.path} is not running; fork it to let something happen in its past")
         self._gate.hold()
         try:
-            # Not in a round that an earlier worker has committed, or has asked somebody about.
+            # Not in a round that an earlier worker has committed, or has asked a model or a person about.
             asked = (line.round for line in journal if line.event is None and line.inherited is None)
             begun = (engine.next_round - 1 for engine in self._engines.values())
             at = 1 + max(*begun, *asked, *(world.known for world in self.progress.worlds.values()))

@@ -48,7 +48,7 @@ class PromptWriter:
         self.round = observation.round
         self.ago = ago
         self.room = budget_chars
-        #: How much of one thing that somebody says is shown.
+        #: How many characters of one remark are shown.
         self.speech_chars = speech_chars
         self.lines: list[str] = []
         self._agent = observation.agent

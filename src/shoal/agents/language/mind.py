@@ -44,7 +44,7 @@ class _Asking:
 
     @property
     def speech_chars(self) -> int:
-        """How much of one thing that somebody says is shown; a long answer is read to its end if it can be."""
+        """How many characters of one remark are shown. A long answer is read to its end if it can be."""
         shown = self.settings.observation_tokens * CHARACTERS_PER_TOKEN // 2
         return MAX_SPEECH_CHARS if self.settings.prompt.version == 1 else max(shown, MAX_SPEECH_CHARS)
 

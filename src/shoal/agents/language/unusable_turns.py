@@ -8,7 +8,7 @@ from collections import defaultdict
 from shoal.errors import EveryTurnFailed
 from shoal.text import clip
 
-#: So many first turns without a reply that can be used show that the model cannot do this.
+#: This many first turns without a usable reply show that the model cannot do this.
 HOPELESS_TURNS = 10
 _MAX_REASON_CHARS = 500
 

@@ -67,7 +67,7 @@ class WordTable:
 
     @classmethod
     def of_user(cls, store: ModelStore) -> WordTable:
-        """Open the table that was downloaded; raise RunRefused where there is none, or it is damaged."""
+        """Open the table that was downloaded; raise RunRefused if it is missing or damaged."""
         return cls(*store.find_files(CATALOG[TABLE]))
 
     def embed(self, texts: Iterable[str]) -> Vectors:
@@ -112,7 +112,7 @@ class WordTable:
         ids: list[int] = []
         for part in parts:
             known_id = vocab.get(part)
-            # What has no piece of its own is spelled in bytes.
+            # Texts without a piece in the table are spelled in bytes.
             ids += [vocab[f"<0x{byte:02X}>"] for byte in part.encode()] if known_id is None else [known_id]
         return ids
 
@@ -139,7 +139,7 @@ def _read_safetensors(path: Path) -> NDArray[np.float16]:
 
 def compare_texts(left: Vectors, right: Vectors) -> NDArray[np.float64]:
     """Return how alike texts are: a line for each of the left, -1 to 1, the same on every machine."""
-    # Sums of so many products are whole numbers that floating point holds exactly, whatever the order.
+    # Sums of this size are whole numbers that floating point holds exactly, whatever the order.
     dots = left.astype(np.float32) @ right.astype(np.float32).T
     lengths = np.outer(*(np.square(rows.astype(np.int64)).sum(axis=1) for rows in (left, right)))
     alike: NDArray[np.float64] = dots.astype(np.float64) / np.sqrt(np.maximum(lengths, 1))

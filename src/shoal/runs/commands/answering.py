@@ -20,7 +20,7 @@ Handler = Callable[[Command], Awaitable[Any]]
 
 
 class CommandLoop:
-    """Carries out commands side by side, as their files appear. One that nobody waits for any more is given up."""
+    """Carries out commands side by side, as their files appear. A command whose sender no longer waits is given up."""
 
     def __init__(self, files: CommandFiles, handlers: dict[str, Handler]) -> None:
         self._files = files
@@ -34,7 +34,7 @@ class CommandLoop:
         return 0.0 if self._begun else time.monotonic() - self._busy_at
 
     def look(self) -> None:
-        """Begin what is new, and give up what nobody waits for."""
+        """Begin new commands, and give up those whose sender no longer waits."""
         for command in self._files.list_commands():
             if command.command_id not in self._begun:
                 task = asyncio.create_task(self._answer(command))
@@ -44,7 +44,7 @@ class CommandLoop:
                 task.cancel()
 
     async def close(self) -> None:
-        """Give up what is under way. Those who wait ask the next worker."""
+        """Give up what is under way. Senders that wait ask the next worker."""
         tasks = [task for _, task in self._begun.values()]
         for task in tasks:
             task.cancel()

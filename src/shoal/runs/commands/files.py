@@ -1,7 +1,7 @@
 """Both ends of the files by which a worker is given commands: `ipc_commands/ID.json` and `ipc_responses/ID.json`.
 
-Whoever sends a command removes its file once it has the response, or once nobody waits for one any more. A worker whose
-response finds no command removes it again. So a late answer leaves nothing behind, in whichever order the two act.
+The sender of a command removes its file once it has the response, or once it no longer waits. A worker whose response
+finds no command removes it again. So a late answer leaves nothing behind, in whichever order the two act.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class CommandResponse(msgspec.Struct, frozen=True):
         return cls(command.command_id, "failed", None, error, wall_clock())
 
     def unwrap(self) -> Any:
-        """Return the result; QueryFailed with the worker's words where there is none."""
+        """Return the result; QueryFailed with the worker's words if it has none."""
         if self.status != "completed":
             raise QueryFailed(self.error or "the worker did not say why it refused")
         return self.result
@@ -87,10 +87,10 @@ class CommandFiles:
             with storage_errors(folder):
                 folder.mkdir(exist_ok=True)
 
-    # From whoever sends a command
+    # The sender's end
 
     async def send(self, command_type: CommandType, args: dict[str, Any], timeout: float) -> CommandResponse:
-        """Send a command and wait for its response; TimeoutError where there is none in time."""
+        """Send a command and wait for its response; TimeoutError if none comes in time."""
         self.prepare()
         command = Command(uuid4().hex, command_type, args, wall_clock(), timeout)
         asked, answered = self.commands / f"{command.command_id}.json", self.responses / f"{command.command_id}.json"
@@ -107,10 +107,10 @@ class CommandFiles:
                 asked.unlink(missing_ok=True)
                 answered.unlink(missing_ok=True)
 
-    # From the worker
+    # The worker's end
 
     def list_commands(self) -> Iterator[Command]:
-        """List the commands without a response, oldest first, and remove those for which nobody waits any more."""
+        """List the commands without a response, oldest first, and remove those whose sender no longer waits."""
         found = []
         for path in self.commands.glob("*.json"):
             with suppress(FileNotFoundError):
@@ -127,18 +127,18 @@ class CommandFiles:
                 yield command
 
     def is_awaited(self, command: Command) -> bool:
-        """Return whether somebody still waits for the response."""
+        """Return whether the sender still waits for the response."""
         return (self.commands / f"{command.command_id}.json").exists()
 
     def respond(self, command: Command, response: CommandResponse) -> None:
-        """Write the response, unless nobody waits for it."""
+        """Write the response, unless the sender no longer waits."""
         path = self.responses / f"{command.command_id}.json"
         replace_json(path, response, sync=False)
         if not self.is_awaited(command):
             path.unlink(missing_ok=True)
 
     def remove_responses(self) -> None:
-        """Remove responses that were never read: whoever asked a worker before this one is gone."""
+        """Remove responses that were never read: their senders asked a worker before this one, and are gone."""
         for path in self.responses.glob("*.json"):
             if not (self.commands / path.name).exists():
                 path.unlink(missing_ok=True)

@@ -178,7 +178,7 @@ class People:
                     **{name: str(value) for name, value in traits.items() if value is not None},
                 }
                 if persona_template is not None:
-                    # What is drawn unasked, such as a profession, is told only where the template names it.
+                    # What is drawn unasked, such as a profession, is mentioned only where the template names it.
                     persona, told = fill(persona_template, values), _FACTS.union(find_variables(persona_template))
                 bio = None if bio_template is None else fill(bio_template, values)
         return Persona(

@@ -176,7 +176,7 @@ def check_groups(scenario: Scenario) -> Iterator[Problem]:
 
 
 def check_assistants(scenario: Scenario) -> Iterator[Problem]:
-    """Find assistants that nobody would talk to, or that would have to do more than talk."""
+    """Find assistants without a partner to talk to, or that would have to do more than talk."""
     counts: Counter[str] = Counter()
     for entry in scenario.population:
         counts[getattr(entry, "group", None) or ""] += count_entry(entry)

@@ -69,7 +69,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         #: Pairs whose conversation is not over, by number.
         self._going = {pair.number: pair for pair in pairs}
         self._bios: dict[int, str] = {}
-        #: What language models are told instead of what the kind says about the place.
+        #: What prompts say in place of the kind's words about the place.
         self.place = CHAT_PLACE if any(pair.assistants for pair in pairs) else ""
 
     @property
