@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -127,6 +128,9 @@ class PromptSettings(MindSettings):
     persona_tokens: int | None = Field(
         default=None, ge=20, le=100_000, description="Tokens for who a person is, at most; default: nothing is cut."
     )
+    size: Literal["full", "compact"] | None = Field(
+        default=None, description="How much is said; default: compact for a small context or a local model, else full."
+    )
     version: Literal[1, 2] = Field(
         default=2, description="1: prompts as Shoal 0.2 wrote them, for runs that were begun with it."
     )
@@ -136,6 +140,10 @@ class PromptSettings(MindSettings):
         return {name: text for name in PROMPT_TEMPLATES if (text := getattr(self, name)) is not None}
 
 
+#: A model that takes no more than this gets compact prompts, and these are the most that they hold.
+SMALL_CONTEXT_TOKENS = 8192
+_COMPACT_OBSERVATION_TOKENS = 350
+_COMPACT_MEMORY = {"recent_tokens": 200, "recalled_tokens": 100, "insights_tokens": 80, "episodes_shown": 4}
 #: The templates that can be replaced. `system` and `user` are whole messages, the others parts of them.
 PROMPT_TEMPLATES = ("system", "role", "style", "rules", "reply", "user", "persona", "ask")
 
@@ -173,6 +181,9 @@ class LanguageSettings(MindSettings):
     observation_tokens: int = Field(
         default=500, ge=100, le=100_000, description="Tokens for what an agent sees in one turn, roughly, at most."
     )
+    context_tokens: int | None = Field(
+        default=None, ge=512, description="Tokens of prompt and reply that the model takes; default: not known."
+    )
     price: PriceSettings | None = Field(
         default=None, description="Such as {input: 0.4, output: 1.6}; default: from the table of prices."
     )
@@ -184,6 +195,25 @@ class LanguageSettings(MindSettings):
     by_agent: dict[str, str] = Field(
         default_factory=dict, description="Models of some people by name, such as {Ada Lund: openai/gpt-4.1}."
     )
+
+    @property
+    def is_compact(self) -> bool:
+        """Whether prompts are written for a small model."""
+        if self.prompt.size is not None or self.prompt.version == 1:
+            return self.prompt.size == "compact"
+        is_local = re.split("[/:]", self.model)[0] == "local"
+        return is_local or (self.context_tokens or SMALL_CONTEXT_TOKENS + 1) <= SMALL_CONTEXT_TOKENS
+
+    def fit_to_size(self) -> LanguageSettings:
+        """Return the settings with less to see and to remember, where prompts are compact."""
+        if not self.is_compact:
+            return self
+        memory = {name: min(getattr(self.memory, name), most) for name, most in _COMPACT_MEMORY.items()}
+        fitted = {
+            "observation_tokens": min(self.observation_tokens, _COMPACT_OBSERVATION_TOKENS),
+            "memory": self.memory.model_copy(update=memory),
+        }
+        return self.model_copy(update=fitted)
 
     def for_group(self, group: str | None) -> LanguageSettings:
         """Return the settings of the people of a group: their own, and those of all people where they have none."""

@@ -88,10 +88,15 @@ class ChatRequest(msgspec.Struct, gc=False):
     def join_prompt(self) -> str:
         return "\n".join(f"{message.role}: {message.text}" for message in self.messages)
 
+    @property
+    def form(self) -> str:
+        """The response format and the tools, which servers put before the messages."""
+        raw = (bytes(part) for part in (self.response_format, self.tools))
+        return b"".join(part for part in raw if part != b"null").decode(errors="replace")
+
     def count_tokens(self, prompt: str) -> int:
         """Estimate the tokens of the prompt, the response format and the tools."""
-        more = [bytes(raw) for raw in (self.response_format, self.tools)]
-        return estimate_tokens(prompt) + sum(len(raw) for raw in more if raw != b"null") // CHARACTERS_PER_TOKEN
+        return estimate_tokens(prompt) + len(self.form.encode()) // CHARACTERS_PER_TOKEN
 
     def choose_tool(self, draws: Draws) -> Tool | None:
         """Choose the tool that the answer calls; None means that it is a text."""

@@ -259,7 +259,7 @@ class Rehearsal:
 
     def _make_completion(self, content: int, flaw: Flaw, asked: ChatRequest, prompt: str) -> MadeAnswer:
         reply = invent_reply(asked, content, flaw, self.settings)
-        tokens, cached = asked.count_tokens(prompt), self._prefixes.count_cached(prompt)
+        tokens, cached = asked.count_tokens(prompt), self._prefixes.count_cached(asked.form + prompt)
         usage = {
             "prompt_tokens": tokens,
             "completion_tokens": reply.tokens,

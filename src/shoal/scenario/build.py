@@ -179,7 +179,7 @@ def _build_language_mind(
 ) -> Mind:
     def select_settings(version: Scenario) -> LanguageSettings:
         assert isinstance(version.mind, LanguageSettings)
-        return version.mind
+        return version.mind.fit_to_size()
 
     def select_memory_settings(settings: LanguageSettings) -> MemorySettings:
         # The mind's own model draws conclusions, unless the memory names another one.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -147,6 +147,13 @@ class ObservationRenderer(Generic[S]):
         """Yield what others say in the observation, which reminds the agent of what it remembers."""
         if isinstance(seen, ViewObservation):
             yield outline(seen.view, _MAX_VIEW_CUE_CHARS)
+
+    #: Kinds of action that often make no sense.
+    occasional: frozenset[str] = frozenset()
+
+    def makes_sense(self, kind: str, seen: S, done: Collection[str]) -> bool:
+        """Return whether an action can come to anything now; `done` are the kinds that the agent has carried out."""
+        return True
 
     def list_said(self, seen: S) -> Iterator[tuple[bool, str]]:
         """Yield what the two in a conversation said, oldest first, and whether it was the agent itself."""

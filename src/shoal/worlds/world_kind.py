@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -78,6 +78,8 @@ class Argument:
     is_needed: bool = True
     #: The name that the world uses, where it is another one.
     meant: str = ""
+    #: The least and the most that a whole number may be.
+    bounds: tuple[int, int] | None = None
     #: What the argument names: a `user`, a `person`, a `post` or a `group`. Then a name may stand for a number.
     names: str = ""
 
@@ -105,10 +107,10 @@ class ActionCard:
         needed = [argument for argument in self.arguments if argument.is_needed]
         return {one.argument: int if one.names == "user" else one.value_type for one in needed}
 
-    def line(self) -> str:
-        """Return `LIKE_POST(post_id): like a post`."""
+    def line(self, *, is_brief: bool = False) -> str:
+        """Return `LIKE_POST(post_id): like a post`, or the first half of it."""
         names = ", ".join(argument.name + ("" if argument.is_needed else "?") for argument in self.arguments)
-        return f"{self.kind}({names})" + (f": {self.meaning}" if self.meaning else "")
+        return f"{self.kind}({names})" + (f": {self.meaning}" if self.meaning and not is_brief else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ class WorldRules:
     place: str
     actions: tuple[ActionCard, ...]
     notes: str = ""
+    #: The same in a few words, for small models; empty where the long form will do.
+    brief_place: str = ""
+    brief_notes: str = ""
     #: Rounds until an agent learns the results of its actions.
     visibility: int = 1
 
@@ -178,6 +183,9 @@ class WorldKind:
     ending_actions: frozenset[str] = frozenset()
     #: What language models should know besides the actions.
     notes: str = ""
+    #: The places and the notes in a few words, for small models.
+    brief_places: Mapping[str, str] = field(default_factory=dict)
+    brief_notes: str = ""
     #: A setting of the world that is worth changing in a fork, as an example for users.
     example_change: str = ""
 
@@ -188,7 +196,8 @@ class WorldKind:
     def rules(self, settings: Any) -> WorldRules:
         """Describe a world with these settings for language models."""
         offered = tuple(card for card in self.cards if settings.offers(card.kind))
-        return WorldRules(self.places[settings.kind], offered, self.notes)
+        brief = self.brief_places.get(settings.kind, "")
+        return WorldRules(self.places[settings.kind], offered, self.notes, brief, self.brief_notes)
 
     def accepts_event(self, event: str) -> bool:
         return event in COMMON_EVENTS or event in self.events

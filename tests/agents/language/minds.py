@@ -84,11 +84,11 @@ def count_bytes(question: Question) -> int:
     return len(msgspec.json.encode(body))
 
 
-def build_simulation(model: Any, scenario: Scenario | dict[str, Any], **mind: Any) -> Simulation:
+def build_simulation(answering: Any, scenario: Scenario | dict[str, Any], **mind: Any) -> Simulation:
     """Build the scenario with language minds that ask this model."""
     declared = validate(scenario) if isinstance(scenario, dict) else scenario
     settings = LanguageSettings.model_validate({"model": MODEL, **mind})
-    return build(Versioned(declared.model_copy(update={"mind": settings})), sources=Sources(model=model))
+    return build(Versioned(declared.model_copy(update={"mind": settings})), sources=Sources(model=answering))
 
 
 def build_mind(model: Any, scenario: dict[str, Any], **mind: Any) -> tuple[LanguageMind, Simulation]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from shoal.agents.language.mind import LanguageMind
 from shoal.models.base import Question
-from shoal.types import Action, Observation
+from shoal.types import Action, Decision, Event, Observation
 from shoal.worlds.base import ViewObservation
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.social.observations import CommentView, GroupView, LookedUp, MessageView, SocialObservation
-from tests.agents.language.minds import Replies, build_mind, no_insights
+from tests.agents.language.minds import MODEL, Replies, build_mind, build_simulation, no_insights
 from tests.agents.people import post
 
 PEOPLE = [
@@ -46,7 +49,9 @@ def build_question(worlds: Any, observation: Observation, **settings: Any) -> Qu
         "worlds": worlds,
         "time": {"minutes_per_round": 30},
     }
-    mind, _ = build_mind(Replies(), scenario, **no_insights(**settings))
+    made = build_simulation(Replies(), scenario, **no_insights(**{"model": MODEL, **settings}))
+    mind = next(iter(made.minds.values()))
+    assert isinstance(mind, LanguageMind)
     return mind.request(observation)
 
 
@@ -56,7 +61,7 @@ def render_prompt(worlds: Any, observation: Observation, **settings: Any) -> str
 
 
 def on_twitter(**fields: Any) -> SocialObservation:
-    return SocialObservation(world="twitter", **NOW, **({"followed": (), "recommended": ()} | fields))
+    return SocialObservation(world="twitter", **(NOW | {"followed": (), "recommended": ()} | fields))
 
 
 FEED = on_twitter(
@@ -118,7 +123,7 @@ What do you do? Reply in JSON."""
 
 def test_the_shared_part_of_a_prompt_is_equal_and_comes_first() -> None:
     twitter = {"twitter": {"actions": ["LIKE_POST", "CREATE_COMMENT", "FOLLOW"]}}
-    one, other = build_question(twitter, FEED), build_question(twitter, on_twitter())
+    one, other = build_question(twitter, FEED), build_question(twitter, on_twitter(followed=FEED.followed, following=1))
     assert one.messages[0] == other.messages[0]
     assert (
         one.messages[0].content
@@ -331,3 +336,72 @@ def test_habits_are_described_and_traits_that_only_the_world_uses_are_not() -> N
     assert "Your mood is mostly gloomy." in persona
     assert "posts per hour: 2" in persona
     assert "influence" not in persona
+
+
+# What is offered, and prompts for small models
+
+
+def list_offered(question: Question) -> set[str]:
+    """Return the actions of the card, which must be those of the schema."""
+    listed = question.messages[0].content.partition("# What you can do\n")[2].split("\n")
+    names = {line.partition("(")[0] for line in listed}
+    assert question.schema is not None
+    items = question.schema["properties"]["actions"]["items"]
+    choices = items.get("anyOf", [items])
+    assert names == {kind for choice in choices for kind in choice["properties"]["action"]["enum"]}
+    return names
+
+
+def test_what_makes_no_sense_now_is_not_offered() -> None:
+    empty = list_offered(build_question(["twitter"], on_twitter()))
+    assert empty == {"DO_NOTHING", "CREATE_POST", "SEARCH_POSTS", "SEARCH_USER", "TREND", "CREATE_GROUP"}
+    full = list_offered(build_question({"twitter": {"products": ["tea"]}}, FEED))
+    assert {"LIKE_POST", "LIKE_COMMENT", "FOLLOW", "UNFOLLOW", "JOIN_GROUP", "LEAVE_GROUP", "PURCHASE_PRODUCT"} <= full
+    assert not {"UNLIKE_POST", "UNMUTE", "UNDO_DISLIKE_COMMENT"} & full
+    talking, rating = in_dialogue(), in_dialogue(rating=True)
+    assert list_offered(build_question(["dialogue"], talking)) == {"SAY", "THINK", "LEAVE", "DO_NOTHING"}
+    assert list_offered(build_question(["dialogue"], rating)) == {"THINK", "RATE", "DO_NOTHING"}
+    assert "TALK" not in list_offered(build_question(["room"], in_room()))
+    assert "TALK" in list_offered(build_question(["room"], in_room(present=("Bo Berg",))))
+
+
+def test_what_was_done_can_be_taken_back() -> None:
+    mind, _ = build_mind(Replies(), {"population": PEOPLE}, **no_insights())
+    before = on_twitter()
+    mind.absorb(before, Decision((Action("MUTE", {"mutee_id": 1}), Action("LIKE_POST", {"post_id": 12}))))
+    done = [("MUTE", True), ("LIKE_POST", False)]
+    events = [Event(9, 0, "Mira Berg", kind, {}, success, None, "", "") for kind, success in done]
+    mind.take_results(9, 0, events)
+    offered = list_offered(mind.request(on_twitter(round=10)))
+    assert "UNMUTE" in offered
+    assert "UNLIKE_POST" not in offered
+
+
+def test_a_small_model_gets_compact_prompts() -> None:
+    full, compact = build_question(["twitter"], FEED), build_question(["twitter"], FEED, prompt={"size": "compact"})
+    assert len(compact.messages[0].content) < 0.4 * len(full.messages[0].content)
+    assert compact.messages[0].content.startswith("You play one person.")
+    assert list_offered(compact) == list_offered(full)
+    assert build_question(["twitter"], FEED, model="local/smollm2").messages == compact.messages
+    assert build_question(["twitter"], FEED, context_tokens=4096).messages == compact.messages
+    for settings in ({"context_tokens": 32_000}, {"model": "local", "prompt": {"size": "full"}}):
+        assert build_question(["twitter"], FEED, **settings).messages == full.messages
+
+
+@pytest.mark.parametrize("prompt", [{}, {"size": "compact"}])
+def test_texts_and_lists_of_a_reply_are_bounded(prompt: dict[str, Any]) -> None:
+    schema = build_question(["dialogue"], in_dialogue(rating=True), max_actions=3, prompt=prompt).schema
+    assert schema is not None
+    thought, actions = schema["properties"]["thought"], schema["properties"]["actions"]
+    rate = next(each for each in actions["items"]["anyOf"] if "score" in each["properties"])["properties"]
+    assert actions["maxItems"] == 3
+    assert (rate["score"]["minimum"], rate["score"]["maximum"]) == (0, 10)
+    if prompt:
+        # Whatever a small model writes, it is not cut off.
+        assert thought["maxLength"] + 3 * (rate["reason"]["maxLength"] + 60) <= 600 * 3
+
+
+def test_prompts_of_the_first_version_offer_everything_without_bounds() -> None:
+    question = build_question(["twitter"], on_twitter(), prompt={"version": 1})
+    assert "UNMUTE" in question.messages[0].content
+    assert "maxLength" not in str(question.schema)

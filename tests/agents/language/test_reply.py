@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
-from shoal.agents.language.world_card import WorldCard, build_card, describe_world
+from shoal.agents.language.world_card import CardLimits, WorldCard, build_card, describe_world
 from shoal.agents.loose_json import read_json
 from shoal.models.base import Answer
 from shoal.types import Action
+from shoal.worlds.dialogue.settings import DialogueSettings
 from shoal.worlds.names import NameIndex
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RoomSettings
@@ -23,8 +24,8 @@ from tests.agents.people import look, post
 
 #: Neither platform nor room needs the world itself to be described.
 NO_WORLD: Any = None
-TWITTER = build_card(describe_world(SocialSettings(kind="twitter", products=("tea",)), NO_WORLD), 4)
-ROOM = build_card(describe_world(RoomSettings(), NO_WORLD), 4)
+TWITTER = build_card(describe_world(SocialSettings(kind="twitter", products=("tea",)), NO_WORLD), CardLimits(4))
+ROOM = build_card(describe_world(RoomSettings(), NO_WORLD), CardLimits(4))
 NAMES = ("Mira Berg", "Ada Lund", "Bo Berg", "Noor Li", "Kim Far", "Kim Far")
 SEEN = look(
     posts=[
@@ -247,3 +248,39 @@ def test_what_is_read_is_what_the_world_takes(entry: dict[str, Any]) -> None:
     for action in found.actions:
         needed = {argument.argument for argument in TWITTER.actions[action.kind].arguments}
         assert set(action.args) == needed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"thought":"x","actions":[{"action":"LIKE_POST","post_id":12}',
+        '{"thought":"x","actions":[{"action":"LIKE_POST","post_id":12},',
+        '{"thought":"x","actions":[{"action":"LIKE_POST","post_id":12}, ',
+        '{"thought":"x \\" y","actions":[{"action":"LIKE_POST","post_id":12}]',
+        '{"actions":[{"action":"LIKE_POST","post_id":12}],"thought":"and then I',
+    ],
+)
+def test_a_reply_that_is_cut_off_after_its_actions_is_mended(text: str) -> None:
+    assert reply(text, finish="length").actions == (Action("LIKE_POST", {"post_id": 12}),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"thought":"x","actions":[{"action":"LIKE_POST","post_id":12',
+        '{"thought":"x","actions":[{"action":"CREATE_POST","content":"Half a sen',
+        '{"thought":"x","actions":[{"action":"CREATE_POST","content":"Half a {[,}] sen',
+    ],
+)
+def test_an_action_that_is_cut_off_is_not_made_up(text: str) -> None:
+    assert not reply(text, finish="length").is_usable
+
+
+def test_the_reader_keeps_the_bounds_that_a_server_does_not() -> None:
+    card = build_card(describe_world(SocialSettings(kind="twitter"), NO_WORLD), CardLimits(2, (20, 50)))
+    [post] = reply('{"thought":"","actions":[{"action":"CREATE_POST","content":"' + "word " * 40 + '"}]}', card).actions
+    assert len(post.args["content"]) <= 50
+    assert post.args["content"].endswith("…")
+    rules = describe_world(DialogueSettings(), NO_WORLD)
+    [rate] = reply('{"actions":[{"action":"RATE","score":99}]}', build_card(rules, CardLimits(2, (20, 50)))).actions
+    assert rate.args["score"] == 10

@@ -44,11 +44,13 @@ def test_a_call_weighs_the_same_in_every_round(rumour: tuple[Simulation, Regular
     assert mean(sizes[round] for round in range(26, 31)) < 1.15 * mean(sizes[round] for round in range(8, 13))
 
 
-def test_at_least_60_percent_of_the_prompts_repeat_an_earlier_prefix(rumour: tuple[Simulation, Regular]) -> None:
+def test_most_of_the_prompts_repeats_an_earlier_prefix(rumour: tuple[Simulation, Regular]) -> None:
     for mind in rumour[0].minds.values():
         assert isinstance(mind, LanguageMind)
         shares = mind.prefixes.total
-        assert shares.any_share > 0.6
+        # What is offered is only what makes sense, so less is sent, and a smaller share of it is the same for all.
+        assert shares.any_share > 0.58
+        assert shares.characters * (1 - shares.any_share) / shares.prompts < 2900
         # In its first turn an agent has no previous prompt.
         assert shares.own_share > 0.5
 

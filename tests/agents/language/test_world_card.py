@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from shoal.agents.language.world_card import WorldCard, describe_world
+from shoal.agents.language.world_card import CardLimits, WorldCard, describe_world
 from shoal.agents.language.world_card import build_card as build
 from shoal.worlds.base import BaseWorld, Needs
 from shoal.worlds.dialogue.settings import DialogueSettings
@@ -37,7 +37,7 @@ NO_WORLD: Any = None
 
 
 def build_card(settings: object, world: Any, max_actions: int) -> WorldCard:
-    return build(describe_world(settings, world), max_actions)
+    return build(describe_world(settings, world), CardLimits(max_actions))
 
 
 CARDS = {

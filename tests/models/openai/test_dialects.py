@@ -290,3 +290,16 @@ def test_an_error_inside_a_reply_is_what_it_says() -> None:
     with pytest.raises(ModelFailed) as caught:
         answer({"error": {"code": 402, "message": "no credits"}})
     assert caught.value.failure.kind is FailureKind.QUOTA
+
+
+def test_a_server_that_takes_no_bounds_is_asked_without_them() -> None:
+    bounded = {"type": "object", "properties": {"maxLength": {"type": "string", "maxLength": 9}}, "required": []}
+    asked = question(schema=bounded)
+    dialect = Dialect().simplify_after(refused("Invalid schema: 'maxLength' is not permitted."), asked)
+    assert dialect == Dialect(has_bounds=False)
+    sent = [body(each, schema=bounded)["response_format"]["json_schema"]["schema"] for each in (Dialect(), dialect)]
+    assert "9" in str(sent[0])
+    assert "9" not in str(sent[1])
+    assert list(sent[1]["properties"]) == ["maxLength"]
+    simpler = dialect.simplify_after(refused("Invalid schema"), asked)
+    assert simpler == Dialect(form=Form.TOOL, has_bounds=False)

@@ -79,7 +79,8 @@ def check_close(found: Plan, calls: int, input: int, output: int) -> None:
     "scenario",
     [
         language("rumour", "population.count=60", "rounds=12"),
-        language("focus-group"),
+        # The stand-in for a model would walk off at random, and then it has nobody to talk to.
+        language("focus-group", "worlds.room.actions=[TALK, THINK, REACH_OUT, ATTEND, RELATE]"),
         language("debate", "rounds=20"),
     ],
     ids=lambda scenario: scenario.name,

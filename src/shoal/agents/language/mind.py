@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, ClassVar
@@ -13,14 +13,23 @@ from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.unusable_turns import UnusableTurns
-from shoal.agents.language.world_card import WorldCard, build_card
+from shoal.agents.language.world_card import CardLimits, WorldCard, build_card
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.journal import JournalKey
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Event, Mind, MindMode, Observation, Versioned
-from shoal.worlds import MAX_SPEECH_CHARS, PAST_VERBS, NameIndex, WorldContext, WorldRules, find_written, renderer_for
+from shoal.worlds import (
+    MAX_SPEECH_CHARS,
+    NOTHING,
+    PAST_VERBS,
+    NameIndex,
+    WorldContext,
+    WorldRules,
+    find_written,
+    renderer_for,
+)
 
 _MAX_CUE_CHARS = 600
 _MAX_REASON_CHARS = 500
@@ -40,7 +49,25 @@ class _Asking:
 
     settings: LanguageSettings
     book: PromptBook
-    card: WorldCard
+    rules: WorldRules
+    #: Offered actions -> the card with them. There are few, so that most prompts begin alike.
+    cards: dict[tuple[str, ...], WorldCard] = field(default_factory=dict)
+
+    def card(self, seen: Observation, done: Collection[str]) -> WorldCard:
+        """Return the card with the actions that make sense now."""
+        kinds = [card.kind for card in self.rules.actions if card.kind != NOTHING.kind]
+        if self.settings.prompt.version == 1:
+            offered = (*kinds, NOTHING.kind)
+        else:
+            # What may go missing comes last, so that prompts begin alike as far as possible.
+            renderer = renderer_for(seen)
+            sensible = [kind for kind in kinds if renderer.makes_sense(kind, seen, done)]
+            usual = [kind for kind in sensible if kind not in renderer.occasional]
+            offered = (*usual, NOTHING.kind, *(kind for kind in sensible if kind in renderer.occasional))
+        card = self.cards.get(offered)
+        if card is None:
+            card = self.cards[offered] = build_card(self.rules, CardLimits.of(self.settings), offered)
+        return card
 
     @property
     def speech_chars(self) -> int:
@@ -86,6 +113,8 @@ class LanguageMind(Mind):
         self._thoughts: dict[int, str] = {}
         #: Agent -> its turns that are not remembered yet, as it does not know their results.
         self._turns: defaultdict[int, list[_Turn]] = defaultdict(list)
+        #: Agent -> kinds of action that it has carried out.
+        self._done: defaultdict[int, set[str]] = defaultdict(set)
         #: Agent -> which actions of its last turn were refused, and why.
         self._refused: dict[int, str] = {}
         self._unusable = UnusableTurns()
@@ -165,6 +194,7 @@ class LanguageMind(Mind):
         seen = turn.observation
         episode, importance = summarise_turn(seen, turn.decision, turn.thought, self._people.names, turn.events)
         self._memory.absorb(seen.agent, seen.round, seen.time, episode, importance)
+        self._done[seen.agent].update(event.action_type for event in turn.events if event.success)
         refused = (f"{event.action_type}: {event.result}." for event in turn.events if not event.success)
         self._refused[seen.agent] = " ".join(refused)
 
@@ -211,7 +241,8 @@ class LanguageMind(Mind):
         """Build the question for a turn. Runs with different seeds are different samples of the same question."""
         agent = observation.agent
         asking = self._asking(agent, observation.round)
-        settings, card, book = asking.settings, asking.card, asking.book
+        settings, book = asking.settings, asking.book
+        card = asking.card(observation, self._done[agent])
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
         person = self._people.values(agent, book)
         moment = {
@@ -237,9 +268,10 @@ class LanguageMind(Mind):
         key = id(settings), id(rules), self._people.group(agent) if settings.by_group else None
         found = self._askings.get(key)
         if found is None:
-            own = settings.for_group(key[2])
-            book = PromptBook(own.prompt, self._memory.world, self.given.reader.subject_name)
-            found = self._askings[key] = _Asking(own, book, build_card(rules, own.max_actions))
+            own = settings.for_group(key[2]).fit_to_size()
+            topic = self.given.reader.subject_name
+            book = PromptBook(own.prompt, self._memory.world, topic, is_compact=own.is_compact)
+            found = self._askings[key] = _Asking(own, book, rules)
         return found
 
     def _recall(self, observation: Observation) -> str:
@@ -255,7 +287,8 @@ class LanguageMind(Mind):
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
         if answer.is_refused:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
-        card = self._asking(observation.agent, observation.round).card
+        agent = observation.agent
+        card = self._asking(agent, observation.round).card(observation, self._done[agent])
         return read_reply(answer, card, Finder(observation, self._index))
 
 

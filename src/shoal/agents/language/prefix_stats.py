@@ -19,6 +19,7 @@ from shoal.event_loop import IdleQueue
 BLOCK_CHARS = 128
 #: Blocks that are kept; blocks not seen for long are forgotten, as servers do.
 _MAX_BLOCKS = 250_000
+_MAX_SHARED = 64
 
 
 class PrefixShare(msgspec.Struct):
@@ -65,6 +66,7 @@ class PrefixMeter:
         self._lately: set[int] = set()
         self._before: set[int] = set()
         self._latest: dict[int, array[int]] = {}
+        self._shared: dict[str, array[int]] = {}
 
     @property
     def total(self) -> PrefixShare:
@@ -77,9 +79,10 @@ class PrefixMeter:
 
     def add(self, agent: int, shared: str, own: str) -> None:
         """Measure a prompt that has a part that all agents share, and then a part for this agent alone."""
-        # Each block is hashed together with all before it. The shared part is one block, however long it is.
-        block = hash(shared)
-        blocks = array("q", [block])
+        # Each block is hashed together with all before it. The last of the shared part may be shorter.
+        begun = self._hash_shared(shared)
+        blocks = array("q", begun)
+        block = begun[-1] if begun else 0
         for end in range(BLOCK_CHARS, len(own) + 1, BLOCK_CHARS):
             block = hash((block, own[end - BLOCK_CHARS : end]))
             blocks.append(block)
@@ -88,13 +91,26 @@ class PrefixMeter:
         known = sum(1 for _ in takewhile(lambda block: block in self._lately or block in self._before, blocks))
         self._total.prompts += 1
         self._total.characters += len(shared) + len(own)
-        self._total.own += _count_chars(shared, repeated)
-        self._total.any += _count_chars(shared, known)
+        self._total.own += _count_chars(len(shared), len(begun), repeated)
+        self._total.any += _count_chars(len(shared), len(begun), known)
         self._latest[agent] = blocks
         self._lately.update(blocks)
         if len(self._lately) > _MAX_BLOCKS:
             self._lately, self._before = set(), self._lately
 
+    def _hash_shared(self, shared: str) -> array[int]:
+        """Hash the blocks of a shared part. There are few different ones, so they are kept."""
+        blocks = self._shared.get(shared)
+        if blocks is None:
+            if len(self._shared) >= _MAX_SHARED:
+                self._shared.clear()
+            block, blocks = 0, array("q")
+            for start in range(0, len(shared), BLOCK_CHARS):
+                block = hash((block, shared[start : start + BLOCK_CHARS]))
+                blocks.append(block)
+            self._shared[shared] = blocks
+        return blocks
 
-def _count_chars(shared: str, blocks: int) -> int:
-    return len(shared) + BLOCK_CHARS * (blocks - 1) if blocks else 0
+
+def _count_chars(shared_chars: int, shared_blocks: int, blocks: int) -> int:
+    return min(blocks * BLOCK_CHARS, shared_chars) + BLOCK_CHARS * max(blocks - shared_blocks, 0)

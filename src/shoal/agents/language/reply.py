@@ -13,7 +13,7 @@ import msgspec
 from shoal.agents.language.world_card import WorldCard
 from shoal.agents.loose_json import decode_json, read_json
 from shoal.models import Answer, strip_reasoning
-from shoal.text import MAX_INTEGER
+from shoal.text import MAX_INTEGER, clip
 from shoal.types import Action, Observation
 from shoal.worlds import ActionCard, Argument, NameIndex, renderer_for
 
@@ -107,7 +107,7 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
         entries = _find_entries(found)
     except _UnusableReply as why:
         return ParsedReply(complaints=(str(why),))
-    if answer.finish == "length" and not is_whole:
+    if answer.finish == "length" and not is_whole and not _ends_with_whole_action(answer.text):
         # The last action was cut off in the middle, and it is not known where.
         entries = entries[:-1]
         if not entries:
@@ -116,10 +116,13 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
     for entry in entries[: card.max_actions]:
         try:
             name, given = _split_entry(entry, card)
-            known = card.actions.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
+            known = card.known.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
             if known is None:
                 raise _UnusableReply(f"there is no action {_quote(name)}; possible are {', '.join(card.actions)}")
-            actions.append(Action(known.kind, _read_arguments(known, given, finder)))
+            args = _read_arguments(known, given, finder)
+            if card.max_chars is not None:
+                args = _bound_arguments(known, args, card.max_chars[1])
+            actions.append(Action(known.kind, args))
         except _UnusableReply as why:
             complaints.append(str(why))
     thought = found.get("thought") if isinstance(found, dict) else None
@@ -177,6 +180,22 @@ def _find_entries(found: Any) -> list[Any]:
     raise _UnusableReply("there is no list of actions in your reply")
 
 
+def _ends_with_whole_action(text: str) -> bool:
+    """Return whether a text was cut off after the last of its actions: then nothing of them is missing."""
+    depth, is_quoted, is_escaped, is_closed, last = 0, False, False, False, ""
+    for letter in text[text.find("{") :]:
+        if is_quoted:
+            is_quoted, is_escaped = is_escaped or letter != '"', letter == "\\" and not is_escaped
+            continue
+        if letter == '"':
+            is_quoted = True
+        depth += (letter in "{[") - (letter in "}]")
+        is_closed = is_closed or (letter == "]" and depth == 1)
+        last = last if letter.isspace() else letter
+    # The list of actions is over, or the text ends between two of them.
+    return is_closed or (not is_quoted and last in "}," and depth <= 2)
+
+
 # From values to actions
 
 
@@ -190,7 +209,7 @@ def _split_entry(entry: Any, card: WorldCard) -> tuple[str, dict[str, Any]]:
     if key is None:
         # `{"LIKE_POST": {"post_id": 12}}`, or `{"LIKE_POST": 12}`.
         name, given = next(iter(entry.items()))
-        if len(entry) > 1 or name.upper() not in card.actions:
+        if len(entry) > 1 or name.upper() not in card.known:
             raise _UnusableReply(f'an action must have its name under "action": {_quote(entry)}')
         return name, given if isinstance(given, dict) else {"": given}
     if isinstance(entry[key], dict):
@@ -222,6 +241,18 @@ def _read_arguments(known: ActionCard, given: dict[str, Any], finder: Finder) ->
     if missing:
         raise _UnusableReply(f"{known.kind} needs {' and '.join(map(_describe, missing))}")
     return {name: value for name, value in fitted.items() if value is not None}
+
+
+def _bound_arguments(known: ActionCard, args: dict[str, Any], max_chars: int) -> dict[str, Any]:
+    """Keep the bounds of the schema, for models that cannot be held to them."""
+    bounds = {argument.argument: argument.bounds for argument in known.arguments if argument.bounds is not None}
+    bounded: dict[str, Any] = {}
+    for name, value in args.items():
+        if name in bounds:
+            least, most = bounds[name]
+            value = min(max(value, least), most)
+        bounded[name] = clip(value, max_chars) if isinstance(value, str) and len(value) > max_chars else value
+    return bounded
 
 
 def _is_nothing(value: Any) -> bool:

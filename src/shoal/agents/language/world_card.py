@@ -6,18 +6,25 @@ has to read it only once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from inspect import cleandoc
 from typing import Any
 
 import msgspec
 
+from shoal.agents.settings import LanguageSettings
 from shoal.types import WorldProtocol
 from shoal.worlds import NOTHING, ActionCard, Argument, WorldRules, kind_named
 
 #: How much of the docstring of a user's own world stands in its card.
 _MAX_DOCSTRING_CHARS = 2000
+
+#: Bounds of texts and lists in replies: full, and for small models.
+_MAX_THOUGHT_CHARS, _MAX_TEXT_CHARS, _MAX_ITEMS = 300, 1000, 16
+_BRIEF_THOUGHT_CHARS, _BRIEF_TEXT_CHARS = 120, 280
+#: A reply has at least this many characters for each token, and this many around the text of an action.
+_LEAST_CHARS_PER_TOKEN, _CHARS_AROUND_TEXT = 3, 60
 
 _JSON_TYPES: Mapping[type, str] = {int: "integer", float: "number", str: "string", bool: "boolean"}
 
@@ -30,8 +37,34 @@ class WorldCard:
     values: Mapping[str, str]
     #: JSON schema of a turn, as strict structured output accepts it.
     schema: dict[str, Any]
+    #: What is offered now.
     actions: Mapping[str, ActionCard]
     max_actions: int
+    #: All actions of the world. One that makes no sense now is understood too; the world says why it is refused.
+    known: Mapping[str, ActionCard]
+    #: The most characters of a thought and of any other text; None where they are not bounded.
+    max_chars: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CardLimits:
+    """How large a reply may be, and how much is said about the world."""
+
+    max_actions: int
+    #: The most characters of a thought and of any other text; None where they are not bounded.
+    max_chars: tuple[int, int] | None = None
+    is_brief: bool = False
+
+    @classmethod
+    def of(cls, settings: LanguageSettings) -> CardLimits:
+        """Return limits with which a reply is not cut off: a compact one always fits, a full one usually does."""
+        if settings.prompt.version == 1:
+            return cls(settings.max_actions)
+        if not settings.is_compact:
+            return cls(settings.max_actions, (_MAX_THOUGHT_CHARS, _MAX_TEXT_CHARS))
+        room = settings.max_tokens * _LEAST_CHARS_PER_TOKEN - _BRIEF_THOUGHT_CHARS
+        most = room // settings.max_actions - _CHARS_AROUND_TEXT
+        return cls(settings.max_actions, (_BRIEF_THOUGHT_CHARS, max(min(most, _BRIEF_TEXT_CHARS), 40)), is_brief=True)
 
 
 def describe_world(settings: object, world: WorldProtocol) -> WorldRules:
@@ -39,7 +72,9 @@ def describe_world(settings: object, world: WorldProtocol) -> WorldRules:
     kind, visibility = kind_named(getattr(settings, "kind", None)), getattr(world, "visibility", 1)
     if kind is not None:
         rules = kind.rules(settings)
-        return replace(rules, place=getattr(world, "place", "") or rules.place, visibility=visibility)
+        own = getattr(world, "place", "")
+        places = (own, own) if own else (rules.place, rules.brief_place)
+        return replace(rules, place=places[0], brief_place=places[1], visibility=visibility)
     about = cleandoc(type(world).__doc__ or "")[:_MAX_DOCSTRING_CHARS] or "Its rules show in what you see."
     declared: Mapping[str, Mapping[str, type]] = getattr(world, "actions", {})
     cards = (
@@ -49,26 +84,29 @@ def describe_world(settings: object, world: WorldProtocol) -> WorldRules:
     return WorldRules(f"# The place\n{about}", tuple(cards), visibility=visibility)
 
 
-def build_card(rules: WorldRules, max_actions: int) -> WorldCard:
-    """Build the card of a world from its rules."""
-    cards = {card.kind: card for card in rules.actions if card.kind != NOTHING.kind}
-    cards[NOTHING.kind] = NOTHING
-    listed = "\n".join(card.line() for card in cards.values())
+def build_card(rules: WorldRules, limits: CardLimits, offered: Collection[str] | None = None) -> WorldCard:
+    """Build the card of a world from its rules, with the actions that are offered now; default: all."""
+    known = {card.kind: card for card in rules.actions if card.kind != NOTHING.kind}
+    known[NOTHING.kind] = NOTHING
+    cards = {kind: known[kind] for kind in (known if offered is None else offered)}
+    listed = "\n".join(card.line(is_brief=limits.is_brief) for card in cards.values())
+    max_actions, is_brief = limits.max_actions, limits.is_brief
     first = next((card for card in cards.values() if card.arguments), NOTHING)
     args = {argument.name: argument.example() for argument in first.arguments if argument.is_needed}
     example = {"thought": "Why I do this, in a few words.", "actions": [{"action": first.kind, **args}]}
     values = {
-        "place": rules.place,
-        "notes": rules.notes,
+        "place": (is_brief and rules.brief_place) or rules.place,
+        "notes": (is_brief and rules.brief_notes) or rules.notes,
         "actions": f"# What you can do\n{listed}",
         "example": msgspec.json.encode(example).decode(),
         "max_actions": "one action" if max_actions == 1 else f"{max_actions} actions",
     }
-    return WorldCard(values, turn_schema(cards.values()), cards, max_actions)
+    schema = turn_schema(cards.values(), limits)
+    return WorldCard(values, schema, cards, max_actions, known, limits.max_chars)
 
 
-def turn_schema(cards: Iterable[ActionCard]) -> dict[str, Any]:
-    """Return the JSON schema of a turn, with all keys required.
+def turn_schema(cards: Iterable[ActionCard], limits: CardLimits) -> dict[str, Any]:
+    """Return the JSON schema of a turn, with all keys required and texts and lists bounded.
 
     Actions that take the same arguments are one alternative, told apart by its first key.
     """
@@ -83,9 +121,23 @@ def turn_schema(cards: Iterable[ActionCard]) -> dict[str, Any]:
             fields[argument.name] = {"type": name if argument.is_needed else [name, "null"]}
             if argument.value_type is list:
                 fields[argument.name] = {"type": "array", "items": {"type": "string"}}
+            if limits.max_chars is not None:
+                fields[argument.name] |= _bound(argument, limits.max_chars[1])
         choices.append(_object(fields))
     items = choices[0] if len(choices) == 1 else {"anyOf": choices}
-    return _object({"thought": {"type": "string"}, "actions": {"type": "array", "items": items}})
+    thought: dict[str, Any] = {"type": "string"}
+    actions: dict[str, Any] = {"type": "array", "items": items}
+    if limits.max_chars is not None:
+        thought["maxLength"], actions["maxItems"] = limits.max_chars[0], limits.max_actions
+    return _object({"thought": thought, "actions": actions})
+
+
+def _bound(argument: Argument, max_chars: int) -> dict[str, Any]:
+    if argument.bounds is not None:
+        return {"minimum": argument.bounds[0], "maximum": argument.bounds[1]}
+    if argument.value_type is list:
+        return {"maxItems": _MAX_ITEMS}
+    return {} if argument.value_type in _JSON_TYPES and argument.value_type is not str else {"maxLength": max_chars}
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

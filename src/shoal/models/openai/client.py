@@ -34,7 +34,9 @@ class _Server:
                 headers["api-key"] = endpoint.key
         self.chat = HttpTarget(f"{endpoint.base_url}/chat/completions", headers)
         self.embeddings = HttpTarget(f"{endpoint.base_url}/embeddings", headers)
-        self.dialect = Dialect()
+        # Known to refuse bounds in strict schemas; any other server is asked with them first.
+        host = urlsplit(endpoint.base_url).hostname or ""
+        self.dialect = Dialect(has_bounds=not host.endswith(("openai.com", ".azure.com")))
 
     def learn(self, spoken: Dialect, simpler: Dialect) -> None:
         """Give up one step, unless another question in flight at the same time has already done so."""

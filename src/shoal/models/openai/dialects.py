@@ -27,6 +27,7 @@ _MAX_SCHEMAS = 256
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning|thought)>.*?(</\1>\s*|$)", re.DOTALL)
 _FORMAT_WORDS = re.compile(
     r"response_format|json_schema|json_object|json mode|schema|grammar|guided|structured|tool|function|strict"
+    r"|maxlength|maxitems|maximum"
 )
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 #: More tokens than any model takes or gives in one call.
@@ -55,6 +56,8 @@ class Dialect(msgspec.Struct, frozen=True):
     length_name: str = "max_tokens"
     has_temperature: bool = True
     has_seed: bool = True
+    #: Whether a schema may bound texts, lists and numbers. Where it may not, whoever reads the answer does it.
+    has_bounds: bool = True
 
     def simplify_after(self, failure: ModelFailure, question: Question) -> Dialect | None:
         """Return the dialect to try next, or None if the failure is not about the form of the request."""
@@ -67,8 +70,12 @@ class Dialect(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, has_temperature=False)
         if self.has_seed and question.iteration and "seed" in words:
             return msgspec.structs.replace(self, has_seed=False)
+        if question.schema is None or not _FORMAT_WORDS.search(words):
+            return None
+        if self.has_bounds and strip_bounds(question.schema) != question.schema:
+            return msgspec.structs.replace(self, has_bounds=False)
         simpler = self.form.simpler
-        if question.schema is None or simpler is None or not _FORMAT_WORDS.search(words):
+        if simpler is None:
             return None
         return msgspec.structs.replace(self, form=simpler)
 
@@ -77,7 +84,7 @@ class RequestWriter:
     """Writes questions as request bodies. Remembers prepared schemas, as the same few are sent again and again."""
 
     def __init__(self) -> None:
-        self._schemas: dict[tuple[int, Form], tuple[dict[str, Any], dict[str, Any] | str]] = {}
+        self._schemas: dict[tuple[int, Form, bool], tuple[dict[str, Any], dict[str, Any] | str]] = {}
 
     def write_body(self, model: str, question: Question, dialect: Dialect) -> bytes:
         messages = question.messages
@@ -89,7 +96,7 @@ class RequestWriter:
         if question.iteration and dialect.has_seed:
             body["seed"] = question.iteration
         if question.schema is not None:
-            prepared = self._prepare(question.schema, dialect.form)
+            prepared = self._prepare(question.schema, dialect.form, dialect.has_bounds)
             if isinstance(prepared, dict):
                 body.update(prepared)
             else:
@@ -103,13 +110,15 @@ class RequestWriter:
         body["messages"] = [{"role": message.role, "content": message.content} for message in messages]
         return orjson.dumps(body)
 
-    def _prepare(self, schema: dict[str, Any], form: Form) -> dict[str, Any] | str:
+    def _prepare(self, schema: dict[str, Any], form: Form, has_bounds: bool) -> dict[str, Any] | str:
         """Return what to add to the body, already encoded; or an instruction to add to the messages."""
-        known = self._schemas.get((id(schema), form))
+        key = id(schema), form, has_bounds
+        known = self._schemas.get(key)
         # The schema is kept too, so that its id cannot become that of another one.
         if known is not None and known[0] is schema:
             return known[1]
         prepared: dict[str, Any] | str
+        whole, schema = schema, schema if has_bounds else strip_bounds(schema)
         if form is Form.SCHEMA:
             wanted = {"name": TOOL, "strict": True, "schema": make_strict(schema)}
             encoded = orjson.dumps({"type": "json_schema", "json_schema": wanted})
@@ -125,7 +134,7 @@ class RequestWriter:
             prepared = f"Answer with one JSON object that fits this JSON schema, and with nothing else:\n{written}"
         if len(self._schemas) >= _MAX_SCHEMAS:
             self._schemas.clear()
-        self._schemas[id(schema), form] = schema, prepared
+        self._schemas[key] = whole, prepared
         return prepared
 
 
@@ -150,6 +159,23 @@ def make_strict(schema: dict[str, Any]) -> dict[str, Any]:
         made["required"] = list(made["properties"])
         made["additionalProperties"] = False
     return made
+
+
+_BOUNDS = frozenset({"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"})
+
+
+def strip_bounds(schema: Any) -> Any:
+    """Return a schema without bounds of texts, lists and numbers, which strict servers refuse."""
+    if isinstance(schema, list):
+        return [strip_bounds(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # A property may be called like a bound; only its own schema is searched.
+    return {
+        key: {name: strip_bounds(part) for name, part in value.items()} if key == "properties" else strip_bounds(value)
+        for key, value in schema.items()
+        if key not in _BOUNDS
+    }
 
 
 def _allow_null(part: dict[str, Any]) -> dict[str, Any]:

@@ -94,8 +94,8 @@ class DryRunModel:
         self._measurements = measurements
         self._on_turn = on_turn
         self._replies: dict[JournalKey, str] = {}
-        #: Id of a schema -> the schema, which keeps its id from being used again, and its tokens.
-        self._schemas: dict[int, tuple[object, int]] = {}
+        #: Id of a schema -> the schema, which keeps its id from being used again, and its text.
+        self._schemas: dict[int, tuple[object, str]] = {}
         self._prefixes: dict[str, PrefixCache] = {}
 
     def prepare_reply(self, observation: Observation, decision: Decision) -> None:
@@ -133,19 +133,19 @@ class DryRunModel:
         return Answer(text)
 
     def _measure(self, question: Question, output: int) -> CallTally:
-        schema, schema_tokens = question.schema, 0
+        schema, form = question.schema, ""
         if schema is not None:
-            # Servers count the schema as a part of the prompt.
+            # Servers count the schema as a part of the prompt, and put it before the messages.
             if id(schema) not in self._schemas:
-                self._schemas[id(schema)] = schema, estimate(_encode(schema).decode())
-            schema_tokens = self._schemas[id(schema)][1]
+                self._schemas[id(schema)] = schema, _encode(schema).decode()
+            form = self._schemas[id(schema)][1]
         messages = question.messages
         input = sum(
             _estimate_shared(one.content) if one.role == "system" else estimate(one.content) for one in messages
         )
         prefixes = self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS))
-        cached = prefixes.count_cached("\n".join(f"{message.role}: {message.content}" for message in messages))
-        return CallTally(1, input + schema_tokens + TOKENS_AROUND, output, cached)
+        cached = prefixes.count_cached(form + "\n".join(f"{message.role}: {message.content}" for message in messages))
+        return CallTally(1, input + _estimate_shared(form) + TOKENS_AROUND, output, cached)
 
 
 #: Estimates a text that is the same for many agents, once.

@@ -16,9 +16,13 @@ A conversation of two, face to face, in one or more scenes. The two take turns. 
 mostly one to three sentences, in reply to what your partner said last, and move the conversation on. When a scene is
 over you are asked how it went: then, and only then, RATE it."""
 
+_BRIEF_PLACE = """\
+# The place
+A conversation of two. SAY one to three sentences in reply to your partner. When you are asked to, RATE it."""
 
 DIALOGUE = WorldKind(
     places={"dialogue": _PLACE},
+    brief_places={"dialogue": _BRIEF_PLACE},
     settings=DialogueSettings,
     observation=DialogueObservation,
     build=Dialogue,

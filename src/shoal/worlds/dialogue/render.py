@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from shoal.text import clip, quote
 from shoal.types import Action
@@ -41,6 +41,11 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
 
     def cue(self, seen: DialogueObservation) -> Iterator[str]:
         yield from (line.content[: rendering.CUE_CHARS] for line in seen.lines[-rendering.CUE_ITEMS :])
+
+    def makes_sense(self, kind: str, seen: DialogueObservation, done: Collection[str]) -> bool:
+        if seen.partner_id == NOBODY:
+            return False
+        return kind == "THINK" or (kind == "RATE") == seen.rating
 
     def list_said(self, seen: DialogueObservation) -> Iterator[tuple[bool, str]]:
         yield from ((line.speaker_id == seen.agent, line.content) for line in seen.lines)

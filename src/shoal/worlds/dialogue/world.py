@@ -40,7 +40,7 @@ CARDS = (
     ActionCard("LEAVE", (), "end the scene"),
     ActionCard(
         "RATE",
-        (Argument("score", int), Argument("reason", is_needed=False)),
+        (Argument("score", int, bounds=(0, MAX_SCORE)), Argument("reason", is_needed=False)),
         "when you are asked to: how the scene went for you, from 0 (very badly) to 10 (very well)",
         "rated the scene",
     ),

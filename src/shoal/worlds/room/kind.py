@@ -16,9 +16,13 @@ People who meet in person, in a room or in several places. Whoever is where you 
 as people do aloud: a few sentences at a time, in plain words, to the point of what was said before. You need not talk
 in every turn, and you answer when somebody speaks to you."""
 
+_BRIEF_PLACE = """\
+# The place
+People in a room. Whoever is with you hears you TALK. Speak in a sentence or two, and answer when spoken to."""
 
 ROOM = WorldKind(
     places={"room": _PLACE},
+    brief_places={"room": _BRIEF_PLACE},
     settings=RoomSettings,
     observation=RoomObservation,
     build=Room,

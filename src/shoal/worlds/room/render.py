@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from shoal.text import clip, join_words, quote
 from shoal.types import Action
@@ -41,6 +41,9 @@ class RoomRenderer(ObservationRenderer[RoomObservation]):
 
     def cue(self, seen: RoomObservation) -> Iterator[str]:
         yield from (stimulus.content[: rendering.CUE_CHARS] for stimulus in seen.stimuli[-rendering.CUE_ITEMS :])
+
+    def makes_sense(self, kind: str, seen: RoomObservation, done: Collection[str]) -> bool:
+        return bool(seen.present) or kind not in ("TALK", "RELATE")
 
     def people(self, seen: RoomObservation) -> Iterator[str]:
         yield from seen.present

@@ -37,10 +37,23 @@ annoys them again and again. Hardly anybody reports a post, searches in every tu
 addressed by their first name. Not every post is about the news of the day: people also have work, hobbies and
 families."""
 
+_BRIEF_TWITTER = """\
+# The place
+A platform of short posts, like Twitter. A post is a sentence or two."""
+
+_BRIEF_REDDIT = """\
+# The place
+A discussion platform like Reddit. Posts open a discussion, comments answer them, likes and dislikes are votes."""
+
+_BRIEF_NOTES = """\
+post_id, comment_id and group_id are the numbers in [brackets]. user is a name. To answer somebody, comment on their
+post. Mostly people like a post and move on; they write when they have something to say."""
 
 SOCIAL = WorldKind(
     places={"twitter": _TWITTER, "reddit": _REDDIT},
     notes=_NOTES,
+    brief_places={"twitter": _BRIEF_TWITTER, "reddit": _BRIEF_REDDIT},
+    brief_notes=_BRIEF_NOTES,
     settings=SocialSettings,
     observation=SocialObservation,
     build=Platform,

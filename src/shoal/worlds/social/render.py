@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
 from shoal.text import format_count, join_words, pluralise, quote
@@ -19,6 +19,16 @@ _POSTS_KEPT = 16_384
 _REACTIONS = ("like", "dislike", "share", "comment")
 #: Verb -> kind of action, for those that take the number of a post and nothing else.
 _ON_POSTS = {"like": "LIKE_POST", "unlike": "UNLIKE_POST", "dislike": "DISLIKE_POST", "repost": "REPOST"}
+
+#: Kind of action -> what must have been done before it can be taken back.
+_UNDONE = {
+    "UNLIKE_POST": "LIKE_POST",
+    "UNDO_DISLIKE_POST": "DISLIKE_POST",
+    "UNLIKE_COMMENT": "LIKE_COMMENT",
+    "UNDO_DISLIKE_COMMENT": "DISLIKE_COMMENT",
+    "UNMUTE": "MUTE",
+}
+_NEED_POSTS = frozenset({"CREATE_COMMENT", "REPOST", "QUOTE_POST", "LIKE_POST", "DISLIKE_POST", "REPORT_POST"})
 
 
 class SocialRenderer(ObservationRenderer[SocialObservation]):
@@ -46,6 +56,27 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
     def cue(self, seen: SocialObservation) -> Iterator[str]:
         posts = (*seen.followed, *seen.recommended)[: rendering.CUE_ITEMS]
         yield from ((post.quote or post.content)[: rendering.CUE_CHARS] for post in posts)
+
+    occasional = frozenset({*_UNDONE, "JOIN_GROUP", "LEAVE_GROUP", "SEND_TO_GROUP", "LISTEN_FROM_GROUP", "LIKE_COMMENT",
+                            "DISLIKE_COMMENT", "UNFOLLOW", "PURCHASE_PRODUCT"})  # fmt: skip
+
+    def makes_sense(self, kind: str, seen: SocialObservation, done: Collection[str]) -> bool:
+        if kind in _UNDONE:
+            return _UNDONE[kind] in done
+        match kind:
+            case "UNFOLLOW":
+                return seen.following > 0
+            case "JOIN_GROUP":
+                return any(not group.joined for group in seen.groups)
+            case "LEAVE_GROUP" | "SEND_TO_GROUP" | "LISTEN_FROM_GROUP":
+                return any(group.joined for group in seen.groups)
+            case "PURCHASE_PRODUCT":
+                return bool(seen.products)
+            case "LIKE_COMMENT" | "DISLIKE_COMMENT":
+                return any(post.replies for post in seen.posts())
+            case "FOLLOW" | "MUTE":
+                return any(True for _ in self.users(seen))
+        return kind not in _NEED_POSTS or any(True for _ in seen.posts())
 
     def users(self, seen: SocialObservation) -> Iterator[tuple[int, str]]:
         for post in seen.posts():
