@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from shoal.agents import LanguageSettings
+from shoal.cli.completion import complete_runs
 from shoal.cli.errors import JSON_WANTED, complain
 from shoal.cli.runner import OutputMode
 from shoal.errors import ScenarioInvalid
@@ -32,7 +33,7 @@ _UNIT_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 count_option = partial(click.option, type=click.IntRange(min=1), metavar="N")
 scenario_argument = click.argument("scenario", type=PATH)
-run_argument = click.argument("run", type=PATH)
+run_argument = click.argument("run", type=PATH, shell_complete=complete_runs)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
 json_option = click.option(
     "--json",

@@ -10,6 +10,7 @@ import click
 from rich.text import Text
 
 from shoal.agents import Item, Survey, parse_fields
+from shoal.cli.completion import complete_people
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, count_option, json_option, resource_options, run_argument
 from shoal.cli.views.output import Output, echo, echo_json, make_table
@@ -44,7 +45,12 @@ _MAX_REASONS = 5
 @click.option("--survey", type=PATH, metavar="FILE", help="YAML list of {question, fields}, asked all at once.")
 @click.option("--claim", metavar="TEXT", help="Score this claim 0 to 9, with reasons, in place of a question.")
 @click.option("--world", metavar="NAME", help="Score the claim on this world, not on agents.")
-@click.option("--who", metavar="NAMES", help='Names and numbers with commas between, such as "Ada Novak,17".')
+@click.option(
+    "--who",
+    metavar="NAMES",
+    shell_complete=complete_people,
+    help='Names and numbers with commas between, such as "Ada Novak,17".',
+)
 @click.option("--where", metavar="CONDITION", help='What has to hold of them, such as "age > 40 and stance < 0".')
 @count_option("--sample", help="Draw N of those at random.")
 @click.option("--round", "at", type=click.IntRange(min=0), metavar="N", help="As they were after this round.")

@@ -9,6 +9,7 @@ import click
 from rich.rule import Rule
 from rich.text import Text
 
+from shoal.cli.completion import complete_people, complete_runs
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.diff import print_diff
 from shoal.cli.views.observation import Row, render_action, render_observation, render_values
@@ -22,7 +23,7 @@ from shoal.types import Notice
 
 @click.command("explain")
 @run_argument
-@click.argument("agent")
+@click.argument("agent", shell_complete=complete_people)
 @click.argument("round", type=click.IntRange(min=0))
 @click.option("--world", metavar="NAME", help="In which world; default: in all in which the agent had a turn.")
 @json_option
@@ -66,8 +67,8 @@ def explain_(run: Path, agent: str, round: int, world: str | None, as_json: bool
 
 
 @click.command("diff")
-@click.argument("one", type=PATH)
-@click.argument("other", type=PATH)
+@click.argument("one", type=PATH, shell_complete=complete_runs)
+@click.argument("other", type=PATH, shell_complete=complete_runs)
 @click.option("--rounds", type=click.IntRange(min=0), metavar="N", help="Compare up to this round only.")
 @json_option
 def diff_(one: Path, other: Path, rounds: int | None, as_json: bool) -> None:
