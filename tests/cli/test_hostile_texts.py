@@ -73,6 +73,8 @@ def list_calls(run: str) -> dict[str, list[list[str]]]:
         "diff": [["diff", run, "runs/hostile-2"], ["diff", run, "runs/hostile-2", "--json"]],
         "ask": [["ask", run, f"What {HOSTILE}?".replace("\0", "")], ["ask", run, "x", "--who", "\x1b[2J"]],
         "export": [["export", run], ["export", run, "--out", "a\x1b[2Jb", "--json"], ["export", run]],
+        "plot": [["plot", run], ["plot", run, "--out", "a\x1b[2Jb", "--json"], ["plot", "no\x1b[2J"]],
+        "model": [["model", "list"], ["model", "get", "\x1b[2J"], ["model", "remove", "\x1b[2J"]],
         "rehearse": [["rehearse", "--\x1b[2J"]],
     }
 

@@ -179,7 +179,7 @@ async def test_who_sits_at_the_terminal_is_asked_before_much_is_spent(folder: Pa
         run_on_terminal, "tune", "--model", "ollama/some", *many, typed="n\n", cwd=folder
     )
     assert code == 3
-    assert "5,000 calls at a price that is not known" in shown
+    assert "5,000 calls for free" in shown
     assert "nothing was spent" in shown
     assert not list(folder.glob("tune-*"))
 

@@ -169,7 +169,7 @@ def _tune_calls(
         calls, question = min(bounds.max_calls, count_most_calls(bounds.up_to)), probes(0)
         usage = Usage(sum(estimate(message.content) for message in question.messages), question.max_tokens or 0)
         cost = None if target.price is None else min(target.price.of(usage) * calls, bounds.max_cost or inf)
-        at_price = "at a price that is not known" if cost is None else f"for up to ${cost:,.2f}"
+        at_price = "at a price that is not known" if cost is None else f"for up to ${cost:,.2f}" if cost else "for free"
         if not is_confirmed(calls, cost, f"This may take up to {calls:,} calls {at_price}."):
             raise RunRefused("not confirmed, so nothing was measured and nothing was spent")
     gauge = Gauge()
