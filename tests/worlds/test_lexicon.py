@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shoal.worlds.lexicon import MEMORY_TEXTS, TextReader, content_words, is_cue
 
 TOPICS = ("gardening", "machine learning", "football", "housing crisis", "AI", "city politics")
-READER = TextReader(TOPICS, "campus curfew rumour")
+READER = TextReader(TOPICS, "campus curfew rumour", edition=1)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_more_and_stronger_words_lean_further() -> None:
 
 
 def test_the_name_of_the_subject_does_not_lean() -> None:
-    reader = TextReader(["housing crisis"], "The vaccine hoax")
+    reader = TextReader(["housing crisis"], "The vaccine hoax", edition=1)
     assert reader.slant("Did you hear about the vaccine hoax?") == 0.0
     assert reader.slant("I support the vaccine hoax") > 0
     assert reader.slant("It is a hoax") < 0

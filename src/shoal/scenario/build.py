@@ -222,7 +222,8 @@ def _build_heuristic_mind(
 
     def select_behaviour(version: Scenario) -> Behaviour:
         assert isinstance(version.mind, HeuristicSettings)
-        return Behaviour(version.mind, getattr(version.worlds[name], "actions", None), version.time.minutes_per_round)
+        actions, minutes = getattr(version.worlds[name], "actions", None), version.time.minutes_per_round
+        return Behaviour(version.mind, actions, minutes, version.edition)
 
     kind = kind_named(settings.kind)
     assert kind is not None

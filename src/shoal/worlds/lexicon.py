@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from shoal.types import Claim, Mention
+from shoal.worlds.reading import StatementReader, read_attitude
 
 T = TypeVar("T")
 
@@ -86,6 +87,8 @@ class TextReader:
         #: The claims by their ids, and texts of which the scenario says what they say of a claim.
         self.claims: Mapping[str, Claim] = {claim.id: claim for claim in claims}
         self._declared = declared or {}
+        self._statements = {claim.id: StatementReader(claim.text) for claim in claims}
+        self._meanings = _Memory(self._read_claims)
         #: The topics that indices stand for, and the subject after them unless it is one of them.
         self.vocabulary: tuple[str, ...] = tuple(topics)
         self.subject: int | None = None
@@ -119,8 +122,19 @@ class TextReader:
         return None if self.subject is None else self.vocabulary[self.subject]
 
     def find_mention(self, text: str) -> Mention | None:
-        """Return what the text says of a claim, where that is known."""
-        return self._declared.get(text)
+        """Return what the text says of a claim: as the scenario declares it, else as its words are read."""
+        declared = self._declared.get(text)
+        return self._meanings[text] if declared is None and self._statements else declared
+
+    def _read_claims(self, text: str) -> Mention | None:
+        """Return what the text says of the claim on which it leans most."""
+        read = [(claim, reader.read(text)) for claim, reader in self._statements.items()]
+        leans = [Mention(claim, meaning.lean) for claim, meaning in read if meaning and meaning.lean is not None]
+        return max(leans, key=lambda mention: abs(mention.lean), default=None)
+
+    def is_unreadable(self, text: str) -> bool:
+        """Return whether the text is in a language that cannot be read, or sounds sarcastic."""
+        return self.edition > 1 and read_attitude(text).unread is not None
 
     def name_topics(self, text: str) -> tuple[str, ...]:
         """Return what the text is about, in the words of the scenario's topics."""
@@ -159,6 +173,8 @@ class TextReader:
             text = text.lower()
             for phrase in self._neutral:
                 text = text.replace(phrase, "it")
+        if self.edition > 1:
+            return read_attitude(text).lean or 0.0
         tokens = _tokens(text)
         if _MARKS.keys().isdisjoint(tokens):
             return 0.0

@@ -20,7 +20,7 @@ from shoal.worlds.lexicon import TextReader
 from tests.worlds.context import SUBJECT, TOPICS, Crowd, crowd
 from tests.worlds.drivers import DialogueDriver
 
-READER = TextReader(TOPICS, SUBJECT)
+READER = TextReader(TOPICS, SUBJECT, edition=1)
 PHRASES = load_phrases("dialogue")
 FAR = (-0.9, 0.9)
 NEAR = (0.5, 0.7)

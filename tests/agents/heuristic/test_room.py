@@ -20,7 +20,7 @@ from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from tests.agents.people import SUBJECT, TOPICS, People, crowd, people
 
 NAMES = ("Mira Berg", "Bo Berg", "Anna Berg", "Luis Berg")
-READER = TextReader(TOPICS, SUBJECT)
+READER = TextReader(TOPICS, SUBJECT, edition=1)
 
 
 def mind_of(
@@ -182,8 +182,8 @@ def test_an_agent_does_not_answer_a_speaker_out_of_hearing() -> None:
 def test_agreement_and_disagreement_show_in_the_answer() -> None:
     call = remark("I trust the campus curfew.", source=2, addressed=True)
     for stance, tone in ((0.8, 1), (0.0, 0), (-0.8, -1)):
-        openers = load_phrases("room")["reply_openers", tone]
-        expected = tuple(opener.replace("{name}", ", Anna") for opener in openers)
+        openers = load_phrases("sentences")["replies", tone]
+        expected = tuple((opener[:1].upper() + opener[1:]).replace("{name}", ", Anna") for opener in openers)
         talks = [a.args for a in actions_of(mind_of(people(stance)), call) if a.kind == "TALK"]
         answers = [args["content"] for args in talks if "target" in args]
         assert answers

@@ -23,7 +23,7 @@ from shoal.agents.heuristic.writing import (
 from shoal.worlds.lexicon import TextReader
 from tests.agents.people import SUBJECT, TOPICS, Feed, crowd, mind_of, people, take_turns, text_of
 
-READER = TextReader(TOPICS, SUBJECT)
+READER = TextReader(TOPICS, SUBJECT, edition=1)
 
 
 def sign(number: float) -> int:
@@ -72,7 +72,7 @@ def test_firm_texts_lean_further_than_mild_ones(sign: int) -> None:
 )
 @pytest.mark.parametrize("lean", [-1, 0, 1])
 def test_a_loaded_subject_does_not_hide_the_leaning(subject: str, lean: int) -> None:
-    reader = TextReader((), subject)
+    reader = TextReader((), subject, edition=1)
     about = TextReadings(reader).subject
     assert about is not None
     for text in texts_of(lean, 100, about):
@@ -131,7 +131,7 @@ def test_different_agents_rarely_write_the_same() -> None:
     history = take_turns(mind_of(crowd(100)), 100, 40, Feed())
     texts = [text for _, decision in history for action in decision.actions if (text := text_of(action))]
     assert len(texts) > 1_000
-    assert len(set(texts)) > 0.99 * len(texts)
+    assert len(set(texts)) > 0.97 * len(texts)
 
 
 def test_texts_are_clean_sentences() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 from shoal.agents.heuristic.base import TEXTS, Turn
 from shoal.agents.heuristic.opinion import classify_stance
 from shoal.agents.heuristic.perception import TextReading
-from shoal.agents.heuristic.writing import address, load_phrases, sign
-from shoal.types import Action, Mention
+from shoal.agents.heuristic.sentences import CLAIM, find_number, is_question
+from shoal.agents.heuristic.writing import FamilyKey, address, load_phrases, sign
+from shoal.types import Action
 from shoal.worlds.social import PostView, SocialObservation
 
 #: How far the brightest or the gloomiest sentiment shifts the stance that is voiced.
@@ -43,12 +44,12 @@ class SocialTurn(Turn[SocialObservation]):
     def lean(self) -> int:
         return classify_stance(self.stance + COLOUR * self.mood)
 
-    def state(self, lean: int, mention: Mention | None = None) -> dict[str, Any]:
+    def state(self, lean: int, claim: str | None = None) -> dict[str, Any]:
         """Return what a text says, as data: the claim, and how it leans on it; without a claim, on the topic."""
         if not self.states_lean:
             return {}
-        if mention is not None:
-            return {"claim": mention.claim, "lean": round(self.beliefs[mention.claim], 2)}
+        if claim is not None:
+            return {"claim": claim, "lean": round(self.beliefs[claim], 2)}
         return {"lean": round(min(max(self.stance + COLOUR * self.mood, -1.0), 1.0), 2) if lean else 0.0}
 
     def draw_due(self, average: float) -> int:
@@ -76,16 +77,9 @@ class SocialTurn(Turn[SocialObservation]):
             case "QUOTE_POST":
                 if self._has_touched(post_id):
                     return None
-                lean = self._lean_on(reading)
-                text = self.write(("quote", lean), reading.about)
-                return Action(kind, {"post_id": post_id, "quote_content": text, **self.state(lean, reading.mention)})
+                return Action(kind, {"post_id": post_id, **self._comment("quote", "quote_content", post, reading)})
             case "CREATE_COMMENT":
-                lean = self._lean_on(reading)
-                # A comment on a repost answers the person who wrote the words.
-                answered = post.author if post.quote is not None else post.original_author or post.author
-                said = reading.slant if reading.mention is None else reading.mention.lean
-                text = self.write(("comment", sign(lean * said), lean), reading.about, address(answered))
-                return Action(kind, {"post_id": post_id, "content": text, **self.state(lean, reading.mention)})
+                return Action(kind, {"post_id": post_id, **self._comment("comment", "content", post, reading)})
             case "FOLLOW":
                 is_new = author in seen.strangers and not _is_pending(seen, "followee_id", author)
                 return Action(kind, {"followee_id": author}) if is_new else None
@@ -101,6 +95,27 @@ class SocialTurn(Turn[SocialObservation]):
                 replies = [reply for reply in post.replies if reply.author_id != self.seen.agent]
                 return Action(kind, {"comment_id": self.draws.choice(replies).comment_id}) if replies else None
         return Action("DO_NOTHING")
+
+    def _comment(self, kind: str, field: str, post: PostView, reading: TextReading) -> dict[str, Any]:
+        """Write a comment or quote: name what the post is about, answer its question, and take up its number."""
+        lean, mention = self._lean_on(reading), reading.mention
+        said = reading.slant if mention is None else mention.lean
+        # A comment on a repost answers the person who wrote the words.
+        answered = post.author if post.quote is not None else post.original_author or post.author
+        tone: str | int = sign(lean * said)
+        if self.states_lean and is_question(post.quote or post.content):
+            tone = "asked"
+        key: FamilyKey = ("quote", lean) if kind == "quote" else (kind, tone, lean)
+        if self.states_lean and not reading.contested:
+            key = ("hobby",) if kind == "quote" else ("chime",)
+        text = self.write(key if mention is None else (CLAIM, *key), reading.about, address(answered))
+        if not self.states_lean:
+            return {field: text}
+        if reading.contested and (number := find_number(post.quote or post.content)) is not None:
+            verdict = self.write(("number", sign(lean * said) if lean else 0), "").replace("{number}", number)
+            text = f"{text} {verdict}"
+        lean = lean if reading.contested else 0
+        return {field: text, **self.state(lean, None if mention is None else mention.claim)}
 
     def _has_touched(self, post_id: int) -> bool:
         """Return whether the agent has reacted to the post before, as far as it knows."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 from shoal.agents.heuristic.opinion import classify_stance
 from shoal.agents.heuristic.perception import TextReadings
+from shoal.agents.heuristic.reactions import CHANCES, FIRST_CHANCES, Chances
 from shoal.agents.heuristic.writing import FamilyKey, Voice
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive, extend
@@ -23,21 +23,6 @@ O_co = TypeVar("O_co", bound=Observation, covariant=True)
 ORIGINAL_CHANCE = 0.12
 #: Actions after which an agent has written one more text.
 TEXTS = frozenset({"CREATE_POST", "CREATE_COMMENT", "QUOTE_POST", "SEND_TO_GROUP"})
-#: What to do about a post, by attitude towards it, with relative chances.
-REACTION_CHANCES: Mapping[int, Mapping[str, float]] = {
-    1: {
-        "LIKE_POST": 56, "REPOST": 17, "QUOTE_POST": 5, "CREATE_COMMENT": 17, "FOLLOW": 9, "LIKE_COMMENT": 5,
-        "DO_NOTHING": 3,
-    },
-    0: {
-        "LIKE_POST": 56, "REPOST": 11, "QUOTE_POST": 3, "CREATE_COMMENT": 18, "FOLLOW": 5, "LIKE_COMMENT": 5,
-        "DO_NOTHING": 8,
-    },
-    -1: {
-        "CREATE_COMMENT": 42, "QUOTE_POST": 18, "DISLIKE_POST": 15, "DISLIKE_COMMENT": 6, "MUTE": 2, "REPORT_POST": 2,
-        "UNFOLLOW": 3, "DO_NOTHING": 12,
-    },
-}  # fmt: skip
 #: How much of an agent's heat, its interest in the subject, is left a turn later.
 LINGERING = 0.75
 #: With this number of contested texts in a turn, the subject fills an agent's mind.
@@ -51,15 +36,22 @@ class Behaviour:
     """The parameters of agents: what the scenario sets, and what the world offers (None: everything)."""
 
     def __init__(
-        self, settings: HeuristicSettings, actions: Collection[str] | None = None, minutes_per_round: int = 60
+        self,
+        settings: HeuristicSettings,
+        actions: Collection[str] | None = None,
+        minutes_per_round: int = 60,
+        edition: int = 2,
     ) -> None:
         self.settings = settings
+        self.edition = edition
         self._allowed = None if actions is None else frozenset(actions)
-        self.tables = {attitude: self._table(chances) for attitude, chances in REACTION_CHANCES.items()}
+        usual = FIRST_CHANCES if edition == 1 else CHANCES
+        #: Attitude towards a post -> chances of the reactions that the platform offers.
+        self.chances = {attitude: self._select(chances) for attitude, chances in usual.items()}
         #: The same for agents that comment at a rate of their own.
-        self.other_tables = {
-            attitude: self._table({kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"})
-            for attitude, chances in REACTION_CHANCES.items()
+        self.other_chances = {
+            attitude: {kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"}
+            for attitude, chances in self.chances.items()
         }
         #: Turns a rate per hour into a rate per turn.
         self.hours_per_turn = minutes_per_round / 60 * settings.talkativeness
@@ -68,11 +60,9 @@ class Behaviour:
     def may(self, kind: str) -> bool:
         return self._allowed is None or kind in self._allowed
 
-    def _table(self, chances: Mapping[str, float]) -> tuple[list[float], list[str]]:
-        """Return running sums of the chances of all reactions that the platform offers, and the reactions."""
-        kinds = [kind for kind in chances if self.may(kind)]
+    def _select(self, chances: Chances) -> Chances:
         talk = self.settings.talkativeness
-        return list(accumulate(chances[kind] * (talk if kind in TEXTS else 1.0) for kind in kinds)), kinds
+        return {kind: chance * (talk if kind in TEXTS else 1.0) for kind, chance in chances.items() if self.may(kind)}
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from shoal.agents.heuristic.writing import label, quote_claim
+from shoal.agents.heuristic.sentences import state_claim
+from shoal.agents.heuristic.writing import label
 from shoal.types import Mention
 from shoal.worlds import TextReader, content_words, is_cue
 from shoal.worlds.social import PostView
@@ -48,8 +49,8 @@ class TextReadings:
             name if reader.slant(name := label(phrase)) == 0.0 else _key_word((phrase,)) for phrase in reader.vocabulary
         )
         self.subject: str | None = None if reader.subject is None else self.labels[reader.subject]
-        #: The name of each claim in a sentence.
-        self.claims = {claim.id: quote_claim(claim.text) for claim in reader.claims.values()}
+        #: Each claim as a clause.
+        self.claims = {claim.id: state_claim(claim.text) for claim in reader.claims.values()}
         #: Themes of posts so far, public so that hot loops can look them up without a call.
         self.themes: dict[tuple[str, ...], Theme] = {}
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from shoal.agents.heuristic.base import ANYTHING, ENGROSSED, NOTHING, Behaviour, OpinionMind, Turn, read_numbers
 from shoal.agents.heuristic.opinion import persuade
 from shoal.agents.heuristic.perception import TextReading
+from shoal.agents.heuristic.sentences import build_sentences, is_question
 from shoal.agents.heuristic.writing import Voice, address, build_room_families, load_phrases, sign
 from shoal.types import Action, Decision, Observation, Population, Versioned
 from shoal.worlds import TextReader
@@ -48,7 +49,7 @@ class RoomMind(OpinionMind):
         self, population: Population, behaviours: Versioned[Behaviour], seed: int, world: str, reader: TextReader
     ) -> None:
         super().__init__(population, behaviours, seed, world, reader)
-        self._voice = Voice(seed, world, build_room_families())
+        self._voice = Voice(seed, world, build_room_families() if self._edition == 1 else build_sentences())
         # What agents also remember: how active they are.
         self._activity: list[float] = population.activity.tolist()
         influence = population.habits.influence
@@ -225,7 +226,9 @@ class RoomMind(OpinionMind):
             about = self._subject or self._own_topic(turn.seen.agent, turn.draws) or ANYTHING
         elif not reading.contested and remark.opinion is None:
             return self._talk(turn, turn.write(("chime",), about, name), False, target)
-        tone = sign(turn.lean * reading.slant)
+        tone: str | int = sign(turn.lean * reading.slant)
+        if self._edition > 1 and is_question(remark.content):
+            tone = "asked"
         return self._talk(turn, turn.write(("answer", tone, turn.lean), about, name), True, target)
 
     # What people do besides talking

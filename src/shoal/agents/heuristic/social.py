@@ -17,18 +17,22 @@ import numpy as np
 
 from shoal.agents.heuristic.actions import MOST_DUE, SUNDRY, SUNDRY_IN_GROUPS, SUNDRY_IN_SHOPS, SocialTurn
 from shoal.agents.heuristic.base import ANYTHING, NOTHING, TEXTS, Behaviour, OpinionMind, read_numbers
-from shoal.agents.heuristic.opinion import UNDECIDED, believe, classify_stance, persuade
+from shoal.agents.heuristic.opinion import believe, classify_stance, persuade
 from shoal.agents.heuristic.perception import TextReading
+from shoal.agents.heuristic.reactions import PROVOCATION, Chances, draw_reaction, take_side, weigh_reactions
+from shoal.agents.heuristic.sentences import CLAIM, build_sentences
 from shoal.agents.heuristic.writing import Voice, build_social_families
 from shoal.types import USUAL_HABITS, Action, Decision, Mention, Observation, Population, Versioned
 from shoal.worlds import TextReader
 from shoal.worlds.social import PostView, SocialObservation
 
-#: Opinions at least this far away provoke, if they are beyond the agent's confidence too.
-PROVOCATION = 0.9
 MAX_ACTIONS = 3
 #: How many posts an announcement counts for.
 AUTHORITY = 3.0
+#: How much of what is written about the subject is about a claim, once people have heard of one.
+HEARSAY = 0.6
+#: Chance that people without an opinion on a claim ask about it.
+ASKING = 0.5
 
 #: Chances per turn; the rest goes to the feed.
 SUNDRY_CHANCE = 0.05
@@ -39,6 +43,8 @@ ANOTHER_ACTION_CHANCE = 0.16
 KINSHIP = 1.2
 #: How much less one appeals that takes the other side with full force; it still provokes.
 AVERSION = 0.4
+#: Likes and shares with which a post has half of all the appeal that a crowd can give it; runs of 0.2 have the first.
+FIRST_CROWDING, CROWDING = 60, 12
 #: Weight of doing nothing against the appeal of all posts in sight.
 BOREDOM = 0.7
 
@@ -65,10 +71,12 @@ class SocialMind(OpinionMind):
         self, population: Population, behaviours: Versioned[Behaviour], seed: int, world: str, reader: TextReader
     ) -> None:
         super().__init__(population, behaviours, seed, world, reader)
-        self._voice = Voice(seed, world, build_social_families())
+        self._voice = Voice(seed, world, build_social_families() if self._edition == 1 else build_sentences())
         self._masks = _interest_masks(population)
         # What agents also remember: the last action that can be undone (its target and kind in one number).
         self._undo = [NOTHING_TO_UNDO] * len(population)
+        # And the claims that they have heard of, in that order.
+        self._heard: dict[int, list[str]] = {}
         #: Columns of habits by name, of those that anyone has.
         columns = {name: getattr(population.habits, name) for name in USUAL_HABITS}
         self._habits: dict[str, list[float]] = {
@@ -78,7 +86,8 @@ class SocialMind(OpinionMind):
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
         own = (self._stances[agent], self._heats[agent], self._written[agent], self._undo[agent])
-        return (*own, *self._own_habits(agent).items(), *self._own_beliefs(agent).items())
+        heard = self._heard.get(agent, ())
+        return (*own, *self._own_habits(agent).items(), *self._own_beliefs(agent).items(), *heard)
 
     def _own_beliefs(self, agent: int) -> dict[str, float]:
         return {claim: beliefs[agent] for claim, beliefs in self._beliefs.items()}
@@ -141,6 +150,9 @@ class SocialMind(OpinionMind):
         self._stances[agent], self._heats[agent] = self._opinion_after(seen)
         for claim, belief in self._beliefs_after(seen).items():
             self._beliefs[claim][agent] = belief
+            heard = self._heard.setdefault(agent, [])
+            if claim not in heard:
+                heard.append(claim)
         for action in decision.actions:
             kind = action.kind
             if kind in TEXTS:
@@ -219,7 +231,7 @@ class SocialMind(OpinionMind):
         agent = turn.seen.agent
         themes = self._readings.themes
         interests = self._masks[agent]
-        stance = turn.stance
+        crowding = FIRST_CROWDING if self._edition == 1 else CROWDING
         involvement = 0.35 + 0.5 * turn.heat
         reacted = seen.reacted
         total = 0.0
@@ -233,12 +245,14 @@ class SocialMind(OpinionMind):
                 continue
             mask, contested, _ = themes.get(post.topics) or self._readings.theme(post.topics)
             appeal = 0.7 if mask & interests else 0.25
-            if contested:
+            mention = post.mention
+            if isinstance(mention, Mention) or contested:
                 # People look for their own side, the more so the more both take it; the other side is less read.
-                side = post.slant * stance
+                own, said = self._compare(turn, mention, post.slant)
+                side = own * said
                 appeal += involvement + (KINSHIP if side > 0 else AVERSION) * side
             crowd = post.likes + post.shares
-            appeal = (appeal + crowd / (crowd + 60)) / (1.0 + 0.1 * post.age)
+            appeal = (appeal + crowd / (crowd + crowding)) / (1.0 + 0.1 * post.age)
             if post.post_id in reacted:
                 appeal *= 0.1
             total += appeal
@@ -257,37 +271,40 @@ class SocialMind(OpinionMind):
     def _react(self, turn: SocialTurn, post: PostView) -> Action | None:
         reading = self._readings.read_post(post)
         attitude = self._attitude(turn, reading)
-        bounds, kinds = self._tables(turn)[attitude]
-        if not kinds:
+        chances = self._weigh(turn, attitude, post)
+        if not chances:
             return None
-        action = turn.react(kinds[bisect(bounds, turn.draws.random() * bounds[-1])], post, reading)
+        action = turn.react(draw_reaction(chances, turn.draws.random), post, reading)
         if action is None and attitude >= 0 and self._may("LIKE_POST"):
             return turn.react("LIKE_POST", post, reading)
         return None if action is None or action.kind == "DO_NOTHING" else action
 
-    def _tables(self, turn: SocialTurn) -> Mapping[int, tuple[list[float], list[str]]]:
-        return self._behaviour.tables if turn.comments is None else self._behaviour.other_tables
+    def _weigh(self, turn: SocialTurn, attitude: int, post: PostView) -> Chances:
+        """Return the chances of reactions to a post, towards which the agent has this attitude."""
+        behaviour = self._behaviour
+        chances = (behaviour.chances if turn.comments is None else behaviour.other_chances)[attitude]
+        if self._edition == 1:
+            return chances
+        appeal = self._claims[post.mention.claim].appeal if isinstance(post.mention, Mention) else 1.0
+        return weigh_reactions(chances, post, appeal)
+
+    @staticmethod
+    def _compare(turn: SocialTurn, mention: object, slant: float) -> tuple[float, float]:
+        """Return what the agent thinks of what a text is about, and what the text says: of its claim, or the topic."""
+        return (turn.beliefs[mention.claim], mention.lean) if isinstance(mention, Mention) else (turn.stance, slant)
 
     def _attitude(self, turn: SocialTurn, reading: TextReading) -> int:
         """Return 1 for what draws the agent, -1 for what provokes it, 0 for the rest."""
-        mention = reading.mention
-        own, said = (turn.stance, reading.slant) if mention is None else (turn.beliefs[mention.claim], mention.lean)
-        if self._edition > 1 and reading.contested and said:
-            return self._side_with(own, said)
+        own, said = self._compare(turn, reading.mention, reading.slant)
+        is_disputed = reading.mention is not None or (reading.contested and self._subject is not None)
+        if self._edition > 1 and is_disputed:
+            return take_side(own, said)
         if reading.contested and reading.slant:
             gap = abs(reading.slant - turn.stance)
             if gap <= self._behaviour.settings.confidence:
                 return 1
             return -1 if gap >= PROVOCATION else 0
         return 1 if reading.mask & self._masks[turn.seen.agent] else 0
-
-    def _side_with(self, own: float, said: float) -> int:
-        """Return 1 for the agent's own side, -1 for the other side if it is far away, 0 for the rest."""
-        if -UNDECIDED < own < UNDECIDED:
-            return 0
-        if own * said > 0:
-            return 1
-        return -1 if abs(own - said) >= PROVOCATION else 0
 
     # Original posts, and everything else
 
@@ -306,14 +323,24 @@ class SocialMind(OpinionMind):
                 del posts[place]
 
     def _write_post(self, turn: SocialTurn) -> Action:
-        """Write about the subject, the more it is on the agent's mind; about an interest otherwise."""
+        """Write about the subject or a claim, the more it is on the agent's mind; about an interest otherwise."""
         subject = self._subject
+        heard = self._heard.get(turn.seen.agent) if self._heard else None
+        if heard and turn.draws.chance(HEARSAY * (0.06 + 0.8 * turn.heat)):
+            return self._write_about(turn, turn.draws.choice(heard), "post")
         keen = 0.06 * abs(turn.stance) + 0.8 * turn.heat
         topic = self._own_topic(turn.seen.agent, turn.draws)
         if turn.draws.chance(keen) or topic in (None, subject):
             text = turn.write(("post", turn.lean), subject or topic or ANYTHING)
-            return Action("CREATE_POST", {"content": text, **(turn.state(turn.lean) if subject else {})})
-        return Action("CREATE_POST", {"content": turn.write(("hobby",), topic or ANYTHING)})
+            return Action("CREATE_POST", {"content": text, **turn.state(turn.lean if subject else 0)})
+        return Action("CREATE_POST", {"content": turn.write(("hobby",), topic or ANYTHING), **turn.state(0)})
+
+    def _write_about(self, turn: SocialTurn, claim: str, kind: str) -> Action:
+        """Write what the agent thinks of a claim; people without an opinion ask."""
+        lean = classify_stance(turn.beliefs[claim])
+        key = (CLAIM, kind, lean) if lean or not turn.draws.chance(ASKING) else (CLAIM, "ask")
+        text = turn.write(key, self._readings.claims[claim])
+        return Action("CREATE_POST", {"content": text, **turn.state(lean, claim)})
 
     def _talk_of_news(self, turn: SocialTurn) -> Action | None:
         """Write about the first announcement that concerns the agent, if it is in the mood."""
@@ -321,11 +348,11 @@ class SocialMind(OpinionMind):
             reading = self._readings.read_text(text)
             concerned = reading.contested or bool(reading.mask & self._masks[turn.seen.agent])
             if turn.draws.chance(NEWS_CHANCE if concerned else 0.1 * NEWS_CHANCE) and self._may("CREATE_POST"):
-                mention = reading.mention
-                lean = turn.lean if mention is None else classify_stance(turn.beliefs[mention.claim])
-                lean = lean if reading.contested else 0
-                said = turn.state(lean, mention) if reading.contested else {}
-                return Action("CREATE_POST", {"content": turn.write(("news", lean), reading.about), **said})
+                if reading.mention is not None:
+                    return self._write_about(turn, reading.mention.claim, "news")
+                lean = turn.lean if reading.contested else 0
+                text = turn.write(("news", lean), reading.about)
+                return Action("CREATE_POST", {"content": text, **turn.state(lean)})
         return None
 
     def _do_sundry(self, turn: SocialTurn) -> Action | None:
@@ -360,6 +387,7 @@ class SocialMind(OpinionMind):
                 "voiced as": VOICED[turn.lean],
                 "topic on its mind": _round(turn.heat),
                 "texts written": turn.written,
+                **{f"belief in {claim}": _round(belief) for claim, belief in turn.beliefs.items()},
                 **self._own_habits(turn.seen.agent),
             },
             "posts in sight": [
@@ -377,11 +405,9 @@ class SocialMind(OpinionMind):
             ],
             "chances": self._chances(turn, bounds),
             "reactions": {
-                ATTITUDES[attitude]: {
-                    kind: _round(step / table[-1]) for kind, step in zip(kinds, _steps(table), strict=True)
-                }
-                for attitude, (table, kinds) in sorted(self._tables(turn).items())
-                if attitude in attitudes
+                str(post.post_id): {kind: _round(chance / sum(chances.values())) for kind, chance in chances.items()}
+                for post, attitude in zip(posts, attitudes, strict=True)
+                if (chances := self._weigh(turn, attitude, post))
             },
             "after reading": {"stance": _round(stance), "topic on its mind": _round(heat)},
         }

@@ -1,4 +1,4 @@
-"""Texts of the heuristic minds, built from the phrase tables in `data/*.json`.
+"""Texts of the heuristic minds, built from phrase tables: the families, and those that edition 1 and dialogues have.
 
 A family of texts takes one phrase from each of its lists. Each agent walks through a family with its own stride, which
 shares no divisor with the family's size, so that an agent repeats no text before it has used all of them.
@@ -72,22 +72,25 @@ def load_phrases(name: str) -> Mapping[PhraseKey, Phrases]:
 class Family:
     """All texts that take one phrase from each of its lists."""
 
-    __slots__ = ("_lists", "size")
+    __slots__ = ("_joint", "_lists", "_wraps", "size")
 
-    def __init__(self, *lists: Phrases) -> None:
+    def __init__(self, *lists: Phrases, joint: str = " ", wraps: bool = False) -> None:
+        self._joint = joint
+        self._wraps = wraps
         self._lists = tuple((phrases, len(phrases)) for phrases in lists)
         self.size = prod(map(len, lists))
 
     def write(self, index: int) -> str:
-        """Build the text with this number. Beyond the last one they begin again, and say so."""
+        """Build the text with this number. Beyond the last one they begin again, and say so unless the family wraps."""
         rest = index
         parts = []
         for phrases, length in self._lists:
             rest, place = divmod(rest, length)
             parts.append(phrases[place])
-        if rest:
+        if rest and not self._wraps:
             parts.append("(I have said this once before.)" if rest == 1 else f"(I have said this {rest} times before.)")
-        return " ".join(parts)
+        text = self._joint.join(parts)
+        return text[:1].upper() + text[1:]
 
 
 @cache
@@ -188,13 +191,8 @@ def label(subject: str) -> str:
     if text.endswith("?"):
         return f"the question “{shorten(text)}”"
     if len(words) > _MAX_LABEL_WORDS or not _SENTENCE_WORDS.isdisjoint(text.lower().split()):
-        return quote_claim(text)
+        return f"the claim “{shorten(text.rstrip('.!'))}”"
     return text
-
-
-def quote_claim(text: str) -> str:
-    """Turn the sentence of a claim into a noun phrase."""
-    return f"the claim “{shorten(text.rstrip('.!'))}”"
 
 
 def shorten(text: str) -> str:

@@ -218,7 +218,8 @@ class Platform(BaseWorld):
         posts = self._state.posts
         own = np.flatnonzero(posts.find_rated(np.arange(posts.count)) == np.arange(posts.count))
         received = posts.likes[own] + posts.shares[own] + posts.comments[own]
-        return {**super().figures(), ("inequality", ""): measure_inequality(received)}
+        own_figures = {("inequality", ""): measure_inequality(received), ("unread", ""): float(self._state.unread)}
+        return {**super().figures(), **own_figures}
 
     def _write_recommended(self) -> None:
         """Keep what is recommended to those who acted, where that is worth knowing: it is not to be seen elsewhere."""

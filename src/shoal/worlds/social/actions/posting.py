@@ -131,7 +131,10 @@ def _read_meaning(state: State, args: dict[str, Any], words: str) -> tuple[float
     if mention is not None:
         return state.reader.claims[mention.claim].bearing * mention.lean, mention
     lean = args.get("lean")
-    return (state.reader.slant(words) if lean is None else check_lean(lean)), None
+    if lean is not None:
+        return check_lean(lean), None
+    state.unread += state.reader.is_unreadable(words)
+    return state.reader.slant(words), None
 
 
 def _show_meaning(slant: float, mention: Mention | None) -> tuple[str | None, float]:

@@ -1,0 +1,106 @@
+"""Reading what texts say of claims and topics: on labelled sentences, and where it must not guess."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from shoal.types import Claim, Mention
+from shoal.worlds.lexicon import TextReader
+from shoal.worlds.reading import StatementReader, is_english, read_attitude
+
+#: 202 sentences of our own. Rules were written with every third of them in sight; the others only count.
+LABELLED: list[dict[str, Any]] = msgspec.json.decode(
+    (Path(__file__).parent / "data/labelled_sentences.json").read_bytes()
+)
+HELD_OUT = [sentence for sentence in LABELLED if sentence["held_out"]]
+#: Leans nearer to zero than this say neither.
+NEITHER = 0.3
+BRIDGE = Claim("closing", "The old bridge will be closed for good")
+
+
+def read_sign(sentence: dict[str, Any]) -> int | str | None:
+    """Return 1, 0 or -1, why a text is unread, or None where it is said to be about something else."""
+    about = sentence["about"]
+    meaning = (
+        StatementReader(about["claim"]).read(sentence["text"]) if "claim" in about else read_attitude(sentence["text"])
+    )
+    if meaning is None or meaning.lean is None:
+        return None if meaning is None else meaning.unread
+    return 0 if abs(meaning.lean) < NEITHER else 1 if meaning.lean > 0 else -1
+
+
+def test_two_thirds_of_two_hundred_sentences_are_held_out() -> None:
+    assert len(LABELLED) >= 200
+    assert len(HELD_OUT) >= len(LABELLED) * 0.66
+
+
+def test_nine_of_ten_held_out_sentences_are_read_with_the_right_sign() -> None:
+    plain = [sentence for sentence in HELD_OUT if sentence["kind"] not in ("sarcasm", "language")]
+    right = [sentence for sentence in plain if read_sign(sentence) == sentence["sign"]]
+    assert len(right) >= 0.9 * len(plain)
+
+
+@pytest.mark.parametrize("kind", ["plain", "negation", "reported", "question"])
+def test_each_kind_of_sentence_is_read_well(kind: str) -> None:
+    sentences = [sentence for sentence in HELD_OUT if sentence["kind"] == kind]
+    assert sum(read_sign(sentence) == sentence["sign"] for sentence in sentences) >= 0.8 * len(sentences)
+
+
+@pytest.mark.parametrize("kind", ["sarcasm", "language"])
+def test_what_cannot_be_read_is_unknown_and_not_wrong(kind: str) -> None:
+    assert {read_sign(sentence) for sentence in LABELLED if sentence["kind"] == kind} == {kind}
+
+
+@pytest.mark.parametrize(
+    ("text", "lean"),
+    [
+        ("They say the old bridge will be closed for good!", 0.4),
+        ("Not true. The old bridge stays open", -0.8),
+        ("Fact-check: the old bridge stays open, repairs take two weeks.", -0.8),
+        ("Is it true that the old bridge will be closed?", -0.25),
+        ("I grew up beside the old bridge.", None),
+        ("It is a lie that the old bridge is dangerous.", None),
+        ("Die alte Brücke wird nicht geschlossen, das ist alles gelogen.", None),
+    ],
+)
+def test_claims_of_the_examples_are_not_read_backwards(text: str, lean: float | None) -> None:
+    expected = None if lean is None else Mention("closing", lean)
+    assert TextReader((), "the old bridge", [BRIDGE]).find_mention(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("They say the old bridge will be closed for good!", 0),
+        ("Not true. The old bridge stays open", 0),
+        ("It is a lie that the old bridge is dangerous", 1),
+        ("I am all for the old bridge", 1),
+    ],
+)
+def test_the_topic_is_valued_by_what_is_said_of_it(text: str, sign: int) -> None:
+    lean = TextReader((), "the old bridge").slant(text)
+    assert (lean > 0) - (lean < 0) == sign
+
+
+def test_what_the_scenario_declares_of_a_text_counts_more_than_its_words() -> None:
+    text = "The old bridge stays open."
+    reader = TextReader((), None, [BRIDGE], {text: Mention("closing", 0.2)})
+    assert reader.find_mention(text) == Mention("closing", 0.2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The water is safe.", True),
+        ("OK!", True),
+        ("Ich glaube nicht, dass das Wasser gut ist.", False),
+        ("水は安全です。", False),
+        ("Вода в городе безопасна.", False),
+    ],
+)
+def test_other_languages_are_recognised(text: str, expected: bool) -> None:
+    assert is_english(text) is expected
