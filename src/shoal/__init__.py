@@ -17,6 +17,7 @@ __all__ = [
     "open",
     "rehearse",
     "run",
+    "variable",
     # input
     "Scenario",
     # base classes for worlds and minds
@@ -33,6 +34,7 @@ __all__ = [
 
 TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would double the cost of the import
 if TYPE_CHECKING:
+    from shoal.engine.population import variable
     from shoal.errors import ShoalError
     from shoal.python.person import Person
     from shoal.python.rehearsal import rehearse
@@ -50,6 +52,7 @@ else:
         "open": "shoal.python.run",
         "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
+        "variable": "shoal.engine.population",
         "Scenario": "shoal.scenario.scenario",
         "Action": "shoal.types",
         "Decision": "shoal.types",

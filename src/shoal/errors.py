@@ -17,6 +17,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 ├── ProviderRefused        every call to the model fails until the user mends something: key, address, credit
 ├── EveryTurnFailed        not a single decision was made: in the whole run, or in the first turns of a model
+├── MeasurementFailed      a variable of the user's own failed; the run can be resumed once it is mended
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
@@ -158,6 +159,10 @@ class EveryTurnFailed(ShoalError):
             f"{which} failed, for example {example}\n"
             "The failures are history, and `shoal resume` would repeat them. Mend the cause and run the scenario again."
         )
+
+
+class MeasurementFailed(ShoalError):
+    """A variable of the user's own failed."""
 
 
 class SlotsRefused(ShoalError):

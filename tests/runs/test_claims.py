@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import ScenarioInvalid
+from shoal.errors import MeasurementFailed, ScenarioInvalid
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario import validate
@@ -110,3 +110,28 @@ def test_a_run_of_an_earlier_version_gets_its_state_when_it_goes_on(tmp_path: Pa
 def test_wrong_claims_are_refused_with_their_place(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ScenarioInvalid, match=message):
         validate({**SCENARIO, **change})
+
+
+def test_figures_of_ones_own_are_recorded_each_round(tmp_path: Path) -> None:
+    start({**SCENARIO, "rounds": 3, "variables": ["tests.runs.variables:believers"]}, tmp_path / "run")
+    rows = query(RunDirectory(tmp_path / "run"), "SELECT round, value FROM figure WHERE name = 'believers'")
+    assert [round for round, _ in rows] == [0, 1, 2, 3]
+    assert rows[0][1] == 0.0 < rows[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("tests.runs.variables:nothing", "there is no 'nothing'"),
+        ("tests.runs.variables:shoal", "write @shoal.variable above the function"),
+        ("believers", "a function as module:function"),
+    ],
+)
+def test_a_variable_that_is_none_is_refused(place: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioInvalid, match=message):
+        start({**SCENARIO, "variables": [place]}, tmp_path / "run")
+
+
+def test_a_variable_that_fails_stops_the_run_with_a_reason(tmp_path: Path) -> None:
+    with pytest.raises(MeasurementFailed, match="the variable broken failed in round 0: KeyError: 'nothing'"):
+        start({**SCENARIO, "variables": ["tests.runs.variables:broken"]}, tmp_path / "run")

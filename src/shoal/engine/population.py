@@ -6,13 +6,14 @@ person and round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.errors import MeasurementFailed
 from shoal.types import Writes
 
 TOPIC = "topic"
@@ -55,6 +56,33 @@ class PopulationState:
         return figures
 
 
+class Variable:
+    """A figure of the user's own: a function of the state of the population after a round that returns a number.
+
+    Write it as `@shoal.variable` above the function, and name it in the scenario: `variables: [module:function]`.
+    """
+
+    def __init__(self, function: Callable[[PopulationState], float]) -> None:
+        self.function = function
+        self.name = function.__name__
+        #: What to write into a scenario so that it is found again.
+        self.place = f"{function.__module__}:{function.__qualname__}"
+
+    def __call__(self, state: PopulationState) -> float:
+        """Return the figure; MeasurementFailed where the function fails or returns something else."""
+        try:
+            return float(self.function(state))
+        except Exception as error:
+            # The function is the user's own code, and may fail in any way.
+            reason = f"{type(error).__name__}: {error}"
+            raise MeasurementFailed(f"the variable {self.name} failed in round {state.round}: {reason}") from error
+
+
+def variable(function: Callable[[PopulationState], float]) -> Variable:
+    """Make a variable of a function."""
+    return Variable(function)
+
+
 def measure_polarisation(opinions: Values) -> float:
     """Return 0 where all are on one side, and 1 where one half is at each end.
 
@@ -71,8 +99,9 @@ def measure_polarisation(opinions: Values) -> float:
 class StateRecorder:
     """Turns what minds and a world say of themselves after each round into rows. Called once per round, in order."""
 
-    def __init__(self, people: int) -> None:
+    def __init__(self, people: int, variables: Sequence[Variable] = ()) -> None:
         self._people = people
+        self._variables = variables
         self._known: dict[str, Values] = {}
 
     def record(
@@ -87,7 +116,8 @@ class StateRecorder:
             about: np.asarray(values, np.float64).round(_DIGITS) for about, values in opinions.items()
         }
         state = PopulationState(round, self._people, now, actions)
-        measured = {**state.measure(), **figures}
+        own = {(variable.name, ""): variable(state) for variable in self._variables}
+        measured = {**state.measure(), **figures, **own}
         rows = [row for about, values in now.items() for row in self._list_changes(round, about, values)]
         return {
             _ADD_OPINION: rows,

@@ -39,6 +39,7 @@ from shoal.scenario import (
     Sources,
     build,
     extend_simulation,
+    find_variables,
     parse_event,
     reschedule_events,
     validate_events,
@@ -278,12 +279,13 @@ class RunSession:
         # Minds may have something under way that no turn waits for any more.
         for mind in simulation.minds.values():
             stack.push_async_callback(mind.close)
+        variables = find_variables(run.scenario)
         for name, world in simulation.worlds.items():
             people, written_by = len(simulation.people), run.config.shoal_version
             store = stack.enter_context(Store(run.path, world, self._plans, people, written_by))
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
-            recorder = StateRecorder(people)
+            recorder = StateRecorder(people, variables)
             engine = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
             progress.follow_turns(name, engine.count_turns)
             self._engines[name] = engine

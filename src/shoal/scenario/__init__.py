@@ -1,6 +1,14 @@
 """The declared input, its validation, and the one place that builds live objects from it."""
 
-from shoal.scenario.build import Simulation, Sources, build, check_classes, extend_simulation, reschedule_events
+from shoal.scenario.build import (
+    Simulation,
+    Sources,
+    build,
+    check_classes,
+    extend_simulation,
+    find_variables,
+    reschedule_events,
+)
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, PersonEntry, count_people

@@ -22,7 +22,7 @@ from shoal.agents import (
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import AssistantMind, LanguageMind, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
-from shoal.engine import DecisionLimits, Schedule
+from shoal.engine import DecisionLimits, Schedule, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
@@ -143,6 +143,7 @@ def check_classes(scenario: Scenario) -> None:
                 find_class(world.mind, f"worlds.{name}.mind", Mind)
     if isinstance(scenario.mind, OwnMindSettings):
         find_class(scenario.mind.kind, "mind.kind", Mind)
+    find_variables(scenario)
 
 
 def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContext) -> WorldProtocol:
@@ -233,8 +234,8 @@ def _build_heuristic_mind(
 # Classes of the user's own
 
 
-def find_class(kind: str, field: str, base: type) -> Any:
-    """Import a subclass of the base; ScenarioInvalid says what to do where that fails."""
+def find_object(kind: str, field: str) -> Any:
+    """Import something of the user's own; ScenarioInvalid says what to do where that fails."""
     module, _, name = kind.partition(":")
     advice = (
         "it was defined in a script or notebook: run that again, or put the class into a module"
@@ -252,12 +253,31 @@ def find_class(kind: str, field: str, base: type) -> Any:
         found = getattr(found, part, None)
     if found is None:
         raise ScenarioInvalid([f"{field}: there is no {name!r} in {module!r}; {advice}"])
+    return found
+
+
+def find_class(kind: str, field: str, base: type) -> Any:
+    """Find a subclass of the base; ScenarioInvalid says what to do where there is none."""
+    found = find_object(kind, field)
     if not isinstance(found, type):
         raise ScenarioInvalid([f"{field}: {kind} is not a class"])
     if not issubclass(found, base):
         noun = "mind" if base is Mind else "world"
         raise ScenarioInvalid([f"{field}: {kind} is not a {noun}; it must be a subclass of shoal.{base.__name__}"])
     return found
+
+
+def find_variables(scenario: Scenario) -> tuple[Variable, ...]:
+    """Find the variables of the user's own; ScenarioInvalid says what to do where there is none."""
+    found = [find_object(place, f"variables.{index}") for index, place in enumerate(scenario.variables)]
+    problems = [
+        f"variables.{index}: {scenario.variables[index]} is not a variable; write @shoal.variable above the function"
+        for index, variable in enumerate(found)
+        if not isinstance(variable, Variable)
+    ]
+    if problems:
+        raise ScenarioInvalid(problems)
+    return tuple(found)
 
 
 def instantiate(found: Any, field: str, *arguments: Any) -> Any:

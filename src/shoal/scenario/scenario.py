@@ -12,7 +12,7 @@ from shoal.scenario.declared.claims import DeclaredClaim
 from shoal.scenario.declared.events import EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
-from shoal.scenario.declared.kinds import MindField, Worlds, count_rounds_needed
+from shoal.scenario.declared.kinds import MindField, Variables, Worlds, count_rounds_needed
 from shoal.scenario.declared.population import Entries
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole, refuse_coercion
 from shoal.scenario.validation.problems import InvalidValue, Problem
@@ -51,6 +51,10 @@ class Scenario(DeclaredModel):
     events: tuple[EventField, ...] = Field(default=(), description="Events, and when they happen.")
     interventions: tuple[Intervention, ...] = Field(
         default=(), description="Events that happen when a condition holds."
+    )
+    variables: Variables = Field(
+        default=(),
+        description="Figures of your own for every round: functions with @shoal.variable, as module:function.",
     )
     play: tuple[Who, ...] = Field(default=(), description="Names or numbers of the agents whose turns a person takes.")
     max_workers: Annotated[Whole, Field(ge=1)] | None = Field(

@@ -378,7 +378,7 @@ def by_group(mind: SocialMind, rounds: int = 30) -> tuple[list[Action], list[Act
 
 
 def mean_slant(actions: list[Action]) -> float:
-    slants = [action.args["lean"] for action in actions if text_of(action) and "lean" in action.args]
+    slants: list[float] = [action.args["lean"] for action in actions if text_of(action) and "lean" in action.args]
     return sum(slants) / len(slants)
 
 

@@ -38,7 +38,7 @@ CHANCES: Mapping[int, Chances] = {
         "DO_NOTHING": 49,
     },
     -1: {
-        "CREATE_COMMENT": 34, "QUOTE_POST": 12, "DISLIKE_POST": 22, "DISLIKE_COMMENT": 6, "MUTE": 4, "REPORT_POST": 2,
+        "CREATE_COMMENT": 40, "QUOTE_POST": 12, "DISLIKE_POST": 22, "DISLIKE_COMMENT": 6, "MUTE": 4, "REPORT_POST": 2,
         "UNFOLLOW": 3, "DO_NOTHING": 20,
     },
 }  # fmt: skip

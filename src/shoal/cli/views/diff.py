@@ -14,6 +14,7 @@ from rich.tree import Tree
 
 from shoal.cli.views.observation import Row
 from shoal.cli.views.output import Output, label_table
+from shoal.cli.views.summary import draw_outcomes
 from shoal.runs.rerun import INJECTED, Diff, Divergence, How, WorldDiff
 from shoal.text import format_count, printable
 from shoal.types import Decision, Event, Notice
@@ -60,6 +61,9 @@ def print_diff(console: Output, found: Diff) -> None:
         else:
             console.print(label_table(_describe_divergence(world.first)))
             _print_spread(console, world)
+            if any(outcome.about for outcome in world.outcomes[0]):
+                console.print()
+                console.print(draw_outcomes(world.outcomes))
 
 
 def _describe_divergence(first: Divergence) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from shoal.cli.views.output import LABEL_WIDTH, Output, label_table, make_table
 from shoal.runs import Status
-from shoal.runs.reports import Summary, Verdict, WorldSummary
+from shoal.runs.reports import Outcome, Summary, Verdict, WorldSummary
 from shoal.text import format_count, format_duration, format_kind, format_milliseconds, quote_path
 from shoal.worlds import Remark, kind_named
 from shoal.worlds.dialogue import Conversations
@@ -122,11 +122,35 @@ def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:
     if world.active:
         people = ", ".join(f"{person.name} {person.actions}" for person in world.active)
         yield label_table([("most active", Text(people))])
+    if any(outcome.about for outcome in world.outcomes):
+        yield draw_outcomes([world.outcomes])
     yield from _describe_posts(world)
     if world.room:
         yield from _describe_room(world.room)
     if world.conversations:
         yield from _describe_conversations(world.conversations)
+
+
+#: Figures of opinions, in the order in which they are shown.
+_FIGURES = ("mean", "spread", "polarisation", "reach")
+
+
+def draw_outcomes(runs: Sequence[Sequence[Outcome]]) -> Table:
+    """Draw how opinions on the topic and beliefs in claims changed: of one run from start to end, or of two runs."""
+    found = [{(outcome.about, outcome.name): outcome for outcome in outcomes} for outcomes in runs]
+    subjects = dict.fromkeys(about for outcomes in found for about, _ in outcomes if about)
+    names = [name for name in _FIGURES if any((about, name) in found[0] for about in subjects)]
+    table = make_table("opinion on" if len(runs) == 1 else "opinion on, at the end", *names, right=tuple(names))
+    for about in subjects:
+        table.add_row(about, *(_format_outcome([each.get((about, name)) for each in found]) for name in names))
+    return table
+
+
+def _format_outcome(found: Sequence[Outcome | None]) -> str:
+    known = [outcome for outcome in found if outcome is not None]
+    if len(found) == 1:
+        return " -> ".join(f"{value:.2f}" for outcome in known for value in (outcome.first, outcome.last)) or "-"
+    return " | ".join(f"{outcome.last:.2f}" for outcome in known) or "-"
 
 
 def _draw_curves(summary: Summary, world: WorldSummary, width: int) -> Table:

@@ -2,6 +2,7 @@
 
 from shoal.runs.reports.database import open_database, query_database
 from shoal.runs.reports.export import Graphs, export_run
+from shoal.runs.reports.outcomes import Outcome, read_outcomes
 from shoal.runs.reports.pages import MAX_PAGE, ActionFilter, ActionPage, PageReader, format_action
 from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run
 from shoal.runs.reports.summary import Summary, WorldSummary, summarize

@@ -18,6 +18,7 @@ from shoal.models.local import WordTable
 from shoal.runs.config import LimitSettings
 from shoal.runs.directory import METRICS, RunDirectory
 from shoal.runs.reports.database import open_database
+from shoal.runs.reports.outcomes import Outcome, read_outcomes
 from shoal.runs.reports.quality import Quality, assess_run
 from shoal.runs.reports.text_variety import TextVariety, measure_variety
 from shoal.runs.state import Status, WaitState, WorldState
@@ -90,6 +91,8 @@ class WorldSummary:
     interventions: tuple[Intervened, ...] = ()
     #: Simulated time of the round with the most actions.
     busiest_at: str | None = None
+    #: Figures of the population at the start and at the end.
+    outcomes: tuple[Outcome, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,7 @@ def _summarize_world(
             actions_by_round=actions_by_round,
             active=tuple(ActivePerson(*row) for row in database.execute(_ACTIVE, (_MAX_NAMED,))),
             interventions=tuple(Intervened(what, tuple(when)) for what, when in intervened.items()),
+            outcomes=read_outcomes(directory, name),
             busiest_at=clock.stamp(max(range(len(rounds)), key=actions_by_round.__getitem__)) if rounds else None,
             **(kind.summarise(context) if kind else {}),
         )

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -18,6 +18,7 @@ import msgspec
 
 from shoal.engine import RoundRecord
 from shoal.runs.directory import RunDirectory
+from shoal.runs.reports import Outcome, read_outcomes
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun, parse_round
 from shoal.runs.rerun.spread import Deviation, Reached, Spread
 from shoal.runs.stream import is_own
@@ -95,6 +96,8 @@ class WorldDiff:
     #: How many agents ever saw something different, and acted differently.
     saw_differently: int
     acted_differently: int
+    #: Figures of the population of each run, up to the last round that was compared.
+    outcomes: tuple[tuple[Outcome, ...], tuple[Outcome, ...]] = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +123,12 @@ async def diff_runs(one: RunDirectory, other: RunDirectory, rounds: int | None =
     redeclared = not all(field.startswith(_IDLE_FIELDS) for field in fields)
     # Agents are compared by number, and one run may have more of them.
     names = max((run.simulation.people.names for run in (left, right)), key=len)
-    worlds = [
-        await _compare_world(
-            world, (left, right), rounds, _Comparison(names, redeclared, left.simulation.worlds[world].visibility)
-        )
-        for world in left.rounds
-        if world in right.rounds
-    ]
+    worlds = []
+    for world in [name for name in left.rounds if name in right.rounds]:
+        comparison = _Comparison(names, redeclared, left.simulation.worlds[world].visibility)
+        compared = await _compare_world(world, (left, right), rounds, comparison)
+        outcomes = (read_outcomes(one, world, compared.rounds), read_outcomes(other, world, compared.rounds))
+        worlds.append(replace(compared, outcomes=outcomes))
     only = [tuple(name for name in a.rounds if name not in b.rounds) for a, b in ((left, right), (right, left))]
     return Diff(
         one=str(one.path),

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, TypeAdapter
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter
 
 from shoal.agents import HeuristicSettings, LanguageSettings, Latency, ScriptedSettings
+from shoal.engine import Variable
 from shoal.scenario.fields import DeclaredModel, Text, refuse_coercion
 from shoal.scenario.validation.problems import EXPECTED, InvalidValue, Problem
 from shoal.text import one_of
@@ -150,6 +151,21 @@ def parse_mind(value: object) -> object:
         raise InvalidValue(Problem.unknown("mind", kind, MINDS, *path, expected=one_of(MINDS)))
     return {"kind": kind} if isinstance(value, str) else {"kind": kind, **value}
 
+
+def name_variables(value: object) -> object:
+    """Turn functions with `@shoal.variable` into where they are."""
+    if not isinstance(value, list | tuple):
+        return value
+    return tuple(each.place if isinstance(each, Variable) else each for each in value)
+
+
+def check_place(value: str) -> str:
+    if not names_class(value):
+        raise InvalidValue(Problem.mismatch("a function as module:function", value))
+    return value
+
+
+Variables = Annotated[tuple[Annotated[Text, AfterValidator(check_place)], ...], BeforeValidator(name_variables)]
 
 MindField = Annotated[
     Annotated[HeuristicSettings, refuse_coercion(HeuristicSettings), Tag("<heuristic>")]
