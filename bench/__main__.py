@@ -17,10 +17,11 @@ from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
 from bench.imports import importing
+from bench.recording import recording
 from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
 
-_OTHERS = (room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies)
+_OTHERS = (recording, room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies)
 ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 

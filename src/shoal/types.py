@@ -293,6 +293,9 @@ class Mind:
         """Return every agent's current opinion on the scenario's topic, -1 to 1; empty if they are unknown."""
         return ()
 
+    async def measure(self, round: int) -> None:
+        """Find out what agents think at the end of a round, where they must be asked for that. Changes no history."""
+
     def beliefs(self) -> Mapping[str, Sequence[float]]:
         """Return every agent's belief in each claim by its id, -1 (sure it is false) to 1; empty if unknown."""
         return {}

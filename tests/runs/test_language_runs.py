@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from shoal.cli.main import cli
-from shoal.errors import BudgetReached
+from shoal.errors import BudgetReached, ScenarioInvalid
 from shoal.journal import JournalLine, read_journal
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
@@ -394,3 +396,36 @@ def test_a_limit_replaces_only_its_own_part_of_the_budget(tmp_path: Path) -> Non
     serve(stop)
     limits = summarize(RunDirectory(tmp_path / "run")).limits
     assert (limits["max_calls"], limits["max_tokens"]) == (5, 20_000_000)
+
+
+CLAIM = {"id": "closing", "text": "The old bridge will be closed for good"}
+
+
+@pytest.mark.parametrize("world", ["twitter", "dialogue"])
+def test_asking_agents_what_they_think_changes_nothing_in_their_history(tmp_path: Path, world: str) -> None:
+    async def do(server: Rehearsal) -> tuple[str, str]:
+        plain = await begin(make_asking(world, claims=[CLAIM]), tmp_path / "plain", server)
+        asked = await begin(make_asking(world, claims=[CLAIM], measure={"every": 2}), tmp_path / "asked", server)
+        return plain.digest, asked.digest
+
+    plain, asked = serve(do)
+    assert plain == asked == repeat(RunDirectory(tmp_path / "asked")).digest
+    with closing(sqlite3.connect(tmp_path / "asked" / f"{world}_simulation.db")) as database:
+        rows = database.execute("SELECT DISTINCT round, about FROM opinion_change ORDER BY 1, 2").fetchall()
+        assert {about for _, about in rows} == {"topic", "closing"}
+        assert {round for round, _ in rows} <= {2, 4}
+        known = database.execute("SELECT count(DISTINCT agent_id) FROM opinion WHERE round = 4").fetchone()
+        assert known == (len(PEOPLE),)
+    lines, _ = read_journal(tmp_path / "asked/journal.jsonl")
+    measured = [line for line in lines if "/measure/" in line.key]
+    assert len(measured) >= 2 * len(PEOPLE)
+
+
+def test_opinions_are_asked_only_of_agents_who_have_a_model_and_a_subject() -> None:
+    for change, message in (
+        ({"mind": "heuristic"}, "only agents with a language model"),
+        ({"topic": None}, "there is nothing to ask about"),
+        ({"worlds": {"twitter": {"visibility": 2}}}, "only known where visibility is 1"),
+    ):
+        with pytest.raises(ScenarioInvalid, match=message):
+            validate(make_asking("twitter", measure={"every": 2}) | change)

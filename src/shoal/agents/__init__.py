@@ -22,6 +22,7 @@ from shoal.agents.settings import (
     HeuristicSettings,
     LanguageSettings,
     Latency,
+    MeasureSettings,
     MemorySettings,
     PromptSettings,
     ScriptedSettings,

@@ -48,6 +48,12 @@ class HeuristicSettings(MindSettings):
     )
 
 
+class MeasureSettings(MindSettings):
+    """How often agents with a language model are asked what they think, outside of their history."""
+
+    every: int = Field(ge=1, le=1_000_000, description="Rounds between two surveys; each asks every agent once.")
+
+
 class ScriptedTurn(MindSettings):
     """What one agent does in one round."""
 

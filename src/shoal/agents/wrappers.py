@@ -63,6 +63,9 @@ class WrapperMind(Mind):
     def opinions(self) -> Sequence[float]:
         return self.inner.opinions()
 
+    async def measure(self, round: int) -> None:
+        await self.inner.measure(round)
+
     def beliefs(self) -> Mapping[str, Sequence[float]]:
         return self.inner.beliefs()
 

@@ -83,6 +83,9 @@ class Decider:
     def opinions(self) -> Sequence[float]:
         return self._mind.opinions()
 
+    async def measure(self, round: int) -> None:
+        await self._mind.measure(round)
+
     def beliefs(self) -> Mapping[str, Sequence[float]]:
         return self._mind.beliefs()
 

@@ -118,7 +118,7 @@ class Engine:
         self._schedule = schedule or Schedule()
         #: Keeps the state of the population after each round; None where it is not wanted.
         self._recorder = recorder
-        self._schedule.facts.set_opinions(decider.opinions)
+        self._schedule.facts.set_opinions(decider.opinions, decider.beliefs)
         #: The round in which an intervention ends the world, and whether it was committed.
         self._ending: int | None = None
         self._ended = False
@@ -229,7 +229,19 @@ class Engine:
             buffer.add_failures(decision.failure for decision in settled if decision.failure is not None)
         if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")
+        if self._decider.outside:
+            await self._measure(round, stopping)
         self._commit(opened, buffer)
+
+    async def _measure(self, round: int, stopping: asyncio.Task[bool]) -> None:
+        """Let the mind find out what agents think. A stopped run does not wait for it; what was answered is kept."""
+        measuring = asyncio.create_task(self._decider.measure(round))
+        await asyncio.wait({measuring, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not measuring.done():
+            measuring.cancel()
+            await asyncio.gather(measuring, return_exceptions=True)
+            raise Stopped("stopped while agents were asked what they think")
+        await measuring
 
     async def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
         """Let agents decide in this order, those that ask outside while others are still to observe."""
@@ -316,6 +328,8 @@ class Engine:
         self._turns, self._decided, self._first_open = self._turns - turns, self._decided - turns, round + 1
         hours = self._world.hours(round)
         self._schedule.add_round(round, hours, buffer.events, buffer.failures)
+        if self._schedule.watches:
+            self._schedule.facts.set_figures(self._world.figures())
         calls, self._calls = self._decider.calls - self._calls, self._decider.calls
         writes, tally, step = self._world.writes(), buffer.tally(turns, calls), None
         if self._decider.timed:

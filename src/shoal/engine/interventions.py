@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isnan, sqrt
 from statistics import fmean
 
 from shoal.types import Event, Happening
@@ -33,14 +33,23 @@ class Facts:
         self._texts: list[str] = []
         self._opinions: Callable[[], Sequence[float]] = tuple
         self._said: Counter[str] = Counter()
+        self._figures: Mapping[tuple[str, str], float] = {}
+        self._beliefs: Callable[[], Mapping[str, Sequence[float]]] = dict
 
     def track_words(self, words: Sequence[str]) -> None:
         """Count the mentions of these words from the start."""
         self._said.update(dict.fromkeys(map(str.casefold, words), 0))
 
-    def set_opinions(self, opinions: Callable[[], Sequence[float]]) -> None:
-        """Set the function that returns all opinions when a condition needs them."""
+    def set_opinions(
+        self, opinions: Callable[[], Sequence[float]], beliefs: Callable[[], Mapping[str, Sequence[float]]] = dict
+    ) -> None:
+        """Set the functions that return all opinions and beliefs when a condition needs them."""
         self._opinions = opinions
+        self._beliefs = beliefs
+
+    def set_figures(self, figures: Mapping[tuple[str, str], float]) -> None:
+        """Set the figures of the world after the last round."""
+        self._figures = figures
 
     def add_round(
         self, round: int, hours: float, events: Sequence[Event], failures: Counter[str] | None = None
@@ -92,16 +101,29 @@ class Facts:
         """Return in how many texts these words have occurred so far."""
         return self._said[words.casefold()]
 
+    def reach(self, claim: str) -> float:
+        """Return which share of the people had to do with a claim so far."""
+        return self._figures.get(("reach", claim), 0.0)
+
+    def belief(self, claim: str) -> float:
+        """Return what people think of a claim on average, -1 to 1."""
+        return _average(self._beliefs().get(claim, ()))
+
     @property
     def mean_opinion(self) -> float:
-        opinions = self._opinions()
-        return fmean(opinions) if len(opinions) else 0.0
+        return _average(self._opinions())
 
     @property
     def opinion_spread(self) -> float:
         """Standard deviation of opinions: 0 when all agree, 1 when one half is at each end."""
-        opinions, mean = self._opinions(), self.mean_opinion
-        return sqrt(fmean((opinion - mean) ** 2 for opinion in opinions)) if len(opinions) else 0.0
+        opinions, mean = [opinion for opinion in self._opinions() if not isnan(opinion)], self.mean_opinion
+        return sqrt(fmean((opinion - mean) ** 2 for opinion in opinions)) if opinions else 0.0
+
+
+def _average(values: Sequence[float]) -> float:
+    """Return the mean of the values that are known; 0 where none is."""
+    known = [value for value in values if not isnan(value)]
+    return fmean(known) if known else 0.0
 
 
 #: The kind of happening that ends the world's history.

@@ -20,7 +20,7 @@ from shoal.agents import (
     SplitMind,
 )
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
-from shoal.agents.language import AssistantMind, LanguageMind, PrefixMeter, describe_world
+from shoal.agents.language import AssistantMind, LanguageMind, OpinionPoll, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
 from shoal.engine import DecisionLimits, Schedule, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
@@ -191,6 +191,8 @@ def _build_language_mind(
     memory = Memory(settings.map(select_memory_settings), context.population, context.seed, name, model)
     memory.last_round = scenarios.latest.rounds
     mind = LanguageMind(context, settings, rules, model or _NoModel(), memory)
+    if (measure := scenarios.latest.measure) is not None:
+        mind.poll = OpinionPoll(name, context.reader, len(context.population), measure.every)
     if not context.population.assistants:
         return mind
     return SplitMind(mind, AssistantMind(context, settings, model or _NoModel()), context.population.assistants)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from shoal.agents import HeuristicSettings
+from shoal.agents import HeuristicSettings, MeasureSettings
 from shoal.scenario.declared.claims import DeclaredClaim
 from shoal.scenario.declared.events import EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
@@ -55,6 +55,9 @@ class Scenario(DeclaredModel):
     variables: Variables = Field(
         default=(),
         description="Figures of your own for every round: functions with @shoal.variable, as module:function.",
+    )
+    measure: Annotated[MeasureSettings, refuse_coercion(MeasureSettings)] | None = Field(
+        default=None, description="Ask agents with a language model what they think, such as {every: 6} rounds."
     )
     play: tuple[Who, ...] = Field(default=(), description="Names or numbers of the agents whose turns a person takes.")
     max_workers: Annotated[Whole, Field(ge=1)] | None = Field(

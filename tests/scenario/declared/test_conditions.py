@@ -16,7 +16,8 @@ def make_facts() -> Facts:
     """Three rounds: Ada posts twice and is quiet then, Ben is refused, Cid speaks of the bridge in the last."""
     facts = Facts()
     facts.track_words(["bridge"])
-    facts.set_opinions(lambda: (0.5, -0.25, 0.5))
+    facts.set_opinions(lambda: (0.5, -0.25, 0.5), lambda: {"closing": (0.5, float("nan"), 0.0)})
+    facts.set_figures({("reach", "closing"): 0.4})
 
     def event(round: int, name: str, kind: str, success: bool = True, **args: object) -> Event:
         return Event(round, 0, name, kind, dict(args), success, None, "", "")
@@ -55,6 +56,8 @@ HOLDS = [
     'quiet("Cid") == 0',
     'said("BRIDGE") == 1',
     'total_said("bridge") == 2',
+    'reach("closing") == 0.4 and reach("other") == 0',
+    'belief("closing") == 0.25 and belief("other") == 0',
     "round >= 3 and not hours > 2",
     "round > 5 or hours > 1",
     "not (round > 5 or hours > 2)",
@@ -125,7 +128,7 @@ WRONG = [
     ("total(kind='A') > 3", 'total needs one text in quotes, for example total("...")'),
     ("total(*'A') > 3", 'total needs one text in quotes, for example total("...")'),
     ("tottal('A') > 3", "unknown question 'tottal'; did you mean 'total'?"),
-    ("print('A') > 3", "unknown question 'print'; there is count, total, by, quiet, said or total_said"),
+    ("print('A') > 3", "unknown question 'print'; there is count, total, by, quiet, said, total_said, reach or belief"),
     ("round in 3", "'round in 3': compare with <, <=, >, >=, == or !="),
     ("round is 3", "'round is 3': compare with <, <=, >, >=, == or !="),
     ("round / 2 > 3", f"'round / 2' {NO_PLACE}"),

@@ -9,6 +9,8 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any, ClassVar
 
+from shoal.agents.interview import Respondent
+from shoal.agents.language.poll import OpinionPoll
 from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
@@ -121,6 +123,8 @@ class LanguageMind(Mind):
         #: Agent -> what it saw in its last turn.
         self.sights: dict[int, Observation] = {}
         self.prefixes = PrefixMeter()
+        #: Asks agents what they think; None where the scenario does not want to know.
+        self.poll: OpinionPoll | None = None
         # Many agents see the same post in a round, and it is equally old for all of them.
         self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
 
@@ -202,8 +206,22 @@ class LanguageMind(Mind):
         self._people.change(agent, traits)
 
     def opinions(self) -> Sequence[float]:
-        """Return nothing: the opinion of a language model is not known before it is asked."""
-        return ()
+        """Return what agents answered last; nothing where they are not asked what they think."""
+        return () if self.poll is None else self.poll.opinions
+
+    def beliefs(self) -> Mapping[str, Sequence[float]]:
+        return {} if self.poll is None else self.poll.beliefs
+
+    async def measure(self, round: int) -> None:
+        if self.poll is not None:
+            await self.poll.ask(round, sorted(self.sights), self._describe, self._model)
+
+    def _describe(self, agent: int, cue: str) -> tuple[Respondent, str]:
+        """Return the agent as it is by now, and its model."""
+        persona, memory = self.recollect_now(agent, cue)
+        who = self.given.population[agent]
+        model = self._versions.at(self.sights[agent].round).model_of(who.name, who.traits.get("group"))
+        return Respondent(agent, who.name, persona, memory, ""), model
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         question = self.request(observation)

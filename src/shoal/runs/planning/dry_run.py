@@ -233,6 +233,9 @@ class DryRunMind(WrapperMind):
         if observation.agent in self._agents.followed:
             super().absorb(observation, decision)
 
+    async def measure(self, round: int) -> None:
+        """Ask nothing: what a poll costs does not depend on what happens."""
+
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         self._offline.change(agent, traits)
         super().change(agent, traits)

@@ -41,6 +41,8 @@ QUESTIONS: Mapping[str, str] = {
     "quiet": "for how many rounds a person has done nothing",
     "said": "in how many texts of the last round these words occur",
     "total_said": "in how many texts so far",
+    "reach": "which share of the people had to do with a claim so far, 0 to 1",
+    "belief": "what people think of a claim on average, -1 to 1",
 }
 #: Facts that depend on the minds, and not on committed rounds.
 OPINIONS = frozenset({"mean_opinion", "opinion_spread"})

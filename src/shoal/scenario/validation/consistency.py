@@ -114,6 +114,11 @@ def check_claims(scenario: Scenario) -> Iterator[Problem]:
         for index, turn in _list_turns(scenario)
         if "claim" in turn.args
     ]
+    for index, rule in enumerate(scenario.interventions):
+        asked = rule.condition.asked
+        mentions += [
+            (("interventions", index, "when"), id) for id in (*asked.get("reach", ()), *asked.get("belief", ()))
+        ]
     advice = f"there is {', '.join(known)}" if known else "declare it under `claims`"
     for path, claim in mentions:
         if claim not in known:
@@ -265,9 +270,28 @@ def check_conditions(scenario: Scenario) -> Iterator[Problem]:
             continue
         possible = sorted({kind for actions in known for kind in actions or ()})
         asked = rule.condition.asked
+        if asked.get("belief") and any(getattr(settings, "visibility", 1) > 1 for settings in meant):
+            yield Problem(
+                path, "beliefs are only known where visibility is 1: with more, rounds overlap", needs=_WORLDS
+            )
         for kind in (*asked.get("count", ()), *asked.get("total", ())):
             if kind not in possible:
                 yield Problem.unknown("action", kind, possible, *path, needs=_WORLDS)
+
+
+def check_measure(scenario: Scenario) -> Iterator[Problem]:
+    """Find a survey of opinions that nobody can answer, or about nothing."""
+    if scenario.measure is None:
+        return
+    if not isinstance(scenario.mind, LanguageSettings):
+        message = "only agents with a language model are asked what they think; opinions of other minds are known"
+        yield Problem(("measure",), message)
+    elif scenario.topic is None and not scenario.claims:
+        yield Problem(("measure",), "there is nothing to ask about: name a `topic`, or declare `claims`")
+    for name, world in scenario.worlds.items():
+        if getattr(world, "visibility", 1) > 1:
+            message = "opinions are only known where visibility is 1: with more, rounds overlap"
+            yield Problem(("worlds", name, "visibility"), message, needs=_WORLDS)
 
 
 def _list_actions(world: WorldSettings) -> Mapping[str, Iterable[str]] | None:
@@ -354,6 +378,7 @@ def find_problems(scenario: Scenario) -> Iterator[Problem]:
     yield from check_world_names(scenario)
     yield from check_events(scenario)
     yield from check_conditions(scenario)
+    yield from check_measure(scenario)
     yield from check_actions(scenario)
     yield from check_rounds(scenario)
     yield from check_posts_per_round(scenario)
