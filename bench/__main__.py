@@ -1,6 +1,7 @@
 """python -m bench [--real] [NAME ...]: measures all bars, or those named, prints them and writes bench/results.json.
 
-Limits are measured in virtual time, and with --real over sockets, which takes minutes.
+Limits are measured in virtual time, and with --real over sockets, which takes minutes. With --real, a language model
+on this machine is measured, too.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
 from bench.imports import importing
+from bench.local_model import local_model, topics
 from bench.recording import recording
 from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
@@ -30,7 +32,7 @@ def main(names: list[str]) -> int:
     known = {measurement.__name__: measurement for measurement in ALL}
     if "--real" in names:
         names = [name for name in names if name != "--real"]
-        known["limits"] = sending.limits
+        known |= {"limits": sending.limits, "local_model": local_model, "topics": topics}
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)

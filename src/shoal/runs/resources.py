@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -202,4 +203,5 @@ def plan_server(endpoint: Endpoint) -> ServerSize:
     machine = inspect_machine()
     space = machine.memory.tightest
     header = ModelHeader.read(endpoint.file)
-    return ServerSize.choose(header, endpoint.model, machine.cores.usable, None if space is None else space.free)
+    free = None if space is None else space.free
+    return ServerSize.choose(header, endpoint.model, machine.cores.usable, free, os.getloadavg()[0])

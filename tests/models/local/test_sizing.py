@@ -20,6 +20,13 @@ def test_every_core_has_a_thread_and_an_answer() -> None:
     assert size.prompt_cache_mib == 1024
 
 
+@pytest.mark.parametrize(("busy", "threads"), [(0.2, 4), (1.0, 3), (2.6, 1), (9.0, 1)])
+def test_cores_that_others_use_get_no_thread(busy: float, threads: int) -> None:
+    size = ServerSize.choose(SMOLLM2, "model", 4, 16 * GIB, busy)
+
+    assert (size.threads, size.slots) == (threads, 4)
+
+
 def test_a_context_is_no_longer_than_the_model_was_trained_for() -> None:
     assert choose(ModelHeader(10_000_000, 2048, 1000), 4, 16 * GIB).context == 2048
 

@@ -56,10 +56,17 @@ class ServerSize(msgspec.Struct, frozen=True):
     prompt_cache_mib: int
 
     @classmethod
-    def choose(cls, header: ModelHeader, name: str, cores: float | None, free_bytes: int | None) -> ServerSize:
-        """Choose what suits the machine; raise RunRefused where the model does not fit into the memory."""
-        threads = max(1, ceil(cores or 1))
-        slots, context = min(threads * SLOTS_PER_CORE, MAX_SLOTS), min(SLOT_TOKENS, header.context)
+    def choose(
+        cls, header: ModelHeader, name: str, cores: float | None, free_bytes: int | None, busy_cores: float = 0.0
+    ) -> ServerSize:
+        """Choose what suits the machine; raise RunRefused where the model does not fit into the memory.
+
+        Threads wait for one another at every step, and a thread that has to wait for its core holds up the others: so
+        there are no more of them than cores that nobody else uses.
+        """
+        usable = max(1, ceil(cores or 1))
+        threads = max(1, min(usable, round(usable - busy_cores)))
+        slots, context = min(usable * SLOTS_PER_CORE, MAX_SLOTS), min(SLOT_TOKENS, header.context)
         fewest = min(FEWEST_SLOT_TOKENS, context)
         if free_bytes is None:
             return cls(threads, slots, context, 0)
