@@ -36,6 +36,7 @@ MODEL = "local"
 PEOPLE, ROUNDS = 20, 10
 #: What a decision took with Shoal 0.2 on the same model and machine.
 SECONDS_BEFORE = 13.0
+SHOAL = str(Path(sys.executable).with_name("shoal"))
 _ATTEMPT_SECONDS = 600.0
 _POSTS = Path(__file__).parent.parent / "tests" / "worlds" / "data" / "posts_on_topic.jsonl"
 
@@ -98,7 +99,7 @@ def _find_text(event: Event) -> str | None:
 
 def run_shoal(*arguments: object) -> str:
     """Run a command of Shoal as a user does, and return what it printed."""
-    command = [sys.executable, "-m", "shoal", *map(str, arguments)]
+    command = [SHOAL, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise AssertionError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")

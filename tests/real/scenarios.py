@@ -6,7 +6,7 @@ from typing import Any
 
 TOPIC = "the old bridge will be closed"
 PEOPLE = [
-    {"name": "Ana Reyes", "bio": "Runs the bakery by the old bridge", "stance": "opposed"},
+    {"name": "Ana Reyes", "bio": "Runs the bakery by the old bridge", "stance": "opposing"},
     {"name": "Bo Lind", "bio": "Engineer who inspects bridges", "stance": "supportive"},
     {"name": "Cora May", "bio": "Teacher; her pupils cross the old bridge every day"},
     {"name": "Dan Oku", "bio": "Drives the bus over the old bridge"},

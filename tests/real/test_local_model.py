@@ -9,13 +9,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from bench.local_model import MODEL, ReplyFigures, run_shoal, topics
+from bench.local_model import MODEL, SHOAL, ReplyFigures, run_shoal, topics
 from shoal.models.local import ModelStore, WordTable
 from shoal.runs.directory import RunDirectory
 from tests.real.scenarios import SCENARIOS, TOPIC
@@ -78,7 +77,7 @@ def test_a_run_goes_on_after_its_worker_was_killed(folder: Path) -> None:
     scenario, path = folder / "killed.json", folder / "killed"
     scenario.write_text(json.dumps(SCENARIOS["twitter"] | {"seed": 8}))
     options = ("--model", MODEL, "--out", path, "--no-cache", "--quiet")
-    command = [sys.executable, "-m", "shoal", "run", scenario, *options]
+    command = [SHOAL, "run", scenario, *options]
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as worker:
         journal = path / "journal.jsonl"
         while worker.poll() is None and not (journal.exists() and journal.stat().st_size):
