@@ -148,7 +148,7 @@ class PromptSettings(MindSettings):
 
 #: A model that takes no more than this gets compact prompts, and these are the most that they hold.
 SMALL_CONTEXT_TOKENS = 8192
-_COMPACT_OBSERVATION_TOKENS = 350
+_COMPACT_OBSERVATION_TOKENS, _COMPACT_ACTIONS = 350, 2
 _COMPACT_MEMORY = {"recent_tokens": 200, "recalled_tokens": 100, "insights_tokens": 80, "episodes_shown": 4}
 #: The templates that can be replaced. `system` and `user` are whole messages, the others parts of them.
 PROMPT_TEMPLATES = ("system", "role", "style", "rules", "reply", "user", "persona", "ask")
@@ -217,6 +217,8 @@ class LanguageSettings(MindSettings):
         memory = {name: min(getattr(self.memory, name), most) for name, most in _COMPACT_MEMORY.items()}
         fitted = {
             "observation_tokens": min(self.observation_tokens, _COMPACT_OBSERVATION_TOKENS),
+            # A small model fills every list that it may fill.
+            "max_actions": min(self.max_actions, _COMPACT_ACTIONS),
             "memory": self.memory.model_copy(update=memory),
         }
         return self.model_copy(update=fitted)

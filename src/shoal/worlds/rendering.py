@@ -151,9 +151,9 @@ class ObservationRenderer(Generic[S]):
     #: Kinds of action that often make no sense.
     occasional: frozenset[str] = frozenset()
 
-    def makes_sense(self, kind: str, seen: S, done: Collection[str]) -> bool:
-        """Return whether an action can come to anything now; `done` are the kinds that the agent has carried out."""
-        return True
+    def find_senseless(self, seen: S, done: Collection[str]) -> frozenset[str]:
+        """Return the kinds of action that can come to nothing now; `done` are those that the agent has carried out."""
+        return frozenset()
 
     def list_said(self, seen: S) -> Iterator[tuple[bool, str]]:
         """Yield what the two in a conversation said, oldest first, and whether it was the agent itself."""

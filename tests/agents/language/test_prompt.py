@@ -390,15 +390,15 @@ def test_a_small_model_gets_compact_prompts() -> None:
 
 @pytest.mark.parametrize("prompt", [{}, {"size": "compact"}])
 def test_texts_and_lists_of_a_reply_are_bounded(prompt: dict[str, Any]) -> None:
-    schema = build_question(["dialogue"], in_dialogue(rating=True), max_actions=3, prompt=prompt).schema
+    schema = build_question(["dialogue"], in_dialogue(rating=True), max_actions=2, prompt=prompt).schema
     assert schema is not None
     thought, actions = schema["properties"]["thought"], schema["properties"]["actions"]
     rate = next(each for each in actions["items"]["anyOf"] if "score" in each["properties"])["properties"]
-    assert actions["maxItems"] == 3
+    assert actions["maxItems"] == 2
     assert (rate["score"]["minimum"], rate["score"]["maximum"]) == (0, 10)
     if prompt:
         # Whatever a small model writes, it is not cut off.
-        assert thought["maxLength"] + 3 * (rate["reason"]["maxLength"] + 60) <= 600 * 3
+        assert thought["maxLength"] + 2 * (rate["reason"]["maxLength"] + 60) <= 600 * 3
 
 
 def test_prompts_of_the_first_version_offer_everything_without_bounds() -> None:

@@ -52,23 +52,20 @@ class _Asking:
     settings: LanguageSettings
     book: PromptBook
     rules: WorldRules
-    #: Offered actions -> the card with them. There are few, so that most prompts begin alike.
-    cards: dict[tuple[str, ...], WorldCard] = field(default_factory=dict)
+    #: Actions that make no sense -> the card without them. There are few, so that most prompts begin alike.
+    cards: dict[frozenset[str], WorldCard] = field(default_factory=dict)
 
     def card(self, seen: Observation, done: Collection[str]) -> WorldCard:
         """Return the card with the actions that make sense now."""
-        kinds = [card.kind for card in self.rules.actions if card.kind != NOTHING.kind]
-        if self.settings.prompt.version == 1:
-            offered = (*kinds, NOTHING.kind)
-        else:
-            # What may go missing comes last, so that prompts begin alike as far as possible.
-            renderer = renderer_for(seen)
-            sensible = [kind for kind in kinds if renderer.makes_sense(kind, seen, done)]
-            usual = [kind for kind in sensible if kind not in renderer.occasional]
-            offered = (*usual, NOTHING.kind, *(kind for kind in sensible if kind in renderer.occasional))
-        card = self.cards.get(offered)
+        renderer, is_old = renderer_for(seen), self.settings.prompt.version == 1
+        senseless = frozenset[str]() if is_old else renderer.find_senseless(seen, done)
+        card = self.cards.get(senseless)
         if card is None:
-            card = self.cards[offered] = build_card(self.rules, CardLimits.of(self.settings), offered)
+            kinds = [one.kind for one in self.rules.actions if one.kind not in (NOTHING.kind, *senseless)]
+            # What may go missing comes last, so that prompts begin alike as far as possible.
+            last = [kind for kind in kinds if kind in renderer.occasional and not is_old]
+            offered = [*(kind for kind in kinds if kind not in last), NOTHING.kind, *last]
+            card = self.cards[senseless] = build_card(self.rules, CardLimits.of(self.settings), offered)
         return card
 
     @property
@@ -245,7 +242,7 @@ class LanguageMind(Mind):
         round = 0 if seen is None else seen.round
         names = self._people.names
         turns = [
-            summarise_turn(turn.observation, turn.decision, turn.thought, names)[0]
+            summarise_turn(turn.observation, turn.decision, turn.thought, names, turn.events)[0]
             for turn in self._turns.get(agent, ())
         ]
         memory = self._memory.recall(agent, round, cue)

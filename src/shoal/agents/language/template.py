@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 _VARIABLE = re.compile(r"\{\{|\}\}|\{([^\W\d][\w -]*)\}")
+_MAX_PARSED = 256
 
 #: Variable -> what it stands for. The same for all agents of a group in one world.
 SHARED: Mapping[str, str] = {
@@ -58,9 +60,21 @@ def find_variables(text: str) -> Iterator[str]:
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Fill in the variables. Paragraphs that have nothing but empty variables are left out."""
-
-    def replace(found: re.Match[str]) -> str:
-        return values.get(found[1], "") if found[1] else found[0][0]
-
-    paragraphs = (_VARIABLE.sub(replace, paragraph) for paragraph in text.split("\n\n"))
+    paragraphs = (
+        "".join([values.get(part, "") if is_variable else part for is_variable, part in paragraph])
+        for paragraph in _parse(text)
+    )
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph.strip())
+
+
+@lru_cache(_MAX_PARSED)
+def _parse(text: str) -> tuple[tuple[tuple[bool, str], ...], ...]:
+    """Split a template into paragraphs, and each of them into variables and what stands between them."""
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        parts, end = list[tuple[bool, str]](), 0
+        for found in _VARIABLE.finditer(paragraph):
+            parts += [(False, paragraph[end : found.start()]), (bool(found[1]), found[1] or found[0][0])]
+            end = found.end()
+        paragraphs.append((*parts, (False, paragraph[end:])))
+    return tuple(paragraphs)

@@ -42,10 +42,11 @@ class DialogueRenderer(ObservationRenderer[DialogueObservation]):
     def cue(self, seen: DialogueObservation) -> Iterator[str]:
         yield from (line.content[: rendering.CUE_CHARS] for line in seen.lines[-rendering.CUE_ITEMS :])
 
-    def makes_sense(self, kind: str, seen: DialogueObservation, done: Collection[str]) -> bool:
+    def find_senseless(self, seen: DialogueObservation, done: Collection[str]) -> frozenset[str]:
+        talking = frozenset({"SAY", "LEAVE"})
         if seen.partner_id == NOBODY:
-            return False
-        return kind == "THINK" or (kind == "RATE") == seen.rating
+            return talking | {"RATE"}
+        return talking if seen.rating else frozenset({"RATE"})
 
     def list_said(self, seen: DialogueObservation) -> Iterator[tuple[bool, str]]:
         yield from ((line.speaker_id == seen.agent, line.content) for line in seen.lines)

@@ -42,8 +42,8 @@ class RoomRenderer(ObservationRenderer[RoomObservation]):
     def cue(self, seen: RoomObservation) -> Iterator[str]:
         yield from (stimulus.content[: rendering.CUE_CHARS] for stimulus in seen.stimuli[-rendering.CUE_ITEMS :])
 
-    def makes_sense(self, kind: str, seen: RoomObservation, done: Collection[str]) -> bool:
-        return bool(seen.present) or kind not in ("TALK", "RELATE")
+    def find_senseless(self, seen: RoomObservation, done: Collection[str]) -> frozenset[str]:
+        return frozenset() if seen.present else frozenset({"TALK", "RELATE"})
 
     def people(self, seen: RoomObservation) -> Iterator[str]:
         yield from seen.present

@@ -28,7 +28,10 @@ _UNDONE = {
     "UNDO_DISLIKE_COMMENT": "DISLIKE_COMMENT",
     "UNMUTE": "MUTE",
 }
-_NEED_POSTS = frozenset({"CREATE_COMMENT", "REPOST", "QUOTE_POST", "LIKE_POST", "DISLIKE_POST", "REPORT_POST"})
+_ON_POSTS_IN_SIGHT = ("CREATE_COMMENT", "REPOST", "QUOTE_POST", "LIKE_POST", "DISLIKE_POST", "REPORT_POST")
+_ON_COMMENTS = ("LIKE_COMMENT", "DISLIKE_COMMENT")
+_ON_PEOPLE = ("FOLLOW", "MUTE")
+_ON_GROUPS = ("LEAVE_GROUP", "SEND_TO_GROUP", "LISTEN_FROM_GROUP")
 
 
 class SocialRenderer(ObservationRenderer[SocialObservation]):
@@ -57,26 +60,21 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
         posts = (*seen.followed, *seen.recommended)[: rendering.CUE_ITEMS]
         yield from ((post.quote or post.content)[: rendering.CUE_CHARS] for post in posts)
 
-    occasional = frozenset({*_UNDONE, "JOIN_GROUP", "LEAVE_GROUP", "SEND_TO_GROUP", "LISTEN_FROM_GROUP", "LIKE_COMMENT",
-                            "DISLIKE_COMMENT", "UNFOLLOW", "PURCHASE_PRODUCT"})  # fmt: skip
+    occasional = frozenset({*_UNDONE, *_ON_GROUPS, *_ON_COMMENTS, "JOIN_GROUP", "UNFOLLOW", "PURCHASE_PRODUCT"})
 
-    def makes_sense(self, kind: str, seen: SocialObservation, done: Collection[str]) -> bool:
-        if kind in _UNDONE:
-            return _UNDONE[kind] in done
-        match kind:
-            case "UNFOLLOW":
-                return seen.following > 0
-            case "JOIN_GROUP":
-                return any(not group.joined for group in seen.groups)
-            case "LEAVE_GROUP" | "SEND_TO_GROUP" | "LISTEN_FROM_GROUP":
-                return any(group.joined for group in seen.groups)
-            case "PURCHASE_PRODUCT":
-                return bool(seen.products)
-            case "LIKE_COMMENT" | "DISLIKE_COMMENT":
-                return any(post.replies for post in seen.posts())
-            case "FOLLOW" | "MUTE":
-                return any(True for _ in self.users(seen))
-        return kind not in _NEED_POSTS or any(True for _ in seen.posts())
+    def find_senseless(self, seen: SocialObservation, done: Collection[str]) -> frozenset[str]:
+        posts = list(seen.posts())
+        can: dict[tuple[str, ...], bool] = {
+            _ON_POSTS_IN_SIGHT: bool(posts),
+            _ON_COMMENTS: any(post.replies for post in posts),
+            _ON_PEOPLE: any(True for _ in self.users(seen)),
+            _ON_GROUPS: any(group.joined for group in seen.groups),
+            ("JOIN_GROUP",): any(not group.joined for group in seen.groups),
+            ("UNFOLLOW",): seen.following > 0,
+            ("PURCHASE_PRODUCT",): bool(seen.products),
+            **{(kind,): before in done for kind, before in _UNDONE.items()},
+        }
+        return frozenset(kind for kinds, makes_sense in can.items() if not makes_sense for kind in kinds)
 
     def users(self, seen: SocialObservation) -> Iterator[tuple[int, str]]:
         for post in seen.posts():
