@@ -187,3 +187,13 @@ def test_a_run_without_a_round_is_not_judged(tmp_path: Path) -> None:
         tmp_path / "run", run_script(tmp_path / "other", ["Hello, old bridge."]).scenario_versions, []
     )
     assert assess_run(directory).unknown == tuple(CHECKS)
+
+
+def test_a_run_in_which_nobody_had_a_turn_is_doubtful(tmp_path: Path) -> None:
+    asleep = {"population": [{"name": "Ada", "active_hours": "20-22"}], "worlds": ["twitter"], "rounds": 3}
+    outcome = start({**asleep, "time": {"start": "2026-03-02T01:00"}}, tmp_path / "run")
+    quality = assess_run(RunDirectory(tmp_path / "run"))
+    assert (outcome.actions, quality.verdict) == (0, Verdict.DOUBTFUL)
+    assert [str(reason) for reason in quality.reasons] == [
+        "3 of 3 rounds went by, and nobody had a turn in any of them"
+    ]

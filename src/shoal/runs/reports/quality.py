@@ -79,6 +79,7 @@ class Check:
 
 
 CHECKS: Mapping[str, Check] = {
+    "no_turns": Check("rounds", "rounds went by, and nobody had a turn in any of them", 1.0, least=1),
     "turns_lost": Check("turns", "turns were lost to errors and timeouts", 0.02, 0.2, least=1),
     "unusable_replies": Check("replies", "replies of the model could not be used", 0.1, 0.4),
     "cut_off_replies": Check("replies", "replies of the model were cut off", 0.02, 0.2),
@@ -176,6 +177,9 @@ class QualityReader:
         counts, examples = self._counts.copy(), dict(self._examples)
         silent = self._acting.keys() - self._acted
         counts["people"], counts["never_acted"] = len(self._acting), len(silent)
+        # Rounds count only where there was no turn in any of them, so otherwise they need not be read.
+        counts["rounds"] = 1 if counts["turns"] else max(self._directory.read_last_rounds().values())
+        counts["no_turns"] = 0 if counts["turns"] else counts["rounds"]
         counts["early_opinions"], counts["early_agreement"] = self._count_early_opinions()
         if silent:
             examples["never_acted"] = self._acting[min(silent)]
