@@ -164,6 +164,13 @@ def test_a_folder_holds_few_modules_side_by_side() -> None:
     assert [str(folder) for folder, modules in folders.items() if modules > MAX_MODULES_IN_FOLDER] == []
 
 
+def test_what_only_linux_has_stands_in_two_rooms() -> None:
+    """`unix` and `machine` say what they do where it is missing; the rest runs on any Unix."""
+    linux = re.compile(r'"/(proc|sys)\b|\b(fcntl|inotify\w*|pidfd_open|epoll|sched_getaffinity)\b')
+    rooms = [path for path in MODULES if not {"unix.py", "machine"} & set(path.relative_to(SOURCE).parts[:1])]
+    assert [str(path) for path in rooms if linux.search(path.read_text())] == []
+
+
 def test_a_class_name_is_used_once_in_the_package() -> None:
     classes = Counter(
         node.name for tree in parse_modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.errors import SlotsRefused
-from shoal.unix import try_lock
+from shoal.unix import read_command_line, try_lock
 
 _log = logging.getLogger(__name__)
 #: The kernel's limit for the path of a socket, less the ending that it has for a moment.
@@ -169,11 +169,7 @@ def _is_lost(files: DaemonFiles, seconds: float) -> bool:
 
 def _is_daemon(files: DaemonFiles, pid: str) -> bool:
     """Return whether this is the shared process: the number may be old, or that of a process in another container."""
-    try:
-        command = Path("/proc", pid, "cmdline").read_bytes()
-    except OSError:
-        return False
-    return os.fsencode(files.socket) in command.split(b"\0")
+    return pid.isdecimal() and b" %s " % os.fsencode(files.socket) in read_command_line(int(pid))
 
 
 def _spawn(module: str, arguments: Sequence[object]) -> None:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 import struct
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -126,6 +127,18 @@ async def wait_for_exit(pid: int) -> None:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
+
+
+def read_command_line(pid: int, proc: Path = Path("/proc")) -> bytes:
+    """Return the command line of a process with spaces between its parts; empty where there is no such process."""
+    if (proc / "self").exists():
+        try:
+            return (proc / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ")
+        except OSError:
+            return b""
+    # Systems other than Linux have no such folder.
+    asked = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
+    return subprocess.run(asked, capture_output=True, check=False).stdout.strip() + b" "
 
 
 def _is_alive(pid: int) -> bool:
