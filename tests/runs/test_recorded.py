@@ -52,6 +52,12 @@ def test_a_recorded_run_goes_on_as_if_it_had_been_planned_so_long(tmp_path: Path
     assert go_on(run).digest == start(again, tmp_path / "again").digest
 
 
+def test_a_recorded_run_keeps_its_prompts_and_what_was_drawn_unasked() -> None:
+    dialogue, room = (RunDirectory(path).scenario for path in RECORDED if path.name in ("room", "dialogue"))
+    assert all(scenario.mind.model_dump()["prompt"]["version"] == 1 for scenario in (dialogue, room))
+    assert all(entry.model_dump()["interests_from"] is not None for entry in dialogue.population)
+
+
 def test_a_recorded_room_keeps_its_way_with_relations() -> None:
     [room] = (RunDirectory(path).scenario.worlds["room"] for path in RECORDED if path.name == "room")
     assert room.model_dump()["one_relation"]
