@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from inspect import iscoroutinefunction
@@ -183,6 +183,11 @@ class WorldProtocol(Protocol):
     schema: str
     #: SQL that creates the indexes, run when a complete history is closed.
     indexes: str
+
+    @property
+    def absent(self) -> Set[int]:
+        """The agents that have not joined yet, or have left."""
+        ...
 
     @property
     def over(self) -> bool:
@@ -382,3 +387,8 @@ class FollowGraph:
     @property
     def edges(self) -> int:
         return len(self.targets)
+
+    def enlarge(self, people: int) -> FollowGraph:
+        """Return the graph with further people, who follow nobody."""
+        more = people + 1 - len(self.starts)
+        return FollowGraph(np.append(self.starts, [self.edges] * more), self.targets) if more else self

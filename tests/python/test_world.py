@@ -88,13 +88,93 @@ def test_the_same_people_may_meet_in_several_worlds() -> None:
     assert World("Town", people).run(2).digest == World("Town", people).run(2).digest
 
 
-def test_nobody_joins_in_the_middle_of_a_run() -> None:
+def list_speakers(world: World, round: int) -> set[str]:
+    return {event.agent_name for event in world.results.actions() if event.round == round}
+
+
+def test_people_join_and_leave_a_running_world() -> None:
+    world = town(mind={"talkativeness": 3})
+    before = world.run(2).digest
+    dea = Person("Dea", interests=["chess"], traits={"relationships": [["Ada", "her boss"]]})
+    world.add(dea)
+    dea.listen("Welcome!")
+    world.run(2)
+    assert list_speakers(world, 2) == {"Ada", "Ben", "Cem"}
+    assert list_speakers(world, 3) == {"Ada", "Ben", "Cem", "Dea"}
+    world.remove("Ben", dea).run(2)
+    assert list_speakers(world, 6) == {"Ada", "Cem"}
+    assert (len(world.people), dea.world, "Ben" in world.people) == (2, None, False)
+    world.add(dea).run()
+    assert list_speakers(world, 7) == {"Ada", "Cem", "Dea"}
+    users = world.results.query("SELECT name, created_at FROM user ORDER BY user_id").to_numpy().tolist()
+    assert users == [["Ada", 0], ["Ben", 0], ["Cem", 0], ["Dea", 3]]
+    assert "[leave to Ben] leaves" in world.results.transcript()
+    assert world.results.replay().digest == world.results.digest != before
+
+
+def test_a_script_in_which_people_join_can_be_run_again() -> None:
+    def script() -> str:
+        world = World("Town", [Person("Ada"), Person("Ben")], mind=Counting, out="kept")
+        world.run(2)
+        world.add(Person("Cem")).run(2)
+        return world.remove("Ada").run(2).digest
+
+    Counting.asked.clear()
+    assert script() == script()
+    assert len(Counting.asked) == len(set(Counting.asked)) == 2 * 2 + 3 * 2 + 2 * 2
+
+
+def test_who_is_not_there_perceives_nothing_and_is_out_of_reach() -> None:
+    turns = [{"round": 2, "agent": "Ada", "action": "TALK", "args": {"content": "Hi.", "target": "Ben"}}]
+    mind = {"kind": "scripted", "turns": turns}
+    events = [{"join": ["Ben"], "round": 3}, {"hear": "Thunder.", "round": 1}, {"mute": ["Cem"], "rounds": 9}]
+    world = World("Town", [Person("Ada"), Person("Ben"), Person("Cem")], mind=mind, events=events)
+    refused = [event.result for event in world.run(4).actions() if not event.success]
+    assert refused == ["Ben is not here"]
+    assert list_speakers(world, 2) == {"Ada"}
+    assert list_speakers(world, 3) == {"Ada", "Ben"}
+
+
+def test_who_joins_has_not_heard_what_was_said_before() -> None:
+    world = World("Town", [Person("Ada"), Person("Ben")], mind=Counting, events=[{"hear": "Thunder.", "round": 1}])
+    world.run(2)
+    world.add(Person("Cem")).run(2)
+    said = [event.action_args["content"] for event in world.results.actions() if event.agent_name == "Cem"]
+    assert said == ["I heard 0.", "I heard 2."]
+
+
+def test_an_empty_world_fills_up() -> None:
+    world = World("Void")
+    world.run(2)
+    world.add(Person("Ada")).run(2)
+    assert [event.round for event in world.results.actions()] == [3, 4]
+    assert world.results.replay().digest == world.results.digest
+
+
+def test_nobody_joins_where_that_cannot_be() -> None:
+    world = World("Net", [Person("Ada"), Person("Ben")], kind="twitter")
+    world.run()
+    with pytest.raises(ScenarioInvalid, match="'join' cannot happen"):
+        world.add(Person("Cem"))
+    with pytest.raises(ScenarioInvalid, match="'leave' cannot happen"):
+        world.remove("Ada")
+    assert (world.run().rounds, len(world.people)) == (2, 2)
+    room = town()
+    room.run()
+    with pytest.raises(RunRefused, match="people join one by one"):
+        room.add({"count": 3})
+    with pytest.raises(ScenarioInvalid, match="already somebody called 'Ada'"):
+        room.remove("Ada").add(Person("Ada"))
+    with pytest.raises(KeyError, match="nobody called 'Zoe'"):
+        room.remove("Zoe")
+
+
+def test_relations_begin_in_a_running_world_too() -> None:
     world = town()
-    world.add(Person("Dea")).run()
-    with pytest.raises(RunRefused, match="people cannot join in the middle of a run"):
-        world.add(Person("Eli"))
-    with pytest.raises(RunRefused, match="relations are declared before the first run"):
-        world.relate("Ada", "Ben", "sisters")
+    world.run()
+    world.relate("Ada", "Ben", "sisters").run()
+    assert world.results.frame("relation").to_numpy().tolist() == [[2, 0, 1, "sisters"]]
+    assert world.results.replay().digest == world.results.digest
 
 
 def test_people_do_not_change_behind_a_run() -> None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
+from math import nan
 from typing import TypeVar
 
 import msgspec
@@ -118,7 +119,7 @@ class Engine:
         self._schedule = schedule or Schedule()
         #: Keeps the state of the population after each round; None where it is not wanted.
         self._recorder = recorder
-        self._schedule.facts.set_opinions(decider.opinions, decider.beliefs)
+        self._schedule.facts.set_opinions(self._list_opinions, self._list_beliefs)
         #: The round in which an intervention ends the world, and whether it was committed.
         self._ending: int | None = None
         self._ended = False
@@ -357,7 +358,23 @@ class Engine:
             return {}
         topic = self._decider.opinions()
         opinions = {**({TOPIC: topic} if len(topic) else {}), **self._decider.beliefs()}
-        return self._recorder.record(round, opinions, kinds, self._world.figures())
+        if absent := self._world.absent:
+            opinions = {
+                about: [nan if agent in absent else opinion for agent, opinion in enumerate(each)]
+                for about, each in opinions.items()
+            }
+        return self._recorder.record(round, opinions, kinds, self._world.figures(), len(absent))
+
+    def _list_opinions(self) -> Sequence[float]:
+        return self._select_present(self._decider.opinions())
+
+    def _list_beliefs(self) -> Mapping[str, Sequence[float]]:
+        return {claim: self._select_present(each) for claim, each in self._decider.beliefs().items()}
+
+    def _select_present(self, values: Sequence[float]) -> Sequence[float]:
+        """Return the values of the people who are there."""
+        absent = self._world.absent
+        return values if not absent else [value for agent, value in enumerate(values) if agent not in absent]
 
 
 def _add_pending(observation: Observation, own_past: Sequence[Decision]) -> Observation:

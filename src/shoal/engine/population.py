@@ -110,12 +110,16 @@ class StateRecorder:
         opinions: Mapping[str, Sequence[float]],
         actions: Mapping[str, int],
         figures: Mapping[tuple[str, str], float],
+        absent: int = 0,
     ) -> Writes:
-        """Return the rows of a round: opinions that changed, and all figures, those of the world included."""
+        """Return the rows of a round: opinions that changed, and all figures, those of the world included.
+
+        `absent`: how many people are not there.
+        """
         now: dict[str, Values] = {
             about: np.asarray(values, np.float64).round(_DIGITS) for about, values in opinions.items()
         }
-        state = PopulationState(round, self._people, now, actions)
+        state = PopulationState(round, self._people - absent, now, actions)
         own = {(variable.name, ""): variable(state) for variable in self._variables}
         measured = {**state.measure(), **figures, **own}
         rows = [row for about, values in now.items() for row in self._list_changes(round, about, values)]

@@ -204,6 +204,10 @@ class Person:
         """Be in a world. It checks from now on what the person is to perceive there."""
         self.world, self._world = world.name, ref(world)
 
+    def exit(self) -> None:
+        """Be in no world any more."""
+        self.world = self._world = None
+
     def _find_world(self) -> PersonWorld | None:
         return None if self._world is None else self._world()
 

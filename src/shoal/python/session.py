@@ -196,7 +196,8 @@ class Session:
 
     def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
         assert self._first is not None
-        if scenario.population != self._first.population:
+        known = len(self._first.population)
+        if scenario.population[:known] != self._first.population:
             raise ScenarioInvalid(
                 [
                     "the people have changed since the run began; change them in the run with "
@@ -205,7 +206,10 @@ class Session:
             )
         versions = directory.scenario_versions
         # The run keeps its own copies of files of people.
-        lasting = {"population": versions.first.population, "follows": versions.first.follows}
+        people = (*versions.first.population, *scenario.population[known:])
+        # The same object where nobody joined, so that it need not be compared person by person.
+        people = versions.latest.population if people == versions.latest.population else people
+        lasting = {"population": people, "follows": versions.first.follows}
         scenario = scenario.model_copy(update=lasting)
         if later := versions.changes[self._declared - 1 :]:
             check_extension(directory, later[0][1], scenario)

@@ -27,28 +27,50 @@ class Cast:
     def __init__(self, world: str) -> None:
         self._world = world
         self._people: dict[str, Person] = {}
+        self._left: list[Person] = []
         #: People, groups and files, in the order in which they were added.
         self.entries: list[Person | dict[str, Any]] = []
 
-    def add(self, who: Person | Mapping[str, Any]) -> None:
+    def add(self, who: Person | Mapping[str, Any], has_begun: bool = False) -> Person | None:
+        """Add a person, and return it; or a group, of whom only single people can join where the world has begun."""
         if isinstance(who, Mapping):
-            if "name" not in who:
+            if "name" not in who and not has_begun:
                 self.entries.append(dict(who))
-                return
+                return None
+            if "name" not in who:
+                raise RunRefused(f"{self._world!r} is under way: people join one by one, each as a Person")
             who = Person(**who)
         if not isinstance(who, Person):
             raise ScenarioInvalid([describe_mismatch('a Person, or a mapping such as {"count": 20}', who)])
-        if who.name in self._people:
+        if who.name in self._people or any(who.name == gone.name for gone in self._left if gone is not who):
             raise ScenarioInvalid([f"there is already somebody called {who.name!r} in {self._world!r}"])
         self._people[who.name] = who
-        self.entries.append(who)
+        if who in self._left:
+            self._left.remove(who)
+        else:
+            self.entries.append(who)
+        return who
+
+    def remove(self, who: Person, has_begun: bool) -> None:
+        """Remove a person. One who was in the run stays among its people, and may come back."""
+        if self._people.pop(who.name, None) is None:
+            raise ScenarioInvalid([f"{who.name} is not in {self._world!r}"])
+        if has_begun:
+            self._left.append(who)
+        else:
+            self.entries.remove(who)
+
+    def forget(self, who: Person) -> None:
+        """Undo that a person was added."""
+        del self._people[who.name]
+        self.entries.remove(who)
 
     def to_scenario(self) -> list[dict[str, Any]]:
         """Return the entries of a scenario's population."""
         return [entry.to_scenario() if isinstance(entry, Person) else entry for entry in self.entries]
 
     def describe(self) -> str:
-        people, groups = format_count(len(self), "person", "people"), len(self.entries) - len(self._people)
+        people, groups = format_count(len(self), "person", "people"), len(self.entries) - len(self) - len(self._left)
         return f"{people} and {format_count(groups, 'group')} of people" if groups else people
 
     def __getitem__(self, who: str | int) -> Person:
@@ -142,24 +164,37 @@ class World:
     # People
 
     def add(self, *people: Person | Mapping[str, Any]) -> World:
-        """Add people, before the first run."""
-        if self._session.has_begun and people:
-            raise RunRefused(f"{self.name!r} is under way: people cannot join in the middle of a run; make a new World")
+        """Add people. In a world that has run already, a person comes in with the next round."""
         for who in people:
-            self.people.add(who)
-        for person in self.people:
-            person.enter(self)
+            added = self.people.add(who, has_begun=self._session.has_begun)
+            if added is None:
+                continue
+            added.enter(self)
+            if self._session.has_begun:
+                try:
+                    self.happen(join=[added])
+                except ScenarioInvalid:
+                    self.people.forget(added)
+                    raise
+        return self
+
+    def remove(self, *people: Person | str) -> World:
+        """Let people leave with the next round. They may be added again."""
+        for who in people:
+            person = who if isinstance(who, Person) else self.people[who]
+            if self._session.has_begun:
+                self.happen(leave=[person])
+            self.people.remove(person, has_begun=self._session.has_begun)
+            person.exit()
         return self
 
     def relate(self, first: Who, second: Who, relation: str, back: str | None = None) -> World:
-        """Declare a relation of two people in a room, before the first run. A pair may have several.
+        """Declare a relation of two people in a room, from the next round on. A pair may have several.
 
         Without `back` both know it, as sisters do. With it, the first one is `relation` to the second, and the second
         one is `back` to the first, or knows nothing of it if that is empty.
         """
         self._must_be_room("relations")
-        if self._session.has_begun:
-            raise RunRefused(f"{self.name!r} is under way: relations are declared before the first run")
         pair, mutual = [name_of(first), name_of(second)], back is None
         declared = [{"between": pair, "relation": relation, "mutual": mutual}]
         declared += [{"between": pair[::-1], "relation": back, "mutual": False}] if back else []
@@ -394,7 +429,11 @@ def _to_plain(value: Any) -> Any:
     """Turn an event into plain values: people into their names, and one alone into a list where several may stand."""
     if isinstance(value, Mapping):
         plain = {key: _to_plain(below) for key, below in value.items()}
-        return plain | {key: names_of(plain[key]) for key in ("to", "mute") if isinstance(plain.get(key), str | int)}
+        return plain | {
+            key: names_of(plain[key])
+            for key in ("to", "mute", "join", "leave")
+            if isinstance(plain.get(key), str | int)
+        }
     return [_to_plain(below) for below in value] if isinstance(value, list | tuple) else name_of(value)
 
 

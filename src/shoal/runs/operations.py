@@ -22,7 +22,7 @@ from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, fu
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status
 from shoal.runs.worker import RunExtension, RunSession, work_on_run
-from shoal.scenario import Scenario, check_classes, load_events, override, validate_events
+from shoal.scenario import FileEntry, Scenario, check_classes, load_events, override, validate_events
 from shoal.text import format_count
 from shoal.types import Versioned
 
@@ -241,13 +241,16 @@ def fork_run(plan: ForkPlan, out: Path | None = None, limits: LimitSettings | No
 
 def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
     """Raise ScenarioInvalid if a field differs that cannot change in the middle of a run."""
+    if any(isinstance(entry, FileEntry) for entry in after.population[len(before.population) :]):
+        raise ScenarioInvalid(["people cannot join from a file; load them with Person.load_all, and add each"])
     if all(getattr(before, part) is getattr(after, part) for part in _PARTS_WITH_FIXED_FIELDS):
         return
     problems = [
         f"from round {at} on: {path}: this cannot change in the middle of a run; fork with --at 0 to change it from "
         "the start"
         for (path, old), (_, new) in zip(_list_fixed_fields(before), _list_fixed_fields(after), strict=True)
-        if old != new
+        # People may be added: they are not there until they join.
+        if old != new and not (path == "population" and new[: len(old)] == old)
     ]
     if problems:
         raise ScenarioInvalid(problems)

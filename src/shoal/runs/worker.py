@@ -38,6 +38,7 @@ from shoal.scenario import (
     SkipEvent,
     Sources,
     build,
+    count_people,
     extend_simulation,
     find_variables,
     parse_event,
@@ -281,11 +282,12 @@ class RunSession:
             stack.push_async_callback(mind.close)
         variables = find_variables(run.scenario)
         for name, world in simulation.worlds.items():
-            people, written_by = len(simulation.people), run.config.shoal_version
+            # A stream says at its start how many people there were then.
+            people, written_by = count_people(run.scenario_versions.first.population), run.config.shoal_version
             store = stack.enter_context(Store(run.path, world, self._plans, people, written_by))
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
-            recorder = StateRecorder(people, variables)
+            recorder = StateRecorder(len(simulation.people), variables)
             engine = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
             progress.follow_turns(name, engine.count_turns)
             self._engines[name] = engine

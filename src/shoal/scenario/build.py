@@ -27,7 +27,14 @@ from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
 from shoal.scenario.declared.kinds import OwnMindSettings, OwnWorldSettings, name_class
-from shoal.scenario.happenings import build_clock, build_schedule, list_declared_mentions, list_events, resolve_events
+from shoal.scenario.happenings import (
+    build_clock,
+    build_schedule,
+    find_absent,
+    list_declared_mentions,
+    list_events,
+    resolve_events,
+)
 from shoal.scenario.sampling.follow_graph import draw_follow_graph
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
@@ -71,10 +78,14 @@ def build(
     """
     sources = sources or Sources()
     scenario, latest = scenarios.first, scenarios.latest
-    people = sample(scenario)
+    first = people = sample(scenario)
+    if latest.population != scenario.population:
+        # People who join later come after the others, and nothing about the others depends on them.
+        people = sample(latest)
     context = WorldContext(
         population=people,
-        graph=draw_follow_graph(scenario, people),
+        graph=draw_follow_graph(scenario, first).enlarge(len(people)),
+        absent=find_absent(scenarios, people.names),
         time=scenarios.map(lambda version: version.time),
         clock=build_clock(scenarios, injected),
         seed=scenario.seed,
@@ -84,6 +95,7 @@ def build(
             [claim.build() for claim in scenario.claims],
             list_declared_mentions(scenarios, injected),
             scenario.edition,
+            unread=len(people.topics) - len(first.topics),
         ),
         embed=sources.embed,
     )

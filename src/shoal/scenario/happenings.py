@@ -18,13 +18,15 @@ from shoal.scenario.declared.events import (
     ChangeEvent,
     DeclaredEvent,
     EventField,
+    JoinEvent,
+    LeaveEvent,
     MuteEvent,
     PostEvent,
     SkipEvent,
     StimulusEvent,
     StopEvent,
 )
-from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM
+from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, count_people
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.consistency import accepts_event
 from shoal.seeds import derive
@@ -70,6 +72,20 @@ def build_clock(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent
     """Build the clock of simulated time, with the time that events skip."""
     events = [placed.event for placed in list_events(scenarios, injected)]
     return Clock(scenarios.first.time, [(event.round, event.skip) for event in events if isinstance(event, SkipEvent)])
+
+
+def find_absent(scenarios: Versioned[Scenario], names: Sequence[str]) -> frozenset[int]:
+    """Find the people who are not there at the start: they are added later, or the first word of them is `join`."""
+    first, index = scenarios.first, NameIndex(names)
+    absent, mentioned = set(range(count_people(first.population), len(names))), set[int]()
+    effects = [event for intervention in first.interventions for event in intervention.do]
+    for event in [*sorted(first.events, key=lambda event: event.round), *effects]:
+        if isinstance(event, JoinEvent | LeaveEvent):
+            for who in event.join if isinstance(event, JoinEvent) else event.leave:
+                if isinstance(event, JoinEvent) and index[who] not in mentioned:
+                    absent.add(index[who])
+                mentioned.add(index[who])
+    return frozenset(absent)
 
 
 def resolve_events(
@@ -146,6 +162,10 @@ class EventResolver:
             case MuteEvent():
                 content = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
                 return Happening("mute", content, to=self._number_all(event.mute), args={"rounds": event.rounds})
+            case JoinEvent():
+                return Happening("join", "comes in", to=self._number_all(event.join))
+            case LeaveEvent():
+                return Happening("leave", "leaves", to=self._number_all(event.leave))
             case StopEvent():
                 return Happening("stop", event.stop)
             case SkipEvent():

@@ -40,6 +40,7 @@ CREATE TABLE trace (user_id INTEGER, created_at, action TEXT, info TEXT);
 _USER = "INSERT INTO user VALUES (?,?,?,?,?,?)"
 SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
     json_object('name', name, 'user_name', user_name, 'bio', bio) FROM user"""
+_SIGN_UP_LATER = f"{SIGN_UP} WHERE user_id = ?"
 TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 
 _encode = msgspec.json.Encoder().encode
@@ -65,6 +66,8 @@ class WorldContext:
     clock: Clock
     seed: int
     reader: TextReader
+    #: The agents that are not there at the start.
+    absent: frozenset[int] = frozenset()
     #: Compares texts by meaning, where the scenario wants that.
     embed: EmbedTexts | None = None
 
@@ -88,6 +91,8 @@ class BaseWorld:
     claim_columns: ClassVar[str] = ""
     indexes: str = "CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);"
     visibility: int = 1
+    #: Whether people can join and leave.
+    is_open: ClassVar[bool] = True
 
     def __init__(self, name: str, given: WorldContext, settings: Any = None) -> None:
         self.name = name
@@ -96,6 +101,9 @@ class BaseWorld:
         self.settings = settings
         self.names = given.population.names
         self.people = range(len(given.population))
+        #: The agents that have not joined yet, or have left.
+        self.absent: set[int] = set(given.absent) if self.is_open else set()
+        self._unknown = frozenset(self.absent)
         #: Agent -> the round in which it may act again.
         self.muted_until: dict[int, int] = {}
         #: How much each agent did so far.
@@ -129,12 +137,15 @@ class BaseWorld:
 
     def explain_absence(self, round: int, agent: int) -> str:
         """Return why an agent has no turn in a round."""
+        if agent in self.absent:
+            return "not there"
         return f"muted until round {self.muted_until[agent]}" if self.is_muted(round, agent) else "no turn"
 
     # What comes with it
 
     def is_muted(self, round: int, agent: int) -> bool:
-        return self.muted_until.get(agent, 0) > round
+        """Return whether an agent takes no turn, as it is kept from it or not there."""
+        return agent in self.absent or self.muted_until.get(agent, 0) > round
 
     def exclude_muted(self, round: int, agents: Iterable[int]) -> list[int]:
         return [agent for agent in agents if not self.is_muted(round, agent)]
@@ -156,17 +167,39 @@ class BaseWorld:
     def begin(self, round: int) -> None:
         if round == 0:
             for agent in self.people:
-                who = self.given.population[agent]
-                self.add(_USER, agent, agent, who.username, who.name, who.bio, 0)
+                if agent not in self._unknown:
+                    self._add_user(0, agent)
             self.add(SIGN_UP)
+
+    def _add_user(self, round: int, agent: int) -> None:
+        who = self.given.population[agent]
+        self.add(_USER, agent, agent, who.username, who.name, who.bio, round)
+
+    def join(self, round: int, agent: int) -> None:
+        """Let somebody in who was not there."""
+        self.absent.discard(agent)
+        if agent in self._unknown:
+            self._unknown -= {agent}
+            self._add_user(round, agent)
+            self.add(_SIGN_UP_LATER, agent)
+
+    def leave(self, round: int, agent: int) -> None:
+        """Let somebody go."""
+        self.absent.add(agent)
+        self._news.pop(agent, None)
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         if happening.kind == "broadcast":
             for agent in happening.to or self.people:
-                self._news.setdefault(agent, []).append(happening.content)
+                if agent not in self.absent:
+                    self._news.setdefault(agent, []).append(happening.content)
         elif happening.kind == "mute":
             until = round + int(happening.args.get("rounds", 1))
             self.muted_until.update((agent, max(until, self.muted_until.get(agent, 0))) for agent in happening.to)
+        elif happening.kind in ("join", "leave"):
+            for agent in happening.to:
+                if (agent in self.absent) == (happening.kind == "join"):
+                    getattr(self, happening.kind)(round, agent)
         return [happening.notice(round, self.timestamp(round))]
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
@@ -209,8 +242,12 @@ class BaseWorld:
 
     def figures(self) -> Mapping[tuple[str, str], float]:
         """Return how unequally people take part, and which share of them each claim has reached."""
-        reach = {("reach", claim): len(agents) / len(self.people) for claim, agents in self.reached.items()}
-        return {("inequality", ""): measure_inequality(self.done_by), **reach}
+        there = max(len(self.people) - len(self.absent), 1)
+        reach = {("reach", claim): len(agents - self.absent) / there for claim, agents in self.reached.items()}
+        done_by = self.done_by
+        if self.absent:
+            done_by = [done for agent, done in enumerate(done_by) if agent not in self.absent]
+        return {("inequality", ""): measure_inequality(done_by), **reach}
 
     def timestamp(self, round: int) -> str:
         return self.given.clock.stamp(round)

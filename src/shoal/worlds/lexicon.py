@@ -72,7 +72,7 @@ class TextReader:
     not depend on whether it is there, so only reports have it.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # all that a scenario says about texts
         self,
         topics: Sequence[str],
         subject: str | None,
@@ -80,7 +80,9 @@ class TextReader:
         declared: Mapping[str, Mention] | None = None,
         edition: int = 2,
         compare: CompareTexts | None = None,
+        unread: int = 0,
     ) -> None:
+        """Prepare to read texts. The last `unread` topics, which people bring along who join, are not looked for."""
         self._compare = compare
         #: Which version of the readings this is: that of Shoal 0.2 is 1.
         self.edition = edition
@@ -101,14 +103,15 @@ class TextReader:
         self._forms: dict[str, list[tuple[int, int]]] = {}
         #: Topic -> how many words of its phrase a text must have.
         self._needed: list[int] = []
+        skipped = {*range(len(topics) - unread, len(topics))} - {self.subject}
         for index, phrase in enumerate(self.vocabulary):
             words = _content_words(phrase)
             # People shorten what everyone talks about: half of the subject's words, two at most, are enough.
             self._needed.append(min((len(words) + 1) // 2, 2) if index == self.subject else len(words))
-            for place, word in enumerate(words):
+            for place, word in enumerate(words if index not in skipped else ()):
                 for form in _derive_forms(word):
                     self._forms.setdefault(form, []).append((index, 1 << place))
-        phrases = [phrase.replace("_", " ") for phrase in self.vocabulary]
+        phrases = [phrase.replace("_", " ") for index, phrase in enumerate(self.vocabulary) if index not in skipped]
         leaning = {phrase.lower().strip(" .!?") for phrase in phrases if not _MARKS.keys().isdisjoint(_tokens(phrase))}
         self._neutral = tuple(sorted(leaning, key=len, reverse=True))
         self._topics, self._slants = _Memory(self._find_topics), _Memory(self._find_slant)

@@ -28,7 +28,7 @@ from shoal.runs.worker import (
     build_from,
     manual_gc,
 )
-from shoal.scenario import Sources
+from shoal.scenario import Sources, count_people
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 
 
@@ -143,7 +143,7 @@ async def replay(directory: RunDirectory, stop: asyncio.Event, progress: RunProg
     is_whole = directory.read_status() is Status.COMPLETED and directory.is_over()
     committed = () if directory.has_worker() else directory.list_begun_worlds()
     worlds = {name: rerun.simulation.worlds[name] for name in committed}
-    plans, people = directory.round_plans, len(rerun.simulation.people)
+    plans, people = directory.round_plans, count_people(directory.scenario_versions.first.population)
     with manual_gc() as collect, check_files(directory.path, worlds, plans, people, is_whole) as checks:
         watches = {name: [checks[name].add_round] if name in checks else [] for name in rerun.rounds}
         engines = {name: rerun.engine(name, *watches[name], progress.add_round, collect) for name in rerun.rounds}

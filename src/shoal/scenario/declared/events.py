@@ -29,7 +29,7 @@ class _Event(DeclaredModel):
         by = getattr(self, "by", None)
         if by is not None and not (isinstance(self, PostEvent) and by in (RANDOM, MOST_FOLLOWED)):
             yield ("by",), by
-        for field in ("mute", "to"):
+        for field in ("mute", "join", "leave", "to"):
             yield from (((field, place), who) for place, who in enumerate(getattr(self, field, ())))
 
 
@@ -116,6 +116,18 @@ class MuteEvent(_WorldEvent):
     rounds: Annotated[Whole, Field(ge=1)] = Field(default=1, description="For how many rounds.")
 
 
+class JoinEvent(_WorldEvent):
+    """People who come in. They are not there before, unless they have left."""
+
+    join: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
+
+
+class LeaveEvent(_WorldEvent):
+    """People who leave. They take no turns and perceive nothing until they join again."""
+
+    leave: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
+
+
 class StopEvent(_WorldEvent):
     """The end of the world's history."""
 
@@ -152,7 +164,17 @@ class SkipEvent(_Event):
         return None
 
 
-DeclaredEvent = PostEvent | BroadcastEvent | StimulusEvent | ChangeEvent | MuteEvent | StopEvent | SkipEvent
+DeclaredEvent = (
+    PostEvent
+    | BroadcastEvent
+    | StimulusEvent
+    | ChangeEvent
+    | MuteEvent
+    | JoinEvent
+    | LeaveEvent
+    | StopEvent
+    | SkipEvent
+)
 
 _KINDS: Mapping[str, type[_Event]] = {
     "post": PostEvent,
@@ -160,6 +182,8 @@ _KINDS: Mapping[str, type[_Event]] = {
     **dict.fromkeys(STIMULI, StimulusEvent),
     "change": ChangeEvent,
     "mute": MuteEvent,
+    "join": JoinEvent,
+    "leave": LeaveEvent,
     "stop": StopEvent,
     "skip": SkipEvent,
 }
@@ -196,6 +220,8 @@ EventField = Annotated[
     | Annotated[StimulusEvent, Tag(make_tag(StimulusEvent))]
     | Annotated[ChangeEvent, Tag(make_tag(ChangeEvent))]
     | Annotated[MuteEvent, Tag(make_tag(MuteEvent))]
+    | Annotated[JoinEvent, Tag(make_tag(JoinEvent))]
+    | Annotated[LeaveEvent, Tag(make_tag(LeaveEvent))]
     | Annotated[StopEvent, Tag(make_tag(StopEvent))]
     | Annotated[SkipEvent, Tag(make_tag(SkipEvent))],
     Discriminator(find_event_tag),

@@ -50,6 +50,8 @@ CARDS = (
 class Dialogue(BaseWorld):
     """Pairs of agents who talk. No pair sees what another one does."""
 
+    is_open = False
+
     actions: ClassVar[Mapping[str, Needs]] = {card.kind: card.needs for card in CARDS}
     tables: ClassVar[str] = """
 CREATE TABLE pair (pair_id INTEGER PRIMARY KEY, first_id INTEGER, second_id INTEGER);

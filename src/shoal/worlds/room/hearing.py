@@ -7,17 +7,23 @@ what reaches some agents and not others is kept per agent.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Set
 
 from shoal.worlds.room.observations import Stimulus
+
+#: Where agents are that have not joined yet, or have left. No text is a location.
+NOWHERE = "\0"
 
 
 class Inboxes:
     """Where each agent is, and what has reached it, in the order in which it came."""
 
-    def __init__(self, people: int, location: str) -> None:
-        self._where = [location] * people
+    def __init__(self, people: int, location: str, absent: Set[int] = frozenset()) -> None:
+        self._where = [NOWHERE if agent in absent else location for agent in range(people)]
         #: Location -> the agents there, in order of their numbers.
-        self._there: dict[str, list[int]] = {location: list(range(people))}
+        self._there: dict[str, list[int]] = {}
+        for agent, where in enumerate(self._where):
+            self._there.setdefault(where, []).append(agent)
         self._said: dict[str, list[Stimulus]] = {}
         #: How much of what was said at its location an agent has in its inbox, or said itself.
         self._caught_up = [0] * people

@@ -19,7 +19,7 @@ from shoal.seeds import derive, hashes
 from shoal.types import Action, Decision, Event, Happening, Notice, Versioned
 from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected, WorldContext
 from shoal.worlds.names import NameIndex
-from shoal.worlds.room.hearing import Inboxes
+from shoal.worlds.room.hearing import NOWHERE, Inboxes
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
 from shoal.worlds.room.settings import RelationSettings, RoomSettings
 from shoal.worlds.world_kind import ActionCard, Argument
@@ -68,7 +68,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         super().__init__(name, given, settings)
         self._settings = settings.first
         self._index = NameIndex(self.names)
-        self._inboxes = Inboxes(len(self.people), settings.first.location)
+        self._inboxes = Inboxes(len(self.people), settings.first.location, self.absent)
         self._goals: dict[int, tuple[str, ...]] = {}
         self._attention: dict[int, str] = {}
         #: Agent -> related agents, from both sides -> what this agent knows that they are, which may be nothing.
@@ -84,14 +84,33 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             for relation in version.relations:
                 self._find_pair(relation)
         for agent in self.people:
-            # Relationships that a person brings along, as [name, description], to people who are here.
-            known = given.population[agent].traits.get("relationships")
-            for entry in known if isinstance(known, (list, tuple)) else ():
-                match entry:
-                    case [str(other), str(what)] if (number := self._index.find(other)) not in (None, agent):
-                        self._relate(0, agent, number, what)
+            self._relate_as_brought(0, agent)
         for relation in settings.first.relations:
             self._relate(0, *self._find_pair(relation), relation.relation, relation.mutual)
+
+    def _relate_as_brought(self, round: int, agent: int, other: int | None = None) -> None:
+        """Take over the relationships that a person brings along, as [name, description], to people who are here.
+
+        `other`: only those to this person.
+        """
+        known = self.given.population[agent].traits.get("relationships")
+        for entry in known if agent not in self.absent and isinstance(known, (list, tuple)) else ():
+            match entry:
+                case [str(name), str(what)] if (found := self._index.find(name)) is not None:
+                    if found not in (agent, *self.absent) and (other is None or found == other):
+                        self._relate(round, agent, found, what)
+
+    def join(self, round: int, agent: int) -> None:
+        is_new = agent in self._unknown
+        super().join(round, agent)
+        self._inboxes.move(agent, self.settings.at(round).location)
+        self._inboxes.empty(agent)
+        for other in self.people if is_new else ():
+            self._relate_as_brought(round, other, None if other == agent else agent)
+
+    def leave(self, round: int, agent: int) -> None:
+        super().leave(round, agent)
+        self._inboxes.move(agent, NOWHERE)
 
     @property
     def over(self) -> bool:
@@ -154,6 +173,8 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         is_addressed = happening.agent is not None and bool(happening.to)
         stimulus = self._make_stimulus(kind, happening.content, happening.agent, is_addressed)
         for agent in happening.to or (other for other in self.people if other != happening.agent):
+            if agent in self.absent:
+                continue
             if kind == "goal":
                 self._goals[agent] = (*self._goals.get(agent, ()), happening.content)
             elif kind == "location":
@@ -259,7 +280,8 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         if self._partners[0] != round:
             # Everyone is drawn into a pair; with an odd number, the last one stays alone.
             key = derive(self.given.seed, self.name, round, "pairs")
-            drawn = np.argsort(hashes(key, np.arange(len(self.people))), kind="stable").tolist()
+            here = np.array([agent for agent in self.people if agent not in self.absent], np.int64)
+            drawn = here[np.argsort(hashes(key, here), kind="stable")].tolist()
             pairs = list(zip(drawn[::2], drawn[1::2], strict=False))
             self._partners = (round, dict(chain(pairs, ((second, first) for first, second in pairs))))
         partner = self._partners[1].get(agent)
@@ -290,6 +312,8 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             raise Rejected(f"nobody is called {name!r}{self._index.suggest(name)}")
         if found == agent:
             raise Rejected(f"{self.names[agent]} cannot be the target of their own action")
+        if found in self.absent:
+            raise Rejected(f"{self.names[found]} is not here")
         return found
 
     def _find_pair(self, relation: RelationSettings) -> tuple[int, int]:

@@ -31,6 +31,8 @@ _DECADE_MINUTES = {"twitter": 360, "reddit": 750}
 class Platform(BaseWorld):
     """The world behind `twitter` and `reddit`."""
 
+    is_open = False
+
     actions = NEEDS
     indexes = database.INDEXES
 
