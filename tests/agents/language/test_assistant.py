@@ -108,6 +108,15 @@ def test_people_know_what_they_talk_to_and_read_its_answers_whole(tmp_path: Path
     assert "Answer 2, at length." * 30 in user
 
 
+def test_two_groups_talk_to_one_another_and_who_is_left_over_does_not() -> None:
+    people = [{"group": "guests", "count": 2}, {"name": "Ada"}, {"group": "hosts", "count": 3}]
+    scenario = {"population": people, "worlds": {"dialogue": {"pairs": {"hosts": "guests"}}}}
+    world = build_simulation(Chat(), scenario).worlds["dialogue"]
+    partners = [seen.partner_id for seen in world.observe(1, range(6))]  # type: ignore[attr-defined]
+    assert partners == [3, 4, -1, 0, 1, -1]
+    assert world.turns(1) == [[3, 4]]
+
+
 def test_a_group_has_personas_of_its_own(tmp_path: Path) -> None:
     model = Chat()
     hold(model, tmp_path)

@@ -37,6 +37,15 @@ def test_validate_says_what_a_scenario_is(folder: Path) -> None:
     assert result.stdout == "ok: 1,000 people, 2 worlds (twitter, reddit), 5 rounds of 1 minute\n"
 
 
+def test_validate_and_plan_say_of_whom_a_limit_cuts_something(folder: Path) -> None:
+    mind = "mind: {kind: language, model: openai/gpt-4.1-mini, prompt: {persona_tokens: 40}}"
+    person = f"{{name: Ada, persona: {'so it is ' * 90}}}"
+    (folder / "cut.yaml").write_text(f"population: [{person}, {{name: Bo}}]\nrounds: 1\nworlds: [room]\n{mind}\n")
+    said = "of Ada, 40 of 209 tokens are told to the model"
+    assert f"note: {said}" in call("validate", "cut.yaml").stderr
+    assert said in call("plan", "cut.yaml").stdout
+
+
 def test_validate_says_everything_that_is_wrong(folder: Path) -> None:
     result = call("validate", "small.yaml", "--set", "rounds=0", "--set", "worlds=[twiter]")
     assert result.exit_code == 2
