@@ -79,10 +79,7 @@ class StorageFailed(ShoalError):
 
     @classmethod
     def writing(cls, path: Path, why: object) -> StorageFailed:
-        return cls(
-            f"cannot write {path}: {why}\n"
-            "Nothing that was committed is lost. Free some space or fix the permissions, then `shoal resume` the run."
-        )
+        return cls(f"cannot write {path}: {why}\nFree some space or fix the permissions, then try again.")
 
 
 class JournalCorrupt(ShoalError):

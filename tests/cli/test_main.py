@@ -135,6 +135,7 @@ def test_a_disk_that_refuses_exits_with_1(folder: Path) -> None:
     result = call("run", "small.yaml")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: cannot write runs")
+    assert "resume" not in result.stderr, "there is no run yet"
 
 
 def broken_run(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_full_disk_is_a_clear_error_and_the_run_goes_on_when_there_is_room(
     full = work_with_little_space(directory.path, most_bytes)
     assert full.returncode == 9, full.stderr
     assert "cannot write" in full.stdout
-    assert "shoal resume" in full.stdout
+    assert "Free some space" in full.stdout
     assert directory.read_status() in (Status.IDLE, Status.FAILED)
     assert directory.read_status().resumable
     check_consistency(directory.path, finished=False)

@@ -156,8 +156,8 @@ def complain(text: str, label: str = "", label_color: str = "", color: str | Non
     """Print to standard error without control characters, in colour on a terminal unless NO_COLOR is set."""
     shown = hide_controls(text)
     if sys.stderr.isatty():
-        shown = wrap_words(f"{label} {shown}" if label else shown, get_terminal_size().columns)
-        shown = shown.removeprefix(f"{label} ")
+        before = f"{label} " if label else ""
+        shown = wrap_words(f"{before}{shown}", get_terminal_size().columns).removeprefix(before)
     styled = click.style(shown, fg=color) if color else shown
     start = f"{click.style(label, fg=label_color, bold=True)} " if label else ""
     click.echo(f"{start}{styled}", err=True, color=False if os.environ.get("NO_COLOR") else None)

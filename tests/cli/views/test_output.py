@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from rich.console import Console
 from shoal.cli.errors import wrap_words
 from shoal.cli.views.output import is_plain_locale, make_table
 from tests.cli.terminal import call, shoal
+from tests.cli.views.test_progress import run_in_terminal
 
 
 def draw(width: int, *rows: tuple[str, ...], titles: tuple[str, ...]) -> list[str]:
@@ -77,3 +80,15 @@ def test_long_sentences_are_wrapped_between_words_and_commands_stay_whole() -> N
     assert wrap_words(text, 20) == (
         "a sentence that is\ntoo long\n  and one that is\n  indented\ngo on with: shoal resume runs/a --max-cost 2"
     )
+
+
+def test_colours_of_our_own_reach_the_terminal(folder: Path) -> None:
+    shown = run_in_terminal("doctor", cwd=folder)
+    assert "\x1b[2m" in shown
+    assert "\ufffd" not in shown
+
+
+def test_lines_below_an_error_keep_their_indentation() -> None:
+    script = "import sys; sys.stderr.isatty = lambda: True; from shoal.cli.errors import complain; complain('  a b')"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert result.stderr == "  a b\n"

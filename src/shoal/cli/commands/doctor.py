@@ -10,7 +10,7 @@ import click
 from rich.text import Text
 
 from shoal.cli.options import PATH, POSITIVE, Changes, json_option, load_scenario
-from shoal.cli.views.output import Output, echo, echo_json, label_table
+from shoal.cli.views.output import Output, echo_json, label_table
 from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
 from shoal.models.local import ModelSpeed, ServerSize
 from shoal.runs import RUNS, DoctorReport, DoctorTarget, examine, list_limits
@@ -61,7 +61,8 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
     if as_json:
         echo_json(report.as_dict())
     else:
-        echo(describe_report(report, target.name))
+        # What is drawn has no control characters of others any more, and keeps its own.
+        click.echo(describe_report(report, target.name))
     if report.problems:
         raise click.exceptions.Exit(1)
 

@@ -33,7 +33,7 @@ from shoal.cli.runner import OutputMode, end_command, require_quality, run_opera
 from shoal.cli.views.output import Output, echo
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
-from shoal.errors import ProviderRefused, ProviderUnavailable
+from shoal.errors import ProviderRefused, ProviderUnavailable, StorageFailed
 from shoal.models.local import ModelStore, find_table
 from shoal.runs import (
     RunDirectory,
@@ -267,5 +267,6 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
         complain(again)
     elif result.error is None and mode.plain:
         print_summary(Output(), summarize(run, find_table(ModelStore.of_user(os.environ))))
-    may_pass = isinstance(result.error, ProviderRefused | ProviderUnavailable | MemoryError | OSError)
+    passing = ProviderRefused | ProviderUnavailable | StorageFailed | MemoryError | OSError
+    may_pass = isinstance(result.error, passing)
     end_command(result, mode, again=again if may_pass else "")
