@@ -45,6 +45,7 @@ SLOW = (
     "runs/tuning/test_calls.py",
     "runs/tuning/test_simulations.py",
     "scenario/importers/test_mirofish.py",
+    "server",
     "slots/test_processes.py",
     "test_docs.py",
     "test_examples.py",

@@ -18,6 +18,8 @@ __all__ = [
     "rehearse",
     "run",
     "variable",
+    # a server
+    "Client",
     # input
     "Scenario",
     # base classes for worlds and minds
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from shoal.python.run import Run, open, run
     from shoal.python.world import World
     from shoal.scenario.scenario import Scenario
+    from shoal.server.client import Client
     from shoal.types import Action, Decision, Event, Mind, Observation
     from shoal.worlds.base import BaseWorld, Rejected, ViewObservation
 else:
@@ -53,6 +56,7 @@ else:
         "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
         "variable": "shoal.engine.population",
+        "Client": "shoal.server.client",
         "Scenario": "shoal.scenario.scenario",
         "Action": "shoal.types",
         "Decision": "shoal.types",

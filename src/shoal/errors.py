@@ -18,6 +18,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── ProviderRefused        every call to the model fails until the user mends something: key, address, credit
 ├── EveryTurnFailed        not a single decision was made: in the whole run, or in the first turns of a model
 ├── MeasurementFailed      a variable of the user's own failed; the run can be resumed once it is mended
+├── ServerRefused          a server of Shoal refused a request, or does not answer
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
@@ -160,6 +161,14 @@ class EveryTurnFailed(ShoalError):
 
 class MeasurementFailed(ShoalError):
     """A variable of the user's own failed."""
+
+
+class ServerRefused(ShoalError):
+    """A server of Shoal refused a request, or does not answer: then its status is 0."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 class SlotsRefused(ShoalError):

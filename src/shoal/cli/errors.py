@@ -24,6 +24,7 @@ from shoal.errors import (
     QueryFailed,
     RunRefused,
     ScenarioInvalid,
+    ServerRefused,
     ShoalError,
     SlotsRefused,
 )
@@ -125,7 +126,7 @@ def map_error(error: ShoalError) -> click.ClickException:
             return click.BadParameter(str(error), context, param_hint=f"--{error.argument}")
         case QueryFailed():
             return Invalid(str(error))
-        case RunRefused() | SlotsRefused():
+        case RunRefused() | SlotsRefused() | ServerRefused():
             return Refused(str(error))
     return Failed(str(error))
 

@@ -1,10 +1,21 @@
 """One simulation made durable: its directory, its state, its worker and the commands to it."""
 
 from shoal.runs.config import Config, LimitSettings, input_names, portable_scenario, rename_inputs
-from shoal.runs.directory import CONFIG, LOG, RUNS, RunDirectory, claim_directory, list_runs, read_outcome
+from shoal.runs.directory import (
+    ARCHIVE,
+    CONFIG,
+    LOG,
+    RUNS,
+    RunDirectory,
+    claim_directory,
+    list_runs,
+    read_outcome,
+)
 from shoal.runs.doctor import DoctorReport, DoctorTarget, examine, list_limits
 from shoal.runs.files import replace_json, storage_errors
+from shoal.runs.mirofish import format_state
 from shoal.runs.operations import (
+    adopt_mirofish,
     check_extension,
     create_run,
     extend_run,
@@ -25,5 +36,5 @@ from shoal.runs.resources import (
     find_endpoints,
     serve_local_models,
 )
-from shoal.runs.state import RunOutcome, RunState, Status
+from shoal.runs.state import RunOutcome, RunState, Status, wall_clock
 from shoal.runs.worker import RunExtension, RunSession, work_on_run

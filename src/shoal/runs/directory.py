@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -38,6 +39,8 @@ from shoal.worlds import Clock
 
 RUNS = Path("runs")
 CONFIG = "simulation_config.json"
+#: The config that another program wrote for a directory which became a run.
+PREPARED_CONFIG = "prepared_config.json"
 STATE = "run_state.json"
 JOURNAL = "journal.jsonl"
 METRICS = "metrics.jsonl"
@@ -100,15 +103,34 @@ class RunDirectory:
                 raise RunRefused(f"{path} is not empty.\nChoose another directory with --out.")
             for file in leftovers:
                 file.unlink()
-        write_lines(path / JOURNAL, lines)
-        copy_inputs(copies, path)
         directory = cls(path)
+        write_lines(directory.journal, lines)
+        copy_inputs(copies, path)
         directory.keep_limits(limits or LimitSettings())
-        config = Config.of(path.name, versions, copies, parent)
-        fields = mirofish.config_fields(sample(versions.first), versions.first)
-        replace_json(path / CONFIG, {**msgspec.to_builtins(config), **fields})
-        directory.config = config
+        directory._freeze(Config.of(path.name, versions, copies, parent), versions.first)
         return directory
+
+    @classmethod
+    def adopt(cls, path: Path, versions: Versioned[Scenario]) -> RunDirectory:
+        """Make a run of a directory that another program prepared; what that one has written of a run is archived.
+
+        Its config is kept under another name, and is replaced by the run's at the end. So this can be repeated.
+        """
+        directory = cls(path)
+        directory.config = Config.of(path.name, versions, input_names(versions))
+        with storage_errors(path):
+            shutil.copy2(path / CONFIG, path / PREPARED_CONFIG)
+            directory.journal.unlink(missing_ok=True)
+        write_lines(directory.journal, [])
+        if directory.file(STATE).exists() or any(database_path(path, world).exists() for world in directory.worlds):
+            directory.archive()
+        directory._freeze(directory.config, versions.first)
+        return directory
+
+    def _freeze(self, config: Config, scenario: Scenario) -> None:
+        fields = mirofish.config_fields(sample(scenario), scenario)
+        replace_json(self.path / CONFIG, {**msgspec.to_builtins(config), **fields})
+        self.config = config
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -322,7 +344,7 @@ class RunDirectory:
         return self.read_state().is_over(self.scenario.rounds)
 
     def write_state(self, state: RunState) -> None:
-        replace_json(self.path / STATE, {**state.to_json(), **mirofish.state_fields(state)}, sync=False)
+        replace_json(self.path / STATE, mirofish.format_state(state), sync=False)
         # That no process works on the run needs to be written only once.
         if state.process_pid is not None or self._has_live_status:
             self.write_env_status(state)
@@ -369,6 +391,18 @@ class RunDirectory:
         """Return the number of the process that works on this directory now; None if none does."""
         text = read_lock(self.path / LOCK)
         return int(text) if text and text.isdecimal() else None
+
+    def read_env_status(self) -> dict[str, Any]:
+        """Read what the last worker wrote about itself; it may be dead. Empty where none ever did."""
+        try:
+            found: dict[str, Any] = msgspec.json.decode(self.file(ENV_STATUS).read_bytes())
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
+        return found
+
+    def read_env_pid(self) -> int | None:
+        """Return the process that says it is at work, or waits for commands."""
+        return self.read_env_status().get("pid")
 
     def archive(self) -> Path:
         """Move what was written to `archive/N/`, copy the journal there, and return that folder. Needs the lock.

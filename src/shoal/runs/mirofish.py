@@ -102,14 +102,14 @@ def _platform_config(platform: str, world: object) -> dict[str, Any] | None:
     }
 
 
-def state_fields(state: RunState) -> dict[str, Any]:
-    """Return the fields that MiroFish expects in `run_state.json`."""
-    fields = {"total_actions_count": state.actions_count, "rounds_count": state.current_round}
+def format_state(state: RunState) -> dict[str, Any]:
+    """Return the content of `run_state.json`, with the fields that MiroFish expects there."""
+    fields: dict[str, Any] = {"total_actions_count": state.actions_count, "rounds_count": state.current_round}
     for name in _PLATFORMS:
         world = state.worlds.get(name, WorldState())
         for field in ("current_round", "simulated_hours", "running", "completed", "actions_count"):
             fields[f"{name}_{field}"] = getattr(world, field)
-    return fields
+    return state.to_json() | fields
 
 
 def env_status(state: RunState) -> dict[str, Any]:

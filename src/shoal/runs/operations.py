@@ -22,12 +22,13 @@ from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, fu
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status
 from shoal.runs.worker import RunExtension, RunSession, work_on_run
-from shoal.scenario import FileEntry, Scenario, check_classes, load_events, override, validate_events
+from shoal.scenario import FileEntry, Scenario, check_classes, load, load_events, override, validate_events
 from shoal.text import format_count
 from shoal.types import Versioned
 
 __all__ = [  # noqa: RUF022  # grouped by what they are for
     # create
+    "adopt_mirofish",
     "create_run",
     "open_or_create_run",
     "truncate_scenario",
@@ -58,6 +59,11 @@ def create_run(scenario: Scenario, out: Path | None = None, limits: LimitSetting
     check_classes(scenario)
     with claim_directory(out, RUNS, scenario.name) as path:
         return RunDirectory.create(path, Versioned(scenario), [], limits=limits)
+
+
+def adopt_mirofish(path: Path) -> RunDirectory:
+    """Make a run of a directory that MiroFish prepared, where it is. Its own config is kept beside the run's."""
+    return RunDirectory.adopt(path, Versioned(load(path)))
 
 
 def open_or_create_run(

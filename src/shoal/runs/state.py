@@ -44,6 +44,11 @@ class Status(StrEnum):
         return self in (Status.RUNNING, Status.PAUSED)
 
     @property
+    def is_live(self) -> bool:
+        """Whether something may still happen by itself."""
+        return self.is_working or self in (Status.STARTING, Status.STOPPING)
+
+    @property
     def resumable(self) -> bool:
         """Whether starting it would continue it."""
         return self is not Status.COMPLETED

@@ -1,1 +1,3 @@
-"""HTTP, live stream and web pages over runs and experiments; keeps no state of runs."""
+"""HTTP over the runs of a folder: a client here, the server in `api`."""
+
+from shoal.server.client import Client, ServerEvent

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from shoal.errors import QueryFailed, RunLocked, Stopped
+from shoal.errors import QueryFailed, RunLocked, RunRefused, Stopped
 from shoal.journal import read_journal
 from shoal.rehearsal.server import start as start_rehearsal
 from shoal.rehearsal.settings import RehearsalSettings
@@ -212,7 +212,7 @@ async def test_after_its_run_a_worker_waits_for_commands_until_it_is_closed(tmp_
         found = await worker.send(CommandType.INTERVIEW, agent_id=4, prompt="How was it?")
         assert found["platforms"]["twitter"]["response"]
         assert json.loads((worker.run.path / "env_status.json").read_text())["status"] == "alive"
-        with pytest.raises(QueryFailed, match="is not running"):
+        with pytest.raises(RunRefused, match="is not running"):
             await worker.send(CommandType.INJECT, event={"broadcast": "Too late."})
         await worker.send(CommandType.CLOSE)
         assert (await worker.work).status is Status.COMPLETED

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,11 @@ async def test_a_worker_that_cannot_begin_says_why(tmp_path: Path, launcher: Loc
 async def test_a_run_that_cannot_be_read_has_failed_and_says_why(tmp_path: Path, launcher: LocalLauncher) -> None:
     run = create_run(validate(SHORT), tmp_path / "run")
     run.journal.write_text("this is no line of a journal\n")
-    assert (await (await start_run(run, launcher)).wait()).status is Status.FAILED
-    assert "cannot be read" in str(run.observe_state().error)
+    with suppress(WorkerLost):
+        # It may be seen at work for a moment.
+        await (await start_run(run, launcher)).wait()
+    state = run.observe_state()
+    assert (state.runner_status, "cannot be read" in str(state.error)) == (Status.FAILED, True)
 
 
 async def test_stopping_what_does_not_run_is_refused(tmp_path: Path) -> None:

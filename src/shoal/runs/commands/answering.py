@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from shoal.errors import QueryFailed, ShoalError
+from shoal.errors import QueryFailed, RunRefused, ShoalError
 from shoal.runs.commands.files import Command, CommandFiles, CommandResponse
 from shoal.unix import FolderWatch
 
@@ -65,7 +65,7 @@ class CommandLoop:
                 raise QueryFailed(f"there is no command {command.command_type!r}")
             return CommandResponse.completed(command, await handler(command))
         except ShoalError as error:
-            return CommandResponse.failed(command, str(error))
+            return CommandResponse.failed(command, str(error), isinstance(error, RunRefused))
         except (TypeError, ValueError, LookupError) as error:
             # The file may be anybody's, and a field missing or of another type.
             _log.warning("%s with bad arguments", command.command_type, exc_info=True)

@@ -22,7 +22,7 @@ async def call_worker(
     """Let the worker carry out a command, and return its result; TimeoutError where that takes too long.
 
     Where no worker is alive, one is started that only answers commands; without a launcher that is RunLocked.
-    QueryFailed where the worker refuses.
+    QueryFailed where the command is wrong, RunRefused where the run cannot do it now.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:

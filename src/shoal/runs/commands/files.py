@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
-from shoal.errors import QueryFailed
+from shoal.errors import QueryFailed, RunRefused
 from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.state import wall_clock
 from shoal.unix import FolderWatch
@@ -58,19 +58,21 @@ class CommandResponse(msgspec.Struct, frozen=True):
     result: Any = None
     error: str | None = None
     timestamp: str = ""
+    #: Whether the command was right, but the run cannot carry it out now.
+    refused: bool = False
 
     @classmethod
     def completed(cls, command: Command, result: Any) -> CommandResponse:
         return cls(command.command_id, "completed", result, None, wall_clock())
 
     @classmethod
-    def failed(cls, command: Command, error: str) -> CommandResponse:
-        return cls(command.command_id, "failed", None, error, wall_clock())
+    def failed(cls, command: Command, error: str, refused: bool = False) -> CommandResponse:
+        return cls(command.command_id, "failed", None, error, wall_clock(), refused)
 
     def unwrap(self) -> Any:
-        """Return the result; QueryFailed with the worker's words if it has none."""
+        """Return the result; QueryFailed or RunRefused with the worker's words where there is none."""
         if self.status != "completed":
-            raise QueryFailed(self.error or "the worker did not say why it refused")
+            raise (RunRefused if self.refused else QueryFailed)(self.error or "the worker did not say why it refused")
         return self.result
 
 

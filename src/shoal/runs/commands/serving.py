@@ -155,7 +155,8 @@ def _join(answers: list[InterviewAnswer]) -> dict[str, Any]:
 async def _wait_for_one(events: list[asyncio.Event], seconds: float) -> None:
     """Wait until one of the events is set, or until the time is up."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
-    await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in waiting:
-        task.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
+    try:
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in waiting:
+            task.cancel()

@@ -61,7 +61,7 @@ class Launcher(Protocol):
     """Starts workers. How a run ended is in its directory, wherever the worker was."""
 
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:
-        """Start a worker, and return once it holds the lock; `WorkerLost` with the reason if it ended before."""
+        """Start a worker, and return once it is at work; `WorkerLost` with the reason if it ended before."""
         ...
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from shoal.errors import WorkerLost
 from shoal.runs.directory import LOG, RunDirectory
-from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode, WorkerProcess, find_worker
+from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode, WorkerProcess
 from shoal.unix import has_ended, spawn_session
 
 #: How long a worker waits for commands after its run, and after the last command.
@@ -32,11 +32,11 @@ class LocalLauncher:
         self._children: set[int] = set()
 
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:
-        """Start a worker, and return once it holds the lock; WorkerLost with the reason if it ended before."""
+        """Start a worker, and return once it is at work; WorkerLost with the reason if it ended before."""
         self._children = {pid for pid in self._children if has_ended(pid) is None}
         command = [sys.executable, "-P", "-c", _CODE, str(_ROOT), str(run.path.absolute())]
         pid = spawn_session(command, {**self._environ, MODE_VARIABLE: mode}, run.file(LOG))
-        while (worker := find_worker(run)) is None or worker.pid != pid:
+        while run.read_env_pid() != pid:
             code = has_ended(pid)
             if code == 0:
                 # It had little to do, and has done it.
@@ -45,4 +45,4 @@ class LocalLauncher:
                 raise WorkerLost(run.path, run.read_last_words())
             await asyncio.sleep(_LOOK_SECONDS)
         self._children.add(pid)
-        return worker
+        return WorkerProcess(run, pid)

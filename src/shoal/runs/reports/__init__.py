@@ -1,8 +1,10 @@
 """Reads what happened in a run: summaries, conversations, exports."""
 
+from shoal.runs.reports.counts import count_agents, count_rounds, read_interviews, read_rows
 from shoal.runs.reports.database import open_database, query_database
 from shoal.runs.reports.export import Graphs, export_run
 from shoal.runs.reports.outcomes import Outcome, read_outcomes
-from shoal.runs.reports.pages import MAX_PAGE, ActionFilter, ActionPage, PageReader, format_action
+from shoal.runs.reports.pages import CURSOR_PATTERN, ActionFilter, ActionPage, PageReader, format_line
 from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run
 from shoal.runs.reports.summary import Summary, WorldSummary, summarize
+from shoal.runs.stream import is_end

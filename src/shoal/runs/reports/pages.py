@@ -15,12 +15,12 @@ from pathlib import Path
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
 
-MAX_PAGE = 1_000
 #: More is not read for one page. A page of a rare agent's actions may then be short, and says where to go on.
 _MAX_READ_BYTES = 32 << 20
 _BLOCK_BYTES = 1 << 16
 _ACTION = b'{"round":'
-_CURSOR = re.compile(r"[A-Za-z0-9_-]+:\d+(?:,[A-Za-z0-9_-]+:\d+)*")
+CURSOR_PATTERN = r"^[a-z][a-z0-9_-]*:[0-9]{1,18}(,[a-z][a-z0-9_-]*:[0-9]{1,18})*$"
+_CURSOR = re.compile(CURSOR_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,13 @@ class PageReader:
 def format_action(line: bytes, world: str) -> bytes:
     """Turn the line of an action into the object that clients read, with its world and the round by another name."""
     return b'{"platform":"%s","round_num":%s' % (world.encode(), line[len(_ACTION) :])
+
+
+def format_line(line: bytes, world: str) -> bytes:
+    """Turn any line of a stream into an object with its world."""
+    if line.startswith(_ACTION):
+        return format_action(line, world)
+    return b'{"world":"%s",%s' % (world.encode(), line[1:])
 
 
 class _Budget:

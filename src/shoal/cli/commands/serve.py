@@ -1,0 +1,78 @@
+"""The command `serve`, which offers the runs of a folder over HTTP."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from shoal.cli.commands.rehearse import parse_duration
+from shoal.cli.errors import complain
+from shoal.cli.options import PATH
+from shoal.cli.views.output import echo
+from shoal.runs import RUNS
+from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
+
+
+@click.command("serve")
+@click.option("--runs", type=PATH, default=RUNS, show_default=True, metavar="DIR", help="The folder of the runs.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need a token.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0: one that is free.",
+)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Another name of this server; may be repeated.")
+@click.option(
+    "--allow-origin", multiple=True, metavar="URL", help="Pages that may call it, as http://localhost:3000; may repeat."
+)
+@click.option(
+    "--key-variable", multiple=True, metavar="NAME", help="Variable that scenarios may name as a key; may be repeated."
+)
+@click.option(
+    "--max-simulations",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    help="Simulations at once, at most.",
+)
+@click.option(
+    "--for", "lasting", type=parse_duration, metavar="TIME", help="End after this time; default: with Ctrl-C."
+)
+def serve_(  # a command has as many options as it has
+    runs: Path, host: str, port: int, max_simulations: int, lasting: float | None, **named: tuple[str, ...]
+) -> None:
+    """Serve the runs of a folder over HTTP: start and stop them, follow them, interview their agents.
+
+    Every run works in a process of its own, which goes on when the server ends; another server finds it again. The
+    routes are those of MiroFish's back end, so that its pages work with this server. /api/openapi.json describes them.
+
+    On any address but the loopback one, a token is needed: set SHOAL_TOKEN, and send it as "Authorization: Bearer ...".
+
+    \b
+    Examples:
+      shoal serve
+      shoal serve --runs uploads/simulations --allow-origin http://localhost:3000
+      SHOAL_TOKEN=... shoal serve --host 0.0.0.0 --allow-host shoal.example.org
+    """
+    settings = ServerSettings(
+        runs=runs,
+        host=host,
+        port=port,
+        token=os.environ.get("SHOAL_TOKEN") or None,
+        hosts=frozenset(name.lower() for name in named["allow_host"]),
+        origins=frozenset(origin.rstrip("/") for origin in named["allow_origin"]),
+        key_variables=frozenset(named["key_variable"]),
+        max_workers=max_simulations,
+        environ={name: value for name, value in os.environ.items() if name != "SHOAL_TOKEN"},
+    )
+    settings.check()
+
+    def announce(url: str) -> None:
+        echo(f"serving {runs} at {url}")
+        complain("Ctrl-C ends the server; runs go on without it")
+
+    serve(settings, announce, lasting)

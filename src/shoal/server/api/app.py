@@ -1,0 +1,155 @@
+"""The server as one ASGI application: its routes, its guard, and how errors are answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+import shoal
+from shoal.errors import (
+    ArgumentInvalid,
+    QueryFailed,
+    RunMissing,
+    RunRefused,
+    ScenarioInvalid,
+    ShoalError,
+    StorageFailed,
+    WorkerLost,
+)
+from shoal.runs.launchers import Launcher, LocalLauncher
+from shoal.server.api.context import ServerContext, find_guard
+from shoal.server.api.folder import RunFolder
+from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
+from shoal.server.api.routes import commands, events, lifecycle, observation
+from shoal.server.api.settings import ServerSettings
+from shoal.server.messages import ErrorAnswer, SessionRequest
+from shoal.unix import FolderWatch
+
+PREFIX = "/api/simulation"
+_log = logging.getLogger(__name__)
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (RunMissing, 404),
+    (ScenarioInvalid, 400),
+    (ArgumentInvalid, 400),
+    (QueryFailed, 400),
+    (WorkerLost, 503),
+    (StorageFailed, 503),
+    (RunRefused, 409),
+    (ShoalError, 400),
+)
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer} for status in (400, 401, 403, 404, 405, 408, 409, 413, 429, 503, 504)
+}
+
+base = APIRouter()
+
+
+@base.get(HEALTH)
+async def health() -> dict[str, str]:
+    """Say that the server is there."""
+    return {"status": "ok", "service": f"shoal {shoal.__version__}"}
+
+
+@base.post(SESSION)
+async def open_session(body: SessionRequest, request: Request) -> Response:
+    """Take the token, and give a browser a cookie for it, which its pages cannot read."""
+    settings: ServerSettings = request.app.state.context.settings
+    response = JSONResponse({"success": True, "data": {}})
+    if settings.token is not None:
+        find_guard(request).check_token(request.client.host if request.client else "", body.token)
+        response.set_cookie(COOKIE, settings.token, httponly=True, samesite="strict", secure=_is_https(request))
+    return response
+
+
+def _is_https(request: Request) -> bool:
+    return request.url.scheme == "https"
+
+
+def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Guard:
+    """Build the application behind its guard. It can be started on any server that speaks ASGI."""
+    settings.check()
+    launcher = launcher or LocalLauncher(settings.environ, settings.idle_seconds)
+    context = ServerContext(settings, RunFolder(settings.runs, settings.key_variables), launcher)
+
+    @asynccontextmanager
+    async def live(app: FastAPI) -> AsyncIterator[None]:
+        with FolderWatch() as watch:
+            context.watch = watch
+            yield
+
+    app = FastAPI(
+        title="Shoal",
+        version=shoal.__version__,
+        description="Runs populations of agents as experiments.",
+        lifespan=live,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.state.context = context
+    app.include_router(base, responses=_ERRORS)
+    for router in (events.router, commands.router, observation.router, lifecycle.router):
+        app.include_router(router, prefix=PREFIX, responses=_ERRORS)
+    _answer_errors(app, str(context.folder.path))
+    vars(app)["openapi"] = lambda: _describe(app)
+    guard = app.state.guard = Guard(app, settings)
+    return guard
+
+
+def _describe(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document. What is wrong with a request is answered with 400, not with 422."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for path in schema["paths"].values():
+            for operation in path.values():
+                operation["responses"].pop("422", None)
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _answer_errors(app: FastAPI, folder: str) -> None:
+    """Answer every error with the envelope: what is wrong, where, and nothing of the server's inside."""
+
+    def fail(status: int, text: str, field: str | None = None, headers: dict[str, str] | None = None) -> JSONResponse:
+        content = ErrorAnswer(error=text.replace(f"{folder}/", ""), field=field).model_dump()
+        return JSONResponse(content, status, headers=headers)
+
+    @app.exception_handler(ShoalError)
+    async def answer_ours(request: Request, error: ShoalError) -> JSONResponse:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        return fail(status, str(error), error.argument if isinstance(error, ArgumentInvalid) else None)
+
+    @app.exception_handler(TimeoutError)
+    async def answer_timeout(request: Request, error: TimeoutError) -> JSONResponse:
+        return fail(504, "the worker did not answer in time")
+
+    @app.exception_handler(RequestRefused)
+    async def answer_refusal(request: Request, error: RequestRefused) -> JSONResponse:
+        headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
+        return fail(error.status, str(error), headers=headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def answer_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path", "header"))
+        # An id that is none is a simulation that does not exist.
+        status = 404 if first["loc"][0] == "path" else 400
+        return fail(status, f"{where}: {first['msg']}" if where else str(first["msg"]), where or None)
+
+    @app.exception_handler(HTTPException)
+    async def answer_http(request: Request, error: HTTPException) -> JSONResponse:
+        return fail(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+    @app.exception_handler(Exception)
+    async def answer_bug(request: Request, error: Exception) -> JSONResponse:
+        _log.error("%s %s", request.method, request.url.path, exc_info=error)
+        return fail(500, "internal error; the server's log has the details")

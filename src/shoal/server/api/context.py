@@ -1,0 +1,71 @@
+"""What all routes of a server use: its runs, its launcher, and how answers and errors are written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from fastapi import Depends, Request
+from fastapi.responses import Response
+
+from shoal.runs import RunDirectory
+from shoal.runs.launchers import Launcher
+from shoal.server.api.folder import RunFolder
+from shoal.server.api.guard import Guard
+from shoal.server.api.settings import ServerSettings
+from shoal.unix import FolderWatch
+
+T = TypeVar("T")
+
+_encode = msgspec.json.Encoder(enc_hook=str).encode
+
+
+@dataclass(slots=True)
+class ServerContext:
+    """The parts of one server. It knows no run by heart: what it tells is read when it is asked."""
+
+    settings: ServerSettings
+    folder: RunFolder
+    launcher: Launcher
+    #: Set when the server starts, in its event loop.
+    watch: FolderWatch | None = None
+    #: One for each event stream that is open, set when it has to look.
+    streams: set[asyncio.Event] = field(default_factory=set)
+    is_leaving: bool = False
+
+    def leave(self) -> None:
+        """Let the event streams end: their clients come back to the next server."""
+        self.is_leaving = True
+        for stream in self.streams:
+            stream.set()
+
+
+def find_context(request: Request) -> ServerContext:
+    context: ServerContext = request.app.state.context
+    return context
+
+
+def find_guard(request: Request) -> Guard:
+    guard: Guard = request.app.state.guard
+    return guard
+
+
+Context = Annotated[ServerContext, Depends(find_context)]
+
+
+def answer(data: object, **more: object) -> Response:
+    """Answer with the usual envelope. It is not validated once more: a page of actions is answered as it was read."""
+    return Response(_encode({"success": True, "data": data, **more}), media_type="application/json")
+
+
+async def in_thread(work: Callable[..., T], *args: Any) -> T:
+    """Do what may read many bytes without holding up other requests."""
+    return await asyncio.to_thread(work, *args)
+
+
+async def find_run(context: ServerContext, identity: str) -> RunDirectory:
+    """Find a run by its id; RunMissing, which is answered with 404, where there is none."""
+    return await in_thread(context.folder.find, identity)

@@ -1,0 +1,114 @@
+"""The runs of a server: found by their ids, listed, and made of what clients send."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+
+from shoal.errors import RunMissing, ScenarioInvalid
+from shoal.runs import CONFIG, RunDirectory, adopt_mirofish, create_run, storage_errors
+from shoal.scenario import Scenario, is_mirofish, validate
+from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
+
+_ID = re.compile(ID_PATTERN)
+_ID_DIGITS = 12
+
+
+class RunFolder:
+    """The folder that holds the runs of a server. Nothing outside of it is ever opened."""
+
+    def __init__(self, path: Path, key_variables: frozenset[str]) -> None:
+        self.path = path.absolute()
+        self._key_variables = key_variables
+
+    def find(self, identity: str) -> RunDirectory:
+        """Open a run; RunMissing where the id is none, before any file is touched.
+
+        A directory that MiroFish prepared becomes a run where it is.
+        """
+        if not _ID.fullmatch(identity):
+            raise RunMissing("this is no id of a simulation")
+        path = self.path / identity
+        if path.is_symlink() or not (path / CONFIG).is_file():
+            raise RunMissing(f"there is no simulation {identity}")
+        if is_mirofish(path):
+            return adopt_mirofish(path)
+        return RunDirectory.open(path)
+
+    def list_ids(self) -> list[str]:
+        """List the ids of all simulations, newest first."""
+        if not self.path.is_dir():
+            return []
+        found = [path for path in self.path.iterdir() if _ID.fullmatch(path.name) and not path.is_symlink()]
+        dated = [(path / CONFIG, path.name) for path in found if (path / CONFIG).is_file()]
+        return [name for _, name in sorted(((config.stat().st_mtime_ns, name) for config, name in dated), reverse=True)]
+
+    def create(self, request: ScenarioBody | MirofishBody) -> RunDirectory:
+        """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
+        path = self.path / f"sim_{uuid4().hex[:_ID_DIGITS]}"
+        if isinstance(request, ScenarioBody):
+            scenario = self._check(request.scenario)
+            with storage_errors(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+            return create_run(scenario, path)
+        return self._create_from_mirofish(request, path)
+
+    def _check(self, value: Mapping[str, Any]) -> Scenario:
+        """Validate a scenario that is data: it names no code, no file and no variable of this machine."""
+        if problems := list(_find_references(value, self._key_variables)):
+            raise ScenarioInvalid(problems)
+        return validate(dict(value))
+
+    def _create_from_mirofish(self, request: MirofishBody, path: Path) -> RunDirectory:
+        """Write the files as MiroFish would, and make a run of them. They are removed again where that fails."""
+        files = {CONFIG: msgspec.json.encode(request.config)}
+        if request.reddit_profiles is not None:
+            files["reddit_profiles.json"] = msgspec.json.encode(request.reddit_profiles)
+        if request.twitter_profiles is not None:
+            files["twitter_profiles.csv"] = request.twitter_profiles.encode()
+        with storage_errors(path):
+            path.mkdir(parents=True)
+            for name, content in files.items():
+                (path / name).write_bytes(content)
+        try:
+            return adopt_mirofish(path)
+        except ScenarioInvalid:
+            shutil.rmtree(path)
+            raise
+
+
+def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:
+    """Find what a scenario may not name when somebody else sends it: before it is validated, which reads files."""
+    for part in ("population", "follows"):
+        for path, key, _ in _walk(value.get(part), part):
+            if key in ("file", "fragments"):
+                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
+    for part in ("mind", "worlds"):
+        for path, key, found in _walk(value.get(part), part):
+            if key in ("kind", "mind", None) and isinstance(found, str) and ":" in found:
+                yield f"{path}: a scenario that is sent cannot name code"
+    mind = value.get("mind")
+    if isinstance(mind, Mapping) and mind.get("key_variable") is not None:
+        if mind["key_variable"] not in key_variables:
+            yield "mind.key_variable: this variable was not declared; start the server with --key-variable to allow it"
+        if mind.get("base_url") is not None:
+            yield "mind.base_url: an address that is sent gets no key of this machine; leave out key_variable"
+    if value.get("play"):
+        yield "play: nobody sits at the server; play from a terminal with `shoal run --play`"
+
+
+def _walk(value: object, path: str, key: str | None = None) -> Iterator[tuple[str, str | None, object]]:
+    """Yield the path, the key and the value of everything inside; what is in a list has no key."""
+    yield path, key, value
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _walk(inner, f"{path}.{name}", str(name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _walk(inner, f"{path}.{index}")

@@ -1,0 +1,166 @@
+"""Makes simulations, starts and stops them, and says what they are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from shoal.errors import ArgumentInvalid, RunRefused
+from shoal.runs import RunDirectory, extend_run, plan_resume
+from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
+from shoal.server.api import describing
+from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.messages import (
+    Envelope,
+    HistoryInfo,
+    ListEnvelope,
+    MirofishBody,
+    PrepareAnswer,
+    PrepareStatusRequest,
+    ProfilesAnswer,
+    RunId,
+    RunRequest,
+    RunStatus,
+    ScenarioBody,
+    SimulationInfo,
+    StartAnswer,
+    StartRequest,
+    WorldName,
+)
+
+router = APIRouter(tags=["lifecycle"])
+
+#: MiroFish's name for all platforms at once.
+_ALL_WORLDS = "parallel"
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+
+
+@router.post("/create", response_model=Envelope[SimulationInfo])
+async def create(body: ScenarioBody | MirofishBody, context: Context) -> Response:
+    """Make a simulation of a scenario, or of what MiroFish prepared. It can be started at once."""
+    run = await in_thread(context.folder.create, body)
+    return answer(await in_thread(describing.describe_simulation, run))
+
+
+@router.post("/prepare", response_model=Envelope[PrepareAnswer])
+async def prepare(body: RunRequest, context: Context) -> Response:
+    """Answer that a simulation is prepared: it is when it is made."""
+    return answer(await in_thread(describing.describe_preparation, await find_run(context, body.simulation_id)))
+
+
+@router.post("/prepare/status", response_model=Envelope[PrepareAnswer])
+async def prepare_status(body: PrepareStatusRequest, context: Context) -> Response:
+    """Answer how far the preparation is."""
+    return answer(await in_thread(describing.describe_preparation, await find_run(context, body.simulation_id)))
+
+
+@router.post("/start", response_model=Envelope[StartAnswer])
+async def start(body: StartRequest, context: Context) -> Response:
+    """Start a simulation, or continue one that was stopped, failed or interrupted.
+
+    With `force` it starts over, and what it had written is moved to `archive/N/`.
+    """
+    run = await find_run(context, body.simulation_id)
+    if body.platform != _ALL_WORLDS and (body.platform,) != run.worlds:
+        raise ArgumentInvalid("platform", f"the worlds of this simulation are {', '.join(run.worlds)}: use parallel")
+    if body.enable_graph_memory_update and run.scenario.notes.get("graph_id") is None and not body.force:
+        raise ArgumentInvalid("enable_graph_memory_update", "this simulation has no graph memory")
+    await in_thread(_check_room, context)
+    if body.force:
+        await restart_run(run, context.launcher)
+    else:
+        if body.max_rounds is not None:
+            await in_thread(_shorten, run, body.max_rounds)
+        await start_run(run, context.launcher)
+    status = await in_thread(describing.describe_status, run)
+    applied = {} if body.max_rounds is None else {"max_rounds_applied": body.max_rounds}
+    return answer({**status, **applied, "force_restarted": body.force, "graph_memory_update_enabled": False})
+
+
+def _check_room(context: ServerContext) -> None:
+    """Raise RunRefused where as many workers are alive as this server may have."""
+    alive = sum(find_worker(RunDirectory(context.folder.path / name)) is not None for name in context.folder.list_ids())
+    if alive >= context.settings.max_workers:
+        raise RunRefused(f"{alive} simulations run already, which is the most that this server starts; stop one first")
+
+
+def _shorten(run: RunDirectory, max_rounds: int) -> None:
+    """Let a run end earlier. It is never made longer, as MiroFish's clients expect."""
+    if max_rounds < run.scenario.rounds:
+        plan = plan_resume(run, max_rounds)
+        if plan.extension is not None:
+            extend_run(run, plan.extension)
+
+
+@router.post("/stop", response_model=Envelope[RunStatus])
+async def stop(body: RunRequest, context: Context) -> Response:
+    """Stop a simulation. It can be started again, and continues then."""
+    run = await find_run(context, body.simulation_id)
+    await stop_run(run)
+    return answer(await in_thread(describing.describe_status, run))
+
+
+@router.get("/list", response_model=ListEnvelope[SimulationInfo])
+async def list_simulations(context: Context, limit: Limit = 100, offset: Offset = 0) -> Response:
+    """List the simulations, newest first."""
+    names = await in_thread(context.folder.list_ids)
+    found = [
+        await in_thread(describing.describe_simulation, await find_run(context, name))
+        for name in names[offset : offset + limit]
+    ]
+    return answer(found, count=len(found))
+
+
+@router.get("/history", response_model=ListEnvelope[HistoryInfo])
+async def history(context: Context, limit: Limit = 20, offset: Offset = 0) -> Response:
+    """List past simulations with what the overview shows of them."""
+    names = await in_thread(context.folder.list_ids)
+    found = [
+        await in_thread(describing.describe_history, await find_run(context, name))
+        for name in names[offset : offset + limit]
+    ]
+    return answer(found, count=len(found))
+
+
+@router.get("/{simulation_id}", response_model=Envelope[SimulationInfo])
+async def get_simulation(simulation_id: RunId, context: Context) -> Response:
+    """Describe a simulation."""
+    return answer(await in_thread(describing.describe_simulation, await find_run(context, simulation_id)))
+
+
+@router.get("/{simulation_id}/config", response_model=Envelope[dict[str, object]])
+async def get_config(simulation_id: RunId, context: Context) -> Response:
+    """Return the frozen input of a simulation."""
+    return answer(await in_thread(describing.read_config_file, await find_run(context, simulation_id)))
+
+
+@router.get("/{simulation_id}/config/realtime", response_model=Envelope[dict[str, object]])
+async def get_config_as_it_is_made(simulation_id: RunId, context: Context) -> Response:
+    """Return the frozen input with the fields by which MiroFish's pages follow its preparation."""
+    run = await find_run(context, simulation_id)
+    return answer(
+        {
+            "simulation_id": simulation_id,
+            "file_exists": True,
+            "file_modified_at": run.config.generated_at,
+            "is_generating": False,
+            "generation_stage": "completed",
+            "config_generated": True,
+            "config": await in_thread(describing.read_config_file, run),
+        }
+    )
+
+
+@router.get("/{simulation_id}/profiles", response_model=Envelope[ProfilesAnswer])
+@router.get("/{simulation_id}/profiles/realtime", response_model=Envelope[ProfilesAnswer])
+async def get_profiles(
+    simulation_id: RunId, context: Context, platform: WorldName = "reddit", limit: Limit = 1_000, offset: Offset = 0
+) -> Response:
+    """List the people of a simulation, in the order of their numbers."""
+    run = await find_run(context, simulation_id)
+    total, profiles = await in_thread(describing.describe_people, run, offset, limit)
+    realtime = {"simulation_id": simulation_id, "total_expected": total, "is_generating": False, "file_exists": True}
+    count = {"platform": platform, "count": len(profiles), "total": total, "profiles": profiles}
+    return answer({**realtime, "file_modified_at": run.config.generated_at, **count})
