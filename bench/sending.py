@@ -30,7 +30,7 @@ from shoal.models.http.pool import open_transport
 from shoal.models.http.routes import Proxies
 from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import Retrying
-from shoal.models.openai.client import Client
+from shoal.models.openai.client import ModelClient
 from shoal.models.openai.endpoints import Endpoint
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.model_limits import SharedLimit, name_pool
@@ -86,7 +86,7 @@ async def send(base_url: str, folder: Path, load: Load, process: int, fixed: int
     sizes = {} if fixed is None else {name_pool(endpoints[MODEL]): fixed}
     async with open_transport(Proxies()) as transport, open_slots(f"client {process}", place, sizes=sizes) as slots:
         limit = CountingLimit(slots, endpoints)
-        client = Limited(Client(transport, endpoints, _ATTEMPT_SECONDS), limit)
+        client = Limited(ModelClient(transport, endpoints, _ATTEMPT_SECONDS), limit)
         model = Retrying(client, _DEADLINE_SECONDS, 0, Spending({}), limit=limit)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)

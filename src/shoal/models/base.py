@@ -1,7 +1,7 @@
 """The nouns of this room: a question to a language model, its answer, and its failure.
 
 A question goes through a stack of models, each with the same single method, from the outside in:
-`Journaled(Cached(Budgeted(Available(Retrying(Limited(Watched(Client)))))))`. `stack.py` composes it.
+`Journaled(Cached(Budgeted(Available(Retrying(Limited(Watched(ModelClient)))))))`. `stack.py` composes it.
 """
 
 from __future__ import annotations

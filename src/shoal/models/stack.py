@@ -26,7 +26,7 @@ from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
 from shoal.models.middleware.tabled import Tabled
-from shoal.models.openai.client import Client
+from shoal.models.openai.client import ModelClient
 from shoal.models.openai.endpoints import Endpoint
 
 #: Attempts that take too long are cut by the gate of their model, which knows how long answers take.
@@ -89,7 +89,7 @@ async def open_stack(
     async with AsyncExitStack() as opened:
         if transport is None:
             transport = await opened.enter_async_context(open_transport(settings.proxies))
-        model: Model = Client(transport, settings.endpoints, LONGEST_ATTEMPT_SECONDS)
+        model: Model = ModelClient(transport, settings.endpoints, LONGEST_ATTEMPT_SECONDS)
         model = Watched(model, availability, spending)
         if settings.limit is not None:
             model = Limited(model, settings.limit)

@@ -19,7 +19,7 @@ from shoal.models.http import Proxies
 from shoal.models.http.pool import open_transport
 from shoal.models.local import ServedModel, ServerSize, measure_speed, open_server
 from shoal.models.local.server import find_server_files
-from shoal.models.openai import Client, Endpoint
+from shoal.models.openai import Endpoint, ModelClient
 from tests.models.local.tiny_model import write_tiny_model
 
 pytest.importorskip("xllamacpp")
@@ -39,7 +39,7 @@ async def ask(served: ServedModel, key: str | None = None) -> Answer:
     messages = (Message("user", "Hello"),)
     question = Question(key=JournalKey("w", 1, 0, "decide"), model="tiny", messages=messages, max_tokens=4)
     async with open_transport(Proxies()) as transport:
-        return await Client(transport, {"tiny": endpoint}, 60.0).answer(question)
+        return await ModelClient(transport, {"tiny": endpoint}, 60.0).answer(question)
 
 
 def find_process(model: Path, sockets: Path) -> int:

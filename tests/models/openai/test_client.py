@@ -12,7 +12,7 @@ import pytest
 from shoal.models.base import Answer, FailureKind, ModelFailed, Question, Usage
 from shoal.models.http.messages import HttpReply
 from shoal.models.http.pool import FakeTransport, open_transport, raise_file_limit
-from shoal.models.openai.client import Client
+from shoal.models.openai.client import ModelClient
 from shoal.rehearsal.http import ServerRequest
 from tests.models.fakes import KEY, MODEL, SCHEMA, completion, endpoints, question, reply_with
 from tests.models.servers import ChatReply, Handler, serve_chat
@@ -27,7 +27,7 @@ async def ask(handler: Handler, *questions: Question, seconds: float = 30.0) -> 
     """Ask a client these questions in turn, and return answers and failures."""
     ends: list[Any] = []
     async with serve_chat(handler) as base_url, open_transport() as transport:
-        client = Client(transport, endpoints(base_url), seconds)
+        client = ModelClient(transport, endpoints(base_url), seconds)
         for each in questions:
             try:
                 ends.append(await client.answer(each))
@@ -47,7 +47,7 @@ async def test_the_key_is_sent_as_a_bearer_and_nothing_else_is() -> None:
     seen: list[ServerRequest] = []
     handler, _ = reply_with((200, completion()))
     async with serve_chat(handler, seen) as base_url, open_transport() as transport:
-        await Client(transport, endpoints(base_url), 30).answer(question())
+        await ModelClient(transport, endpoints(base_url), 30).answer(question())
     headers = seen[0].headers
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["content-type"] == "application/json"
@@ -92,7 +92,7 @@ async def test_questions_in_flight_together_give_up_only_one_step() -> None:
         return ChatReply(NO_SCHEMA[1], 400)
 
     async with serve_chat(handle) as base_url, open_transport() as transport:
-        client = Client(transport, endpoints(base_url), 30)
+        client = ModelClient(transport, endpoints(base_url), 30)
         answers = await asyncio.gather(*(client.answer(question(n, schema=SCHEMA)) for n in range(8)))
     assert [answer.text for answer in answers] == ["{}"] * 8
 
@@ -138,7 +138,7 @@ async def test_a_closed_port_is_said_to_be_unreachable() -> None:
         pass
     async with open_transport() as transport:
         with pytest.raises(ModelFailed, match="cannot be reached") as caught:
-            await Client(transport, endpoints(base_url), 5).answer(question())
+            await ModelClient(transport, endpoints(base_url), 5).answer(question())
     assert caught.value.failure.kind is FailureKind.UNREACHABLE
 
 
@@ -174,14 +174,14 @@ async def test_a_failure_names_the_model_and_the_variable_but_not_the_key(caplog
 
 
 async def test_a_model_without_a_server_is_named() -> None:
-    client = Client(FakeTransport(lambda _: HttpReply(200, {}, b"")), {}, 1)
+    client = ModelClient(FakeTransport(lambda _: HttpReply(200, {}, b"")), {}, 1)
     with pytest.raises(ModelFailed, match="this run has no server with this model"):
         await client.answer(question())
 
 
 async def test_a_request_shows_neither_key_nor_prompt() -> None:
     fake = FakeTransport(lambda _: HttpReply(200, {}, b'{"choices":[{"message":{"content":"hi"}}]}'))
-    answer = await Client(fake, endpoints(), 1).answer(question())
+    answer = await ModelClient(fake, endpoints(), 1).answer(question())
     assert isinstance(answer, Answer)
     assert KEY in fake.requests[0].headers["Authorization"]
     assert KEY not in repr(fake.requests)
@@ -199,7 +199,7 @@ async def test_hundreds_of_calls_wait_side_by_side() -> None:
         return ChatReply(completion())
 
     async with serve_chat(handle) as base_url, open_transport() as transport:
-        client = Client(transport, endpoints(base_url), 60)
+        client = ModelClient(transport, endpoints(base_url), 60)
         answers = await asyncio.gather(*(client.answer(question(n)) for n in range(300)))
     assert len(answers) == 300
 

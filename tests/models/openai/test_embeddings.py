@@ -13,7 +13,7 @@ from shoal.journal import EMBED, Journal, JournalKey, read_journal
 from shoal.models.base import Answer, FailureKind, ModelFailed, ModelFailure, Usage
 from shoal.models.http.messages import HttpReply, HttpRequest
 from shoal.models.http.pool import FakeTransport
-from shoal.models.openai.client import Client
+from shoal.models.openai.client import ModelClient
 from shoal.models.openai.embeddings import EmbeddingRequest, StackEmbedder, pack, unpack
 from shoal.models.stack import StackSettings, build_replay_stack, open_stack
 from tests.models.fakes import KEY, MODEL, completion, endpoints, question
@@ -30,8 +30,8 @@ def reply(*rows: list[float], status: int = 200, **more: Any) -> HttpReply:
     return HttpReply(status, {}, json.dumps({"data": data[::-1], "usage": {"prompt_tokens": 9}, **more}).encode())
 
 
-def client(transport: FakeTransport, base_url: str = "http://127.0.0.1:9/v1") -> Client:
-    return Client(transport, endpoints(base_url), 10)
+def client(transport: FakeTransport, base_url: str = "http://127.0.0.1:9/v1") -> ModelClient:
+    return ModelClient(transport, endpoints(base_url), 10)
 
 
 def said_hello() -> HttpReply:

@@ -53,7 +53,7 @@ class _Server:
         return msgspec.structs.replace(failure, text=f"{self.name}: {text}")
 
 
-class Client:
+class ModelClient:
     """Answers a question by asking the server that has its model. Each failure is raised as its kind."""
 
     def __init__(

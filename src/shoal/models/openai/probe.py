@@ -22,7 +22,7 @@ from shoal.models.http.messages import HttpReply, HttpRequest, HttpTarget
 from shoal.models.http.pool import Transport, open_transport
 from shoal.models.http.routes import Proxies, is_loopback
 from shoal.models.local import ModelSpeed, ServerSize
-from shoal.models.openai.client import Client
+from shoal.models.openai.client import ModelClient
 from shoal.models.openai.endpoints import Endpoint
 from shoal.models.openai.errors import mask_secrets, parse_failure, read_rate_limits
 from shoal.rate_limits import RateLimits
@@ -101,7 +101,7 @@ async def probe(
         recording = _RecordingTransport(transport)
         began = time.perf_counter()
         try:
-            await Client(recording, {name: endpoint}, CALL_SECONDS).answer(question)
+            await ModelClient(recording, {name: endpoint}, CALL_SECONDS).answer(question)
             changes["call_ms"] = _milliseconds_since(began)
         except ModelFailed as failed:
             changes["warning" if failed.failure.kind in PASSING else "problem"] = failed.failure.text

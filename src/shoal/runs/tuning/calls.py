@@ -16,7 +16,7 @@ from shoal.errors import BudgetReached, RunRefused
 from shoal.models import Answer, FailureKind, Model, ModelFailed, ModelFailure, Price, Remedy, Spending
 from shoal.models.http import Proxies, open_transport
 from shoal.models.middleware import Budget, Budgeted, Limited, PlainLimit
-from shoal.models.openai import Client, Endpoint
+from shoal.models.openai import Endpoint, ModelClient
 from shoal.runs.tuning.knee import REFINEMENTS, MeasuredLevel, compute_failed_share, find_usable
 from shoal.runs.tuning.levels import BUDGET_USED, TIME_USED, Gauge, compute_percentiles, measure_levels
 from shoal.runs.tuning.probes import Probes
@@ -79,7 +79,7 @@ async def measure_calls(target: TuneTarget, bounds: TuneBounds, gauge: Gauge) ->
     if bounds.max_calls < FEWEST_CALLS + 1:
         raise RunRefused(f"max_calls {bounds.max_calls} does not suffice: a first level takes {FEWEST_CALLS + 1} calls")
     async with open_transport(target.proxies) as transport:
-        client = Client(transport, {target.model: target.endpoint}, CALL_SECONDS)
+        client = ModelClient(transport, {target.model: target.endpoint}, CALL_SECONDS)
         measurement = _Measurement(target, bounds, gauge, client)
         await measurement.make_first_call()
         return await measure_levels(gauge, bounds.up_to, measurement.measure_level)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from shoal.cli.commands.live.addresses import is_address, open_client, open_directory, run_or_address_argument
 from shoal.cli.errors import complain
-from shoal.cli.remote import is_address, open_client, open_directory, run_or_address_argument
 from shoal.cli.views.output import echo
 from shoal.errors import QueryFailed
 from shoal.event_loop import run_async

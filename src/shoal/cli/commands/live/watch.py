@@ -9,9 +9,9 @@ from typing import Any
 import click
 import msgspec
 
+from shoal.cli.commands.live.addresses import is_address, open_client, open_directory, run_or_address_argument
 from shoal.cli.errors import complain
 from shoal.cli.options import json_option
-from shoal.cli.remote import is_address, open_client, open_directory, run_or_address_argument
 from shoal.cli.views.output import echo
 from shoal.event_loop import run_async
 from shoal.runs import RunDirectory, format_state

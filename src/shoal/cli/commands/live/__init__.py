@@ -1,0 +1,1 @@
+"""The commands about runs that other processes work on: watch, stop, interview, serve."""
