@@ -22,7 +22,7 @@ from shoal.models import Answer, Question, build_replay_stack
 from shoal.models.http import Proxies
 from shoal.models.http.pool import open_transport
 from shoal.models.local import ModelStore, WordTable
-from shoal.models.openai import Client, resolve_endpoint
+from shoal.models.openai import ModelClient, resolve_endpoint
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun
 from shoal.runs.resources import serve_local_models
@@ -190,7 +190,7 @@ async def _send_bare(questions: list[Question]) -> float:
     endpoint = resolve_endpoint(MODEL, base_url=None, key_variable=None, environ=os.environ)
     waiting = list(reversed(questions))
     async with serve_local_models({MODEL: endpoint}, os.environ) as served, open_transport(Proxies()) as transport:
-        client = Client(transport, served, _ATTEMPT_SECONDS)
+        client = ModelClient(transport, served, _ATTEMPT_SECONDS)
 
         async def work() -> None:
             while waiting:
