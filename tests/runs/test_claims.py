@@ -135,3 +135,17 @@ def test_a_variable_that_is_none_is_refused(place: str, message: str, tmp_path: 
 def test_a_variable_that_fails_stops_the_run_with_a_reason(tmp_path: Path) -> None:
     with pytest.raises(MeasurementFailed, match="the variable broken failed in round 0: KeyError: 'nothing'"):
         start({**SCENARIO, "variables": ["tests.runs.variables:broken"]}, tmp_path / "run")
+
+
+@pytest.mark.parametrize("world", ["room", "dialogue"])
+def test_people_who_talk_believe_what_they_hear(world: str, tmp_path: Path) -> None:
+    kind = "hear" if world == "room" else "broadcast"
+    events = [{kind: RUMOUR, "supports": "closing", "round": 1}]
+    start(
+        {**SCENARIO, "population": {"count": 6, "activity": 1}, "worlds": [world], "events": events}, tmp_path / "run"
+    )
+    with sqlite3.connect(tmp_path / "run" / f"{world}_simulation.db") as database:
+        sql = "SELECT value FROM figure WHERE name = ? AND about = 'closing' ORDER BY round"
+        beliefs, reach = ([value for (value,) in database.execute(sql, (name,))] for name in ("mean", "reach"))
+    assert beliefs[0] == reach[0] == 0 < beliefs[-1]
+    assert reach[-1] > 0.5

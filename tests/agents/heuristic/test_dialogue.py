@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from shoal.agents.heuristic.bargaining import find_price, is_about_price, name_price, set_price
 from shoal.agents.heuristic.base import Behaviour
 from shoal.agents.heuristic.dialogue import DialogueMind
 from shoal.agents.heuristic.writing import load_phrases
@@ -292,3 +293,13 @@ def test_they_rate_the_talk_by_how_close_they_are_and_say_why() -> None:
 def test_silence_is_rated_low() -> None:
     assert {reason for _, reason in scores(*NEAR, talkativeness=0)} == set(PHRASES["silent_verdict"])
     assert max(score for score, _ in scores(*NEAR, talkativeness=0)) <= 2
+
+
+def test_in_a_negotiation_prices_are_named_and_meet() -> None:
+    own = [set_price(1, "talk", 0, 1, stance) for stance in (0.8, 0.0, -0.8)]
+    assert own == sorted(own, reverse=True)
+    assert set_price(1, "talk", 1, 0, 0.0) == own[1]
+    assert find_price(name_price(own[0], own[2], 0)) == own[0]
+    assert "deal" in name_price(own[1], own[1], 0).lower()
+    assert is_about_price("the price of the boat")
+    assert not is_about_price("the old bridge")

@@ -209,6 +209,13 @@ def mean_slant(written: list[str]) -> float:
     return sum(map(reader.slant, written)) / max(len(written), 1)
 
 
+def mean_lean(lines: list[dict[str, Any]], agent: int) -> float:
+    """How what an agent writes leans on average, as it states itself."""
+    own = [line["action_args"] for line in lines if line["agent_id"] == agent]
+    leans = [args["lean"] for args in own if "lean" in args]
+    return float(sum(leans) / len(leans))
+
+
 class DrivenPlatform:
     """A platform of the directory that a test drives round by round."""
 

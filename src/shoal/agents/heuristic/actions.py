@@ -106,7 +106,8 @@ class SocialTurn(Turn[SocialObservation]):
         if self.states_lean and is_question(post.quote or post.content):
             tone = "asked"
         key: FamilyKey = ("quote", lean) if kind == "quote" else (kind, tone, lean)
-        if self.states_lean and not reading.contested:
+        if self.states_lean and not reading.contested and not (self.mood and lean):
+            # People in a mood show it; others chat along.
             key = ("hobby",) if kind == "quote" else ("chime",)
         text = self.write(key if mention is None else (CLAIM, *key), reading.about, address(answered))
         if not self.states_lean:

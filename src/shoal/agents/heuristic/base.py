@@ -8,13 +8,13 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from shoal.agents.heuristic.opinion import classify_stance
+from shoal.agents.heuristic.opinion import believe, classify_stance
 from shoal.agents.heuristic.perception import TextReadings
 from shoal.agents.heuristic.reactions import CHANCES, FIRST_CHANCES, Chances
 from shoal.agents.heuristic.writing import FamilyKey, Voice
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive, extend
-from shoal.types import Action, Decision, Mind, Observation, Population, Versioned
+from shoal.types import Action, Decision, Mention, Mind, Observation, Population, Versioned
 from shoal.worlds import TextReader
 
 O_co = TypeVar("O_co", bound=Observation, covariant=True)
@@ -27,6 +27,10 @@ TEXTS = frozenset({"CREATE_POST", "CREATE_COMMENT", "QUOTE_POST", "SEND_TO_GROUP
 LINGERING = 0.75
 #: With this number of contested texts in a turn, the subject fills an agent's mind.
 ENGROSSED = 3
+#: How many texts of people an announcement counts for.
+AUTHORITY = 3.0
+#: How much of what is said about the subject is about a claim, once people have heard of one.
+HEARSAY = 0.6
 #: What people without interests talk about where there is no subject.
 ANYTHING = "everyday life"
 NOTHING = Decision((Action("DO_NOTHING"),))
@@ -110,6 +114,8 @@ class OpinionMind(Mind):
             claim.id: [min(max(claim.belief + claim.bearing * stance, -1.0), 1.0) for stance in self._stances]
             for claim in reader.claims.values()
         }
+        #: Agent -> the claims that it has heard of, in that order.
+        self._heard: dict[int, list[str]] = {}
         self._heats = [0.0] * len(population)
         self._written = [0] * len(population)
 
@@ -118,6 +124,26 @@ class OpinionMind(Mind):
 
     def beliefs(self) -> Mapping[str, Sequence[float]]:
         return self._beliefs
+
+    def _beliefs_after(self, agent: int, heard: Sequence[tuple[Mention, float]]) -> dict[str, float]:
+        """Return what the agent thinks of claims after what it read or heard, each with how much it counts."""
+        settings = self._behaviour.settings
+        after: dict[str, float] = {}
+        for mention, weight in heard[-settings.attention :]:
+            before = after.get(mention.claim, self._beliefs[mention.claim][agent])
+            after[mention.claim] = believe(before, mention.lean, settings.persuasion * weight)
+        return after
+
+    def _take_beliefs(self, agent: int, beliefs: Mapping[str, float]) -> None:
+        """Take over beliefs, and remember which claims the agent has heard of."""
+        for claim, belief in beliefs.items():
+            self._beliefs[claim][agent] = belief
+            heard = self._heard.setdefault(agent, [])
+            if claim not in heard:
+                heard.append(claim)
+
+    def _own_beliefs(self, agent: int) -> dict[str, float]:
+        return {claim: beliefs[agent] for claim, beliefs in self._beliefs.items()}
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember a turn, unless it failed."""

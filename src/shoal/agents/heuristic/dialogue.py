@@ -11,9 +11,11 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
 
-from shoal.agents.heuristic.base import ANYTHING, NOTHING, OpinionMind
+from shoal.agents.heuristic.bargaining import find_price, is_about_price, name_price, set_price
+from shoal.agents.heuristic.base import ANYTHING, AUTHORITY, NOTHING, OpinionMind
 from shoal.agents.heuristic.opinion import classify_stance, persuade
-from shoal.agents.heuristic.writing import DialogueVoice, PhraseKey, address, label, shorten, sign
+from shoal.agents.heuristic.sentences import CLAIM, build_sentences
+from shoal.agents.heuristic.writing import DialogueVoice, PhraseKey, Voice, address, label, shorten, sign
 from shoal.seeds import Draws
 from shoal.types import Action, Decision, Observation
 from shoal.worlds.dialogue import DialogueObservation, LineView, half
@@ -40,9 +42,14 @@ class DialogueMind(OpinionMind):
     def _voice(self) -> DialogueVoice:
         return DialogueVoice(self._seed, self._world)
 
+    @cached_property
+    def _claim_voice(self) -> Voice:
+        return Voice(self._seed, self._world, build_sentences())
+
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
-        return (self._stances[agent], self._written[agent])
+        own = (self._stances[agent], self._written[agent])
+        return (*own, *self._own_beliefs(agent).items(), *self._heard.get(agent, ()))
 
     def explain(self, observation: Observation) -> Mapping[str, Any]:
         seen = cast(DialogueObservation, observation)
@@ -74,6 +81,8 @@ class DialogueMind(OpinionMind):
         if is_unbearable and seen.turn >= SETTLED_TURN and draws.chance(WALKOUT_CHANCE):
             return Decision((*actions, Action("SAY", {"content": self._phrase(seen, "walkouts")}), Action("LEAVE")))
         words, has_opinion = self._words(seen, draws, tone)
+        if has_opinion and self._edition > 1:
+            words = " ".join(f"{words} {self._add_point(seen)}".split())
         says: dict[str, Any] = {"content": words}
         if has_opinion and self._subject is not None:
             says["opinion"] = round(self._stances[seen.agent], 3)
@@ -86,6 +95,11 @@ class DialogueMind(OpinionMind):
         if heard:
             self._stances[agent] = persuade(self._stances[agent], heard[-settings.attention :], settings)
         self._written[agent] += sum(action.kind == "SAY" for action in decision.actions)
+        if self._beliefs:
+            lines = [(self._readings.find_mention(line.content), 1.0) for line in _lines_to_answer(seen)]
+            news = [(self._readings.find_mention(text), AUTHORITY) for text in seen.announcements]
+            mentions = [(mention, weight) for mention, weight in (*lines, *news) if mention is not None]
+            self._take_beliefs(agent, self._beliefs_after(agent, mentions))
 
     # What is heard
 
@@ -153,10 +167,27 @@ class DialogueMind(OpinionMind):
         """Say what the agent thinks of the subject, or something about an interest if there is no subject."""
         if self._subject is None:
             return self._phrase(seen, "chat", *(["chat_reasons"] if closing else []))
+        if self._edition > 1 and is_about_price(self._subject):
+            # What people think of a price shows in the price that they name.
+            return ""
         lean = classify_stance(self._stances[seen.agent])
         if closing or abs(lean) == FIRM_LEAN:
             return self._phrase(seen, ("points", sign(lean)), ("closers", lean))
         return self._phrase(seen, ("points", sign(lean)))
+
+    def _add_point(self, seen: DialogueObservation) -> str:
+        """Name a price where one is negotiated, or say what the agent thinks of a claim that it has heard of."""
+        agent, nth = seen.agent, self._written[seen.agent]
+        if is_about_price(self._subject):
+            own = set_price(self._seed, self._world, agent, seen.partner_id, self._stances[agent])
+            theirs = [find_price(line.content) for line in seen.lines if line.speaker_id == seen.partner_id]
+            return name_price(own, theirs[-1] if theirs else None, nth + agent)
+        heard = self._heard.get(agent)
+        if not heard:
+            return ""
+        claim = heard[nth % len(heard)]
+        lean = classify_stance(self._beliefs[claim][agent])
+        return self._claim_voice.write((CLAIM, "remark", lean), agent, nth, self._readings.claims[claim])
 
     def _quote(self, seen: DialogueObservation, phrases: str, quote: str) -> str:
         return self._phrase(seen, phrases).replace("{quote}", shorten(" ".join(quote.split())).rstrip(" .!;,"))

@@ -11,12 +11,22 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
-from shoal.agents.heuristic.base import ANYTHING, ENGROSSED, NOTHING, Behaviour, OpinionMind, Turn, read_numbers
-from shoal.agents.heuristic.opinion import persuade
+from shoal.agents.heuristic.base import (
+    ANYTHING,
+    AUTHORITY,
+    ENGROSSED,
+    HEARSAY,
+    NOTHING,
+    Behaviour,
+    OpinionMind,
+    Turn,
+    read_numbers,
+)
+from shoal.agents.heuristic.opinion import classify_stance, persuade
 from shoal.agents.heuristic.perception import TextReading
-from shoal.agents.heuristic.sentences import build_sentences, is_question
+from shoal.agents.heuristic.sentences import CLAIM, build_sentences, is_question
 from shoal.agents.heuristic.writing import Voice, address, build_room_families, load_phrases, sign
-from shoal.types import Action, Decision, Observation, Population, Versioned
+from shoal.types import Action, Decision, Mention, Observation, Population, Versioned
 from shoal.worlds import TextReader
 from shoal.worlds.room import RoomObservation, Stimulus
 
@@ -60,7 +70,8 @@ class RoomMind(OpinionMind):
 
     def memory(self, agent: int) -> object:
         """Return all that the agent's decisions depend on besides what it sees."""
-        return (self._stances[agent], self._activity[agent], self._heats[agent], self._written[agent])
+        own = (self._stances[agent], self._activity[agent], self._heats[agent], self._written[agent])
+        return (*own, *self._own_beliefs(agent).items(), *self._heard.get(agent, ()))
 
     def change(self, agent: int, traits: Mapping[str, Any]) -> None:
         """Set stance, activity and influence, where they are numbers."""
@@ -90,6 +101,8 @@ class RoomMind(OpinionMind):
         agent = seen.agent
         self._stances[agent] = self._stance_after(seen)
         self._latest = (None, 0.0)
+        if self._beliefs:
+            self._take_beliefs(agent, self._beliefs_after(agent, self._list_mentions(seen)))
         themes = (self._readings.theme(s.topics) for s in seen.stimuli if s.kind in ("hear", "see", "think", "goal"))
         # A full room need not be read to its end.
         contested = sum(1 for _ in islice((theme for theme in themes if theme.contested), ENGROSSED))
@@ -148,6 +161,21 @@ class RoomMind(OpinionMind):
             return None
         return stimulus.slant if self._readings.theme(stimulus.topics).contested else None
 
+    def _list_mentions(self, seen: RoomObservation) -> list[tuple[Mention, float]]:
+        """Return what the agent heard and saw of claims, and how much each counts."""
+        heard = [(self._find_mention(s), s.source_id) for s in seen.stimuli if s.kind in ("hear", "see")]
+        influences = self._influences
+        return [
+            (mention, AUTHORITY if source is None else 1.0 if influences is None else influences[source])
+            for mention, source in heard
+            if mention is not None
+        ]
+
+    def _find_mention(self, stimulus: Stimulus) -> Mention | None:
+        if isinstance(stimulus.mention, Mention):
+            return stimulus.mention
+        return self._readings.find_mention(stimulus.content)
+
     def _read(self, stimulus: Stimulus) -> TextReading:
         reading = self._readings.read_text(stimulus.content)
         return reading if stimulus.opinion is None else reading._replace(slant=stimulus.opinion)
@@ -179,7 +207,13 @@ class RoomMind(OpinionMind):
         return Action("TALK", args)
 
     def _state_opinion(self, turn: RoomTurn) -> Action:
-        """Say what the agent thinks of the subject to all within hearing."""
+        """Say what the agent thinks of the subject, or of a claim about it, to all within hearing."""
+        heard = self._heard.get(turn.seen.agent)
+        if heard and turn.draws.chance(HEARSAY):
+            claim = turn.draws.choice(heard)
+            belief = self._beliefs[claim][turn.seen.agent]
+            words = turn.write((CLAIM, "remark", classify_stance(belief)), self._readings.claims[claim])
+            return Action("TALK", {"content": words, "claim": claim, "lean": round(belief, 2)})
         words = turn.write(("remark", turn.lean), self._subject or ANYTHING)
         return self._talk(turn, words, contested=True)
 
@@ -199,6 +233,11 @@ class RoomMind(OpinionMind):
         concerned = reading.contested or any(reading.mask >> topic & 1 for topic in self.interests_of(turn.seen.agent))
         if not turn.draws.chance(chances.news if concerned else 0.1 * chances.news):
             return None
+        if reading.mention is not None:
+            claim = reading.mention.claim
+            belief = self._beliefs[claim][turn.seen.agent]
+            words = turn.write((CLAIM, "reaction", classify_stance(belief)), reading.about)
+            return Action("TALK", {"content": words, "claim": claim, "lean": round(belief, 2)})
         words = turn.write(("reaction", turn.lean if reading.contested else 0), reading.about)
         return self._talk(turn, words, reading.contested)
 
@@ -222,6 +261,13 @@ class RoomMind(OpinionMind):
     def _reply(self, turn: RoomTurn, remark: Stimulus, target: str | None) -> Action:
         reading = self._read(remark)
         name, about = address(remark.source or ""), reading.about
+        if (mention := self._find_mention(remark)) is not None:
+            belief = self._beliefs[mention.claim][turn.seen.agent]
+            lean = classify_stance(belief)
+            way: str | int = "asked" if is_question(remark.content) else sign(lean * mention.lean)
+            words = turn.write((CLAIM, "answer", way, lean), self._readings.claims[mention.claim], name)
+            stated = {"claim": mention.claim, "lean": round(belief, 2), **({"target": target} if target else {})}
+            return Action("TALK", {"content": words, **stated})
         if remark.kind == "reach_out":
             about = self._subject or self._own_topic(turn.seen.agent, turn.draws) or ANYTHING
         elif not reading.contested and remark.opinion is None:

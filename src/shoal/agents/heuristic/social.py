@@ -16,8 +16,17 @@ from typing import Any, cast
 import numpy as np
 
 from shoal.agents.heuristic.actions import MOST_DUE, SUNDRY, SUNDRY_IN_GROUPS, SUNDRY_IN_SHOPS, SocialTurn
-from shoal.agents.heuristic.base import ANYTHING, NOTHING, TEXTS, Behaviour, OpinionMind, read_numbers
-from shoal.agents.heuristic.opinion import believe, classify_stance, persuade
+from shoal.agents.heuristic.base import (
+    ANYTHING,
+    AUTHORITY,
+    HEARSAY,
+    NOTHING,
+    TEXTS,
+    Behaviour,
+    OpinionMind,
+    read_numbers,
+)
+from shoal.agents.heuristic.opinion import classify_stance, persuade
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.reactions import PROVOCATION, Chances, draw_reaction, take_side, weigh_reactions
 from shoal.agents.heuristic.sentences import CLAIM, build_sentences
@@ -27,10 +36,6 @@ from shoal.worlds import TextReader
 from shoal.worlds.social import PostView, SocialObservation
 
 MAX_ACTIONS = 3
-#: How many posts an announcement counts for.
-AUTHORITY = 3.0
-#: How much of what is written about the subject is about a claim, once people have heard of one.
-HEARSAY = 0.6
 #: Chance that people without an opinion on a claim ask about it.
 ASKING = 0.5
 
@@ -75,8 +80,6 @@ class SocialMind(OpinionMind):
         self._masks = _interest_masks(population)
         # What agents also remember: the last action that can be undone (its target and kind in one number).
         self._undo = [NOTHING_TO_UNDO] * len(population)
-        # And the claims that they have heard of, in that order.
-        self._heard: dict[int, list[str]] = {}
         #: Columns of habits by name, of those that anyone has.
         columns = {name: getattr(population.habits, name) for name in USUAL_HABITS}
         self._habits: dict[str, list[float]] = {
@@ -88,9 +91,6 @@ class SocialMind(OpinionMind):
         own = (self._stances[agent], self._heats[agent], self._written[agent], self._undo[agent])
         heard = self._heard.get(agent, ())
         return (*own, *self._own_habits(agent).items(), *self._own_beliefs(agent).items(), *heard)
-
-    def _own_beliefs(self, agent: int) -> dict[str, float]:
-        return {claim: beliefs[agent] for claim, beliefs in self._beliefs.items()}
 
     def _own_habits(self, agent: int) -> dict[str, float]:
         """Return the agent's habits that differ from the usual ones."""
@@ -148,11 +148,8 @@ class SocialMind(OpinionMind):
         seen = cast(SocialObservation, observation)
         agent = seen.agent
         self._stances[agent], self._heats[agent] = self._opinion_after(seen)
-        for claim, belief in self._beliefs_after(seen).items():
-            self._beliefs[claim][agent] = belief
-            heard = self._heard.setdefault(agent, [])
-            if claim not in heard:
-                heard.append(claim)
+        if self._beliefs:
+            self._take_beliefs(agent, self._beliefs_after(agent, self._list_mentions(seen)))
         for action in decision.actions:
             kind = action.kind
             if kind in TEXTS:
@@ -185,22 +182,16 @@ class SocialMind(OpinionMind):
         weights = None if influences is None else [influences[author] for author in authors]
         return persuade(self._stances[agent], heard, settings, weights), self._heat_after(agent, count)
 
-    def _beliefs_after(self, seen: SocialObservation) -> dict[str, float]:
-        """Return what the agent thinks of claims after what it reads, where it reads of any."""
-        if not self._beliefs:
-            return {}
-        agent, persuasion, influences = seen.agent, self._behaviour.settings.persuasion, self._habits.get("influence")
-        heard = [(mention, AUTHORITY) for text in seen.announcements if (mention := self._readings.find_mention(text))]
-        heard += [
+    def _list_mentions(self, seen: SocialObservation) -> list[tuple[Mention, float]]:
+        """Return what the agent reads of claims, and how much each counts: announcements last, as they count most."""
+        influences = self._habits.get("influence")
+        posts = [
             (post.mention, 1.0 if influences is None else influences[post.author_id])
             for post in seen.followed + seen.recommended
-            if isinstance(post.mention, Mention) and post.author_id != agent
+            if isinstance(post.mention, Mention) and post.author_id != seen.agent
         ]
-        after: dict[str, float] = {}
-        for mention, weight in heard[: self._behaviour.settings.attention]:
-            before = after.get(mention.claim, self._beliefs[mention.claim][agent])
-            after[mention.claim] = believe(before, mention.lean, persuasion * weight)
-        return after
+        news = [(mention, AUTHORITY) for text in seen.announcements if (mention := self._readings.find_mention(text))]
+        return posts[: self._behaviour.settings.attention - len(news)] + news
 
     # The feed
 

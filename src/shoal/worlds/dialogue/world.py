@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from shoal.types import Action, Decision, Event, Observation, Versioned
-from shoal.worlds.base import BaseWorld, Needs, Rejected, WorldContext
+from shoal.worlds.base import BaseWorld, Needs, Rejected, WorldContext, read_mention
 from shoal.worlds.dialogue.observations import DialogueObservation, LineView
 from shoal.worlds.dialogue.pair import Pair, Phase, find_end, half, make_pairs, scene_at
 from shoal.worlds.dialogue.settings import DialogueSettings
@@ -144,6 +144,9 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         if not content.strip():
             raise Rejected("SAY needs words; DO_NOTHING is silence")
         reader = self.given.reader
+        mention = read_mention(reader, action.args, content)
+        if mention is not None:
+            self.reached[mention.claim].add(agent)
         slant, topics = reader.slant(content) if opinion is None else float(opinion), reader.name_topics(content)
         pair.say(LineView(agent, self.names[agent], content, topics, slant), is_opinion=opinion is not None)
         self.add(_LINE, pair.number, pair.scene, pair.taken + 1, round, agent, content, slant)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from shoal.types import Observation
+from shoal.types import Mention, Observation
 
 
 class Stimulus(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +27,8 @@ class Stimulus(msgspec.Struct, frozen=True, gc=False):
     slant: float = 0.0
     #: The speaker's stated opinion on the scenario's topic.
     opinion: float | None = None
+    #: What it says of a claim.
+    mention: Mention | msgspec.UnsetType = msgspec.UNSET
 
 
 class Relation(msgspec.Struct, frozen=True, gc=False):

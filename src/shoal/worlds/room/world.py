@@ -12,12 +12,13 @@ from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 
 from shoal.errors import ScenarioInvalid
 from shoal.seeds import derive, hashes
 from shoal.types import Action, Decision, Event, Happening, Notice, Versioned
-from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected, WorldContext
+from shoal.worlds.base import DO_NOTHING, BaseWorld, Needs, Rejected, WorldContext, read_mention, show_stated
 from shoal.worlds.names import NameIndex
 from shoal.worlds.room.hearing import NOWHERE, Inboxes
 from shoal.worlds.room.observations import Relation, RoomObservation, Stimulus
@@ -240,7 +241,12 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
             target = self._find_other(agent, name)
             if not self._hears(round, agent, target):
                 raise Rejected(f"{self.names[target]} cannot hear {self.names[agent]}")
+        mention = read_mention(self.given.reader, action.args, content)
+        if mention is not None:
+            self.reached[mention.claim].add(agent)
         stimulus = self._make_stimulus("hear", content, agent, target is not None, opinion)
+        if mention is not None:
+            stimulus = msgspec.structs.replace(stimulus, mention=mention)
         hearers = self._hearers(round, agent) if target is None else [target]
         if target is None and self._settings.hearing == "everyone":
             self._inboxes.say(agent, stimulus)
@@ -250,7 +256,7 @@ CREATE TABLE stimulus (created_at INTEGER, kind TEXT, user_id INTEGER, source_id
         self._last_spoken = round
         where = self._inboxes.location(agent)
         self.add(_UTTERANCE, round, agent, target, where, content, opinion, len(hearers))
-        args: dict[str, Any] = {"content": content}
+        args: dict[str, Any] = {"content": content, **show_stated(action.args)}
         if target is not None:
             args["target"] = self.names[target]
         return args if opinion is None else {**args, "opinion": opinion}
