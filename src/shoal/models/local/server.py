@@ -38,6 +38,8 @@ IDLE_SECONDS = 60.0
 _HOST = "127.0.0.1"
 _RESTART_SECONDS = 0.5
 _MAX_GREETING_BYTES = 64 << 10
+#: How much less likely it is that a sequence of more tokens than this is repeated, in the steps of llama.cpp's DRY.
+_REPEAT_PENALTY, _REPEAT_TOKENS = 0.8, 4
 #: What a model is measured with: about 400 tokens to read, and some to write.
 _MEASURED_WORDS = "The council of the town will decide about the old bridge. " * 32
 _MEASURED_TOKENS = 48
@@ -231,6 +233,9 @@ def _start_llama(model: Path, size: ServerSize, address: _Address) -> tuple[obje
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = size.threads
     parameters.cache_ram_mib = size.prompt_cache_mib
     parameters.ui = False
+    # Small models begin to say the same again and again. Single words may come again, such as those of the topic.
+    parameters.sampling.dry_multiplier = _REPEAT_PENALTY
+    parameters.sampling.dry_allowed_length = _REPEAT_TOKENS
     server: Any = xllamacpp.Server(parameters)
     return server, server.listening_address
 
