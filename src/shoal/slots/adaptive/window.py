@@ -174,6 +174,7 @@ class Window:
             self.hold(min(self.limit, self._attempts.held - 2.0 ** min(self.in_a_row - 2, 12)), now)
         self._probes = 0
         if self.in_a_row > 2:
+            self._surprises.clear()
             self.is_rising = True
             self._trips = FIRST_PROBE
 
