@@ -609,3 +609,12 @@ def test_delays_are_spread_between_least_and_most() -> None:
         seen.append(len(platform.feed(5)))
         platform.pass_rounds(1)
     assert 0 <= seen[0] < seen[1] < seen[2] < seen[3] <= seen[4] == 30
+
+
+@pytest.mark.parametrize(("counts", "shown"), [(True, 1), (False, 0)])
+def test_counts_of_reactions_can_be_hidden(counts: bool, shown: int) -> None:
+    platform = PlatformDriver(feed=hot(counts=counts))
+    liked = platform.post(0)
+    platform.succeed(2, "LIKE_POST", post_id=liked)
+    [seen] = [post for post in platform.look(5).recommended if post.post_id == liked]
+    assert (seen.likes, seen.dislikes, seen.shares) == (shown, 0, 0)

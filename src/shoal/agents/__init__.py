@@ -1,6 +1,5 @@
 """A persona with memory and a mind."""
 
-from shoal.agents.claims import SCORE_FORM, Proposition, excerpt_record
 from shoal.agents.extraction import OBJECTIVE, Extraction
 from shoal.agents.human import AskPerson, HumanMind, PlayedMind
 from shoal.agents.interview import (
@@ -15,6 +14,7 @@ from shoal.agents.interview import (
     build_question,
     parse_fields,
 )
+from shoal.agents.propositions import SCORE_FORM, Proposition, excerpt_record
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import (
     PROMPT_TEMPLATES,

@@ -124,7 +124,8 @@ class Platform(BaseWorld):
         state.self_rating = settings.self_rating
         state.searches_meaning = settings.search == "meaning"
         self._round = round
-        state.comments_shown = self._feed_rules.at(round).comments
+        rules = self._feed_rules.at(round)
+        state.comments_shown, state.counts_shown = rules.comments, rules.counts
         state.feed.open_round()
         state.find_trend(round)
         self._posted.clear()

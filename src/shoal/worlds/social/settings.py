@@ -29,6 +29,9 @@ class FeedSettings(BaseModel):
     echo_chamber: float | None = Field(
         default=None, ge=0, le=1, description="Weight of agreeing with what the agent liked and wrote before."
     )
+    counts: bool = Field(
+        default=True, description="Whether agents see how many people liked, disliked and shared a post."
+    )
     viral_threshold: int | None = Field(
         default=None, ge=1, description="Shares from which on a post counts as popular as can be."
     )
@@ -47,6 +50,7 @@ class FeedRules:
     relevance: float
     echo_chamber: float
     viral_threshold: int
+    counts: bool = True
 
 
 _CUSTOMARY = {

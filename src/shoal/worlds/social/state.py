@@ -97,6 +97,7 @@ class State:
         self.answers: dict[int, list[tuple[int, LookedUp]]] = {}
         self.self_rating = True
         self.comments_shown = 0
+        self.counts_shown = True
         self.first_follow_id = given.graph.edges + 1
         #: Claim -> the agents who wrote something about it, passed it on, or reacted to it.
         self.reached = reached or {}

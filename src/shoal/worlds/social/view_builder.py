@@ -55,7 +55,7 @@ class ViewBuilder:
         followed, recommended = state.feed.choose(picture, agents)
         rows = np.concatenate([followed, recommended], axis=1)
         new = np.unique(rows[~self._is_made[rows]])
-        self._views[new] = show_posts(state, new, picture.round, picture.rules.comments)
+        self._views[new] = show_posts(state, new, picture.round, picture.rules.comments, picture.rules.counts)
         self._is_made[new] = True
         # Authors of recommended posts that the agent does not follow; -1 for the others.
         authors = state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
@@ -95,16 +95,20 @@ class ViewBuilder:
         return (*views, *others)
 
 
-def show_posts(state: State, rows: Sequence[int] | Rows, round: int, comments_shown: int) -> list[PostView]:
-    """Return views of the posts in these rows, which all agents share."""
+def show_posts(
+    state: State, rows: Sequence[int] | Rows, round: int, comments_shown: int, counts_shown: bool = True
+) -> list[PostView]:
+    """Return views of the posts in these rows, which all agents share; without counts of reactions where wanted."""
     if not len(rows):
         return []
     posts, names, topics, themes = state.posts, state.names, state.topics, state.themes
     at = np.asarray(rows, np.int64)
     root, rated = posts.root[at], posts.find_rated(at)
+    shown = 1 if counts_shown else 0
     columns = (
         posts.post_id[at], posts.author[at], root, posts.topics[root], posts.lean[at], rated, posts.author[root],
-        round - posts.round[at], posts.likes[rated], posts.dislikes[rated], posts.shares[rated], posts.comments[rated],
+        round - posts.round[at], shown * posts.likes[rated], shown * posts.dislikes[rated], shown * posts.shares[rated],
+        posts.comments[rated],
         posts.reports[rated],
     )  # fmt: skip
     return [

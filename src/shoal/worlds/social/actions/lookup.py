@@ -81,5 +81,5 @@ def _is_muted(state: State, actor: Actor, row: int) -> bool:
 
 
 def _show(state: State, actor: Actor, rows: list[int]) -> tuple[PostView, ...]:
-    posts = show_posts(state, rows, actor.round, state.comments_shown)
+    posts = show_posts(state, rows, actor.round, state.comments_shown, state.counts_shown)
     return tuple(drop_muted_replies(state, actor.agent, post) for post in posts)

@@ -1,4 +1,4 @@
-"""Claims about an agent or a world, which a model scores from 0 to 9 by the record of what happened, with reasons."""
+"""Statements about an agent or a world, which a model scores from 0 to 9 by the record of what happened."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def excerpt_record(lines: Iterable[str], first: int = 40, last: int = 80) -> str
 
 @dataclass(frozen=True, slots=True)
 class Proposition:
-    """A claim about one agent or about a world, which a record bears out or does not."""
+    """A statement about one agent or about a world, which a record bears out or does not; `--claim` of `shoal ask`."""
 
-    claim: str
+    statement: str
     about: Literal["agent", "world"]
     #: Of the agent or the world.
     name: str
@@ -56,9 +56,9 @@ class Proposition:
     persona: str = ""
 
     def __post_init__(self) -> None:
-        if not self.claim.strip():
+        if not self.statement.strip():
             raise QueryFailed("there is no claim to score")
-        if len(self.claim) > _MAX_CLAIM_CHARS:
+        if len(self.statement) > _MAX_CLAIM_CHARS:
             raise QueryFailed(f"the claim is too long: at most {_MAX_CLAIM_CHARS:,} characters")
 
     def build_question(self, approach: Approach, key: JournalKey, iteration: int = 0) -> Question:
@@ -66,7 +66,7 @@ class Proposition:
         subject = self.name if self.about == "agent" else f"the world {self.name}"
         who = f"# What {self.name} was told to be\n{self.persona[:_MAX_PERSONA_CHARS]}\n\n" if self.persona else ""
         record = f"# The record of {subject}\n{self.record}"
-        claim = f"# The claim, about {subject}\n{self.claim.strip()}"
+        claim = f"# The claim, about {subject}\n{self.statement.strip()}"
         form = 'Reply with one JSON object with the keys "reason" and "score" and nothing else.'
         text = f"{who}{record}\n\n{claim}\n\n{form}"
         return approach.build_question(key, CARD, text, SCORE_FORM.to_schema(), iteration)
