@@ -12,7 +12,7 @@ import pytest
 
 from shoal.errors import MeasurementFailed, ScenarioInvalid
 from shoal.runs.directory import RunDirectory
-from shoal.runs.operations import extend_run
+from shoal.runs.operations import extend_run, plan_fork
 from shoal.scenario import validate
 from tests.runs.harness import go_on, repeat, start
 
@@ -149,3 +149,8 @@ def test_people_who_talk_believe_what_they_hear(world: str, tmp_path: Path) -> N
         beliefs, reach = ([value for (value,) in database.execute(sql, (name,))] for name in ("mean", "reach"))
     assert beliefs[0] == reach[0] == 0 < beliefs[-1]
     assert reach[-1] > 0.5
+
+
+def test_claims_cannot_change_in_the_middle_of_a_run(run: RunDirectory) -> None:
+    with pytest.raises(ScenarioInvalid, match="claims: this cannot change in the middle of a run"):
+        plan_fork(run, 3, changes=["claims=[]", "events=[]"])

@@ -48,7 +48,8 @@ __all__ = [  # noqa: RUF022  # grouped by what they are for
 ]
 
 
-_PARTS_WITH_FIXED_FIELDS = ("seed", "topic", "population", "follows", "time", "mind", "play", "worlds")
+_FIXED_FIELDS = ("seed", "topic", "claims", "edition", "population", "follows")
+_PARTS_WITH_FIXED_FIELDS = (*_FIXED_FIELDS, "time", "mind", "play", "worlds")
 
 
 # Create
@@ -263,7 +264,7 @@ def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
 
 
 def _list_fixed_fields(scenario: Scenario) -> Iterator[tuple[str, Any]]:
-    for field in ("seed", "topic", "population", "follows"):
+    for field in _FIXED_FIELDS:
         yield field, getattr(scenario, field)
     yield "time.start", scenario.time.start
     yield "time.minutes_per_round", scenario.time.minutes_per_round
