@@ -140,8 +140,8 @@ GOALS = (
     _knee(64, together(rounds(10, 150)), "10 rounds of 150"),
 )
 
-#: What it is judged on: nothing was chosen by how these went.
-JUDGED = (
+#: What it was judged on once. Constants were later chosen with these in view, so they show nothing that is new.
+SEEN = (
     _cap(41, together(rounds(12, 90)), _BURSTS, "12 rounds of 90", latency_seconds=0.7, seed=100),
     _cap(11, together(rounds(15, 30, worlds=2)), _BURSTS, "15 rounds of 30, two worlds", refusal_seconds=0.0, seed=110),
     _cap(110, together(rounds(12, 150)), _BURSTS, "12 rounds of 150", latency_seconds=1.1, latency_sigma=0.4, seed=120),
@@ -163,6 +163,27 @@ JUDGED = (
     _knee(40, together(rounds(10, 120)), "10 rounds of 120", latency_seconds=0.8, seed=230),
 )
 
+#: What it is judged on: nothing was chosen by how these went. Whoever chooses by them moves them to those above.
+JUDGED = (
+    _cap(29, together(rounds(10, 70)), _BURSTS, "10 rounds of 70", latency_seconds=0.55, seed=400),
+    _cap(
+        13, together(rounds(12, 35, worlds=2)), _BURSTS, "12 rounds of 35, two worlds", jitter_seconds=0.008, seed=410
+    ),
+    _cap(90, together(rounds(10, 130)), _BURSTS, "10 rounds of 130", latency_seconds=0.9, latency_sigma=0.5, seed=420),
+    _cap(37, flood(1200), _FLOOD, "1,200 at once", latency_seconds=0.8, seed=430),
+    _per_second(19, flood(1500), "1,500 at once", 50, seed=440),
+    _per_second(26, together(rounds(12, 70)), "12 rounds of 70", 45, seed=450),
+    _tokens_per_second(40_000, 2000, 1.2, latency_seconds=0.5, seed=460),
+    _queue(5, together(rounds(8, 22)), "8 rounds of 22", latency_seconds=0.9, seed=470),
+    _queue(20, flood(900), "900 at once", latency_seconds=0.7, seed=480),
+    _knee(50, together(rounds(10, 130)), "10 rounds of 130", latency_seconds=0.6, seed=490),
+    Setting(
+        name="cap 48, 4 % refused at random, 2,500 at once",
+        provider=_hidden(cap=48, limits=0.04, seed=500),
+        load=flood(2500),
+    ),
+)
+
 #: What no goal is about.
 OTHER = (
     Setting(name="no limit, 10 rounds of 150", provider=_hidden(seed=300), load=together(rounds(10, 150))),
@@ -182,7 +203,7 @@ OTHER = (
         load=flood(2000),
     ),
 )
-SETS: Mapping[str, Sequence[Setting]] = {"goals": GOALS, "judged": JUDGED, "other": OTHER}
+SETS: Mapping[str, Sequence[Setting]] = {"goals": GOALS, "seen": SEEN, "judged": JUDGED, "other": OTHER}
 
 
 # measuring
