@@ -50,6 +50,7 @@ SLOW = (
     "test_docs.py",
     "test_examples.py",
     "test_project.py",
+    "test_recordings.py",
 )
 
 #: Tests on a real language model take minutes; `scripts/test --real` runs them alone.

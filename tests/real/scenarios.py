@@ -22,8 +22,8 @@ _SAID = {"broadcast": "The council says that the old bridge will be closed in Ma
 
 #: Kind of world -> a scenario of it.
 SCENARIOS: dict[str, dict[str, Any]] = {
-    "twitter": {**_COMMON, "name": "town-twitter", "rounds": 3, "worlds": ["twitter"], "events": [_NEWS]},
-    "reddit": {**_COMMON, "name": "town-reddit", "rounds": 3, "worlds": ["reddit"], "events": [_NEWS]},
-    "room": {**_COMMON, "name": "town-room", "rounds": 3, "worlds": ["room"], "events": [_SAID]},
-    "dialogue": {**_COMMON, "name": "town-dialogue", "rounds": 4, "worlds": ["dialogue"], "events": [_SAID]},
+    "twitter": {**_COMMON, "name": "town-twitter", "rounds": 2, "worlds": ["twitter"], "events": [_NEWS]},
+    "reddit": {**_COMMON, "name": "town-reddit", "rounds": 2, "worlds": ["reddit"], "events": [_NEWS]},
+    "room": {**_COMMON, "name": "town-room", "rounds": 2, "worlds": ["room"], "events": [_SAID]},
+    "dialogue": {**_COMMON, "name": "town-dialogue", "rounds": 3, "worlds": ["dialogue"], "events": [_SAID]},
 }
