@@ -226,7 +226,7 @@ def killed_server(folder: Path, times: int = 50) -> list[Bar]:
         client = Client(url)
         for seed in range(4):
             mind = {"kind": "heuristic", "latency": {"median_ms": 100}}
-            scenario = {**_BUSY, "population": [{"count": 10}], "rounds": 300, "seed": seed, "mind": mind}
+            scenario = {**_BUSY, "population": [{"count": 10}], "rounds": 1500, "seed": seed, "mind": mind}
             run = client.create(scenario).simulation_id
             client.start(run)
             runs.append(run)
@@ -238,10 +238,12 @@ def killed_server(folder: Path, times: int = 50) -> list[Bar]:
         time.sleep(0.5)
     for _ in range(times - 1):
         with _serve(folder, port):
-            time.sleep(0.3)
+            time.sleep(1)
     with _serve(folder, port):
         for thread in threads:
             thread.join()
+    for failure in failures:
+        print(failure, file=sys.stderr)
     wrong = len(failures)
     for run in runs:
         directory, worker = RunDirectory(folder / run), workers[run]

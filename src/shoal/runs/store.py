@@ -229,11 +229,35 @@ def open_stream(directory: Path, world: str, since: int = 0) -> ActionStream:
     return ActionStream(stream_path(directory, world), next((end for (end,) in ends if end), 0))
 
 
-def record_interviews(directory: Path, world: str, traced: Sequence[tuple[int, str, str]]) -> None:
-    """Add interviews to the trace of a world: agent, time and content of each. They are no part of its history."""
-    path = database_path(directory, world)
-    with database_errors(path), closing(sqlite3.connect(path)) as database, database:
-        database.executemany("INSERT INTO trace VALUES (?,?,'interview',?)", traced)
+class InterviewLog:
+    """Adds interviews to the traces of a run's worlds. They are no part of its history.
+
+    Its connections stay open: a log ahead of the database is kept meanwhile, so that an answer waits for no disk.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._databases: dict[str, sqlite3.Connection] = {}
+
+    def add(self, world: str, traced: Sequence[tuple[int, str, str]]) -> None:
+        """Add agent, time and content of some interviews to the trace of a world."""
+        path = database_path(self._directory, world)
+        with database_errors(path):
+            if world not in self._databases:
+                self._databases[world] = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+                self._databases[world].executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;")
+            database = self._databases[world]
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany("INSERT INTO trace VALUES (?,?,'interview',?)", traced)
+            database.execute("COMMIT")
+
+    def close(self) -> None:
+        """Go back to one file, as `Store` does."""
+        for database in self._databases.values():
+            with suppress(sqlite3.Error):
+                database.execute("PRAGMA journal_mode=DELETE")
+            database.close()
+        self._databases.clear()
 
 
 def database_path(directory: Path, world: str) -> Path:

@@ -41,7 +41,9 @@ _PREFIX = "/api/simulation"
 _TIMEOUT_SECONDS = 300.0
 #: A stream says at least this often that it is still there.
 _STREAM_TIMEOUT_SECONDS = 45.0
-_RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0, 2.0)
+_FIRST_RECONNECT_SECONDS, _LONGEST_RECONNECT_SECONDS = 0.05, 0.5
+#: A server that does not come back within this time is given up.
+_PATIENCE_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +185,20 @@ class Client:
 
         With `until_end` it ends when the run has ended or stopped.
         """
-        failures = 0
+        pause, lost_at = _FIRST_RECONNECT_SECONDS, None
         while True:
             try:
                 for event in self._read_events(simulation, since, after, until_end):
-                    after, failures = event.id, 0
+                    after, pause, lost_at = event.id, _FIRST_RECONNECT_SECONDS, None
                     yield event
                 if until_end:
                     return
             except (OSError, http.client.HTTPException) as error:
-                if failures == len(_RECONNECT_SECONDS) * 6:
+                lost_at = lost_at or time.monotonic()
+                if time.monotonic() - lost_at > _PATIENCE_SECONDS:
                     raise ServerRefused(0, f"{self.url} does not answer any more: {error}") from error
-                time.sleep(_RECONNECT_SECONDS[min(failures, len(_RECONNECT_SECONDS) - 1)])
-                failures += 1
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_RECONNECT_SECONDS)
 
     def _read_events(self, simulation: str, since: int, after: str, until_end: bool) -> Iterator[ServerEvent]:
         with closing(self._connect(_STREAM_TIMEOUT_SECONDS)) as connection:

@@ -33,7 +33,7 @@ from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.interviews.snapshots import AgentCopier, RecollectionSource, snapshot_agents
 from shoal.runs.resources import RunResources
 from shoal.runs.state import wall_clock
-from shoal.runs.store import record_interviews
+from shoal.runs.store import InterviewLog
 from shoal.scenario import Simulation, count_people
 from shoal.text import one_of
 from shoal.types import Observation
@@ -108,6 +108,7 @@ class LiveInterviews:
     def __init__(self, run: RunDirectory, resources: RunResources) -> None:
         self._run = run
         self._resources = resources
+        self._log = InterviewLog(run.path)
         self._opened = AsyncExitStack()
         #: Name of a model, or None for the agents' own -> its settings, and the open model.
         self._models: dict[str | None, tuple[LanguageSettings, Model]] = {}
@@ -115,6 +116,7 @@ class LiveInterviews:
         self._numbers = count()
 
     async def close(self) -> None:
+        self._log.close()
         await self._opened.aclose()
 
     async def ask(
@@ -144,7 +146,7 @@ class LiveInterviews:
         for world in self._run.worlds:
             traced = [answer.trace() for answer in answers if world in answer.worlds and answer.error is None]
             if traced:
-                record_interviews(self._run.path, world, traced)
+                self._log.add(world, traced)
         return answers
 
     def _worlds_of(self, request: InterviewRequest) -> tuple[str, ...]:
