@@ -226,7 +226,7 @@ def killed_server(folder: Path, times: int = 50) -> list[Bar]:
         client = Client(url)
         for seed in range(4):
             mind = {"kind": "heuristic", "latency": {"median_ms": 100}}
-            scenario = {**_BUSY, "population": [{"count": 10}], "rounds": 1500, "seed": seed, "mind": mind}
+            scenario = {**_BUSY, "population": [{"count": 10}], "rounds": 600, "seed": seed, "mind": mind}
             run = client.create(scenario).simulation_id
             client.start(run)
             runs.append(run)

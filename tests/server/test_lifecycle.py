@@ -187,3 +187,13 @@ def test_a_mirofish_config_can_be_sent_with_its_people(serve: Serve, tmp_path: P
         with pytest.raises(ServerRefused):
             client.create(config={"agent_configs": "?"})
     assert len(list(server.folder.iterdir())) == 1
+
+
+def test_a_simulation_that_cannot_be_read_does_not_hide_the_others(serve: Serve, finished: str) -> None:
+    server = serve()
+    broken = server.folder / "sim_broken"
+    broken.mkdir()
+    (broken / "simulation_config.json").write_text("{}")
+    assert [entry["simulation_id"] for entry in server.get("list").json["data"]] == [finished]
+    assert [entry["simulation_id"] for entry in server.get("history").json["data"]] == [finished]
+    assert server.get("sim_broken").status == 400

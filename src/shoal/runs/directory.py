@@ -118,13 +118,14 @@ class RunDirectory:
         """
         directory = cls(path)
         directory.config = Config.of(path.name, versions, input_names(versions))
-        with storage_errors(path):
-            shutil.copy2(path / CONFIG, path / PREPARED_CONFIG)
-            directory.journal.unlink(missing_ok=True)
-        write_lines(directory.journal, [])
-        if directory.file(STATE).exists() or any(database_path(path, world).exists() for world in directory.worlds):
-            directory.archive()
-        directory._freeze(directory.config, versions.first)
+        with directory.lock():
+            with storage_errors(path):
+                shutil.copy2(path / CONFIG, path / PREPARED_CONFIG)
+                directory.journal.unlink(missing_ok=True)
+            write_lines(directory.journal, [])
+            if directory.file(STATE).exists() or any(database_path(path, world).exists() for world in directory.worlds):
+                directory.archive()
+            directory._freeze(directory.config, versions.first)
         return directory
 
     def _freeze(self, config: Config, scenario: Scenario) -> None:
@@ -376,7 +377,8 @@ class RunDirectory:
             if not try_lock(handle, _GLANCE_SECONDS):
                 pid = os.pread(handle, 32, 0).decode().strip() or "unknown"
                 raise RunLocked(
-                    f"{self.path} is being worked on by process {pid}.\nWait until it ends, or stop it first."
+                    f"{self.path} is being worked on by process {pid}.\n"
+                    f"Wait until it ends, or stop it with `shoal stop {quote_path(self.path)}`."
                 )
             write_lock(handle, str(os.getpid()))
             yield

@@ -20,7 +20,7 @@ from shoal.rehearsal.server import start as start_rehearsal
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.commands import CommandFiles, CommandType, RunServing, call_worker
 from shoal.runs.directory import RunDirectory
-from shoal.runs.launchers import LocalLauncher, find_worker
+from shoal.runs.launchers import LocalLauncher, find_worker, make_room, start_run
 from shoal.runs.operations import create_run
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
@@ -259,3 +259,17 @@ async def test_a_response_that_nobody_reads_is_removed_by_the_next_worker(tmp_pa
         left.write_bytes(json.dumps({"command_id": "left", "status": "completed"}).encode())
         await RunServing(worker.run).wait(asyncio.Event())
         assert not left.exists()
+
+
+async def test_a_run_whose_worker_only_waits_can_be_worked_on_again(tmp_path: Path) -> None:
+    run = create_run(validate({**make_scenario(3), "mind": {"kind": "heuristic"}}), tmp_path / "run")
+    launcher = LocalLauncher(os.environ, idle_seconds=300)
+    waiting = await start_run(run, launcher)
+    await asyncio.wait_for(_wait_for_end(run), 60)
+    while run.read_env_pid() != waiting.pid:  # noqa: ASYNC110  # another process writes it
+        await asyncio.sleep(0.01)
+    await make_room(run)
+    assert find_worker(run) is None
+    with run.lock(), pytest.raises(RunLocked, match="already"):
+        # This process is about to work on it, and says nothing yet.
+        await make_room(run)

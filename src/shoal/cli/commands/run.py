@@ -34,6 +34,7 @@ from shoal.cli.views.output import Output, echo
 from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
 from shoal.cli.views.summary import print_summary
 from shoal.errors import ProviderRefused, ProviderUnavailable, StorageFailed
+from shoal.event_loop import run_async
 from shoal.models.local import ModelStore, find_table
 from shoal.runs import (
     RunDirectory,
@@ -48,6 +49,7 @@ from shoal.runs import (
     replay,
 )
 from shoal.runs.commands import RunServing
+from shoal.runs.launchers import make_room
 from shoal.runs.reports import summarize
 from shoal.runs.rerun import archive_failed, plan_retry
 from shoal.scenario import BudgetSettings, import_mirofish, is_mirofish, sample
@@ -144,6 +146,7 @@ def resume_(  # a command has as many options as it has
     """
     if retry_failed and rounds is not None:
         raise click.UsageError("--retry-failed and --rounds: first ask again for what failed, then go on for longer")
+    run_async(make_room(RunDirectory.open(run)))
     if retry_failed:
         _forget_failed(run, yes)
     plan = plan_resume(RunDirectory.open(run), rounds)

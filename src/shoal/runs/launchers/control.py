@@ -29,7 +29,7 @@ _LONGEST_LOOK_SECONDS = 0.2
 async def start_run(run: RunDirectory, launcher: Launcher) -> WorkerProcess:
     """Start a worker on a run that is new or was interrupted; RunLocked where one is at work already."""
     async with _control(run, Status.STARTING):
-        await _make_room(run)
+        await make_room(run)
         return await launcher.start(run)
 
 
@@ -66,12 +66,12 @@ async def stop_run(run: RunDirectory, grace_seconds: float = GRACE_SECONDS) -> R
     return read_outcome(run)
 
 
-async def _make_room(run: RunDirectory) -> None:
-    """End a worker that only waits for commands; RunLocked where it works on the run."""
+async def make_room(run: RunDirectory) -> None:
+    """End a worker that only waits for commands; RunLocked where it works on the run, or is about to."""
     worker = find_worker(run)
     if worker is None:
         return
-    if run.read_state().runner_status.is_working:
+    if run.read_env_pid() != worker.pid or run.read_state().runner_status.is_working:
         raise RunLocked(f"{run.path} is being worked on by process {worker.pid} already.\nStop it first.")
     await worker.stop()
 

@@ -6,18 +6,20 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 
 from shoal.errors import RunMissing, ScenarioInvalid
-from shoal.runs import CONFIG, RunDirectory, adopt_mirofish, create_run, storage_errors
+from shoal.runs import CONFIG, Config, RunDirectory, adopt_mirofish, create_run, storage_errors
 from shoal.scenario import Scenario, is_mirofish, validate
 from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
 
 _ID = re.compile(ID_PATTERN)
 _ID_DIGITS = 12
+_MAX_CONFIGS = 4096
 
 
 class RunFolder:
@@ -26,6 +28,9 @@ class RunFolder:
     def __init__(self, path: Path, key_variables: frozenset[str]) -> None:
         self.path = path.absolute()
         self._key_variables = key_variables
+        #: Id -> when its config was written, and the config: it is frozen, and may be long.
+        self._configs: dict[str, tuple[int, Config]] = {}
+        self._opening = Lock()
 
     def find(self, identity: str) -> RunDirectory:
         """Open a run; RunMissing where the id is none, before any file is touched.
@@ -37,9 +42,17 @@ class RunFolder:
         path = self.path / identity
         if path.is_symlink() or not (path / CONFIG).is_file():
             raise RunMissing(f"there is no simulation {identity}")
-        if is_mirofish(path):
-            return adopt_mirofish(path)
-        return RunDirectory.open(path)
+        written_at, config = self._configs.get(identity, (0, None))
+        if config is not None and (path / CONFIG).stat().st_mtime_ns == written_at:
+            run = RunDirectory(path)
+            run.config = config
+            return run
+        with self._opening:
+            run = adopt_mirofish(path) if is_mirofish(path) else RunDirectory.open(path)
+        if len(self._configs) >= _MAX_CONFIGS:
+            self._configs.clear()
+        self._configs[identity] = (path / CONFIG).stat().st_mtime_ns, run.config
+        return run
 
     def list_ids(self) -> list[str]:
         """List the ids of all simulations, newest first."""

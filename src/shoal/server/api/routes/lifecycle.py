@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from shoal.errors import ArgumentInvalid, RunRefused
+from shoal.errors import ArgumentInvalid, RunRefused, ShoalError
 from shoal.runs import RunDirectory, extend_run, plan_resume
 from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
 from shoal.server.api import describing
@@ -30,6 +32,7 @@ from shoal.server.messages import (
 )
 
 router = APIRouter(tags=["lifecycle"])
+_log = logging.getLogger(__name__)
 
 #: MiroFish's name for all platforms at once.
 _ALL_WORLDS = "parallel"
@@ -105,22 +108,27 @@ async def stop(body: RunRequest, context: Context) -> Response:
 @router.get("/list", response_model=ListEnvelope[SimulationInfo])
 async def list_simulations(context: Context, limit: Limit = 100, offset: Offset = 0) -> Response:
     """List the simulations, newest first."""
-    names = await in_thread(context.folder.list_ids)
-    found = [
-        await in_thread(describing.describe_simulation, await find_run(context, name))
-        for name in names[offset : offset + limit]
-    ]
+    found = await in_thread(_describe_all, context, describing.describe_simulation, offset, limit)
     return answer(found, count=len(found))
+
+
+def _describe_all(
+    context: ServerContext, describe: Callable[[RunDirectory], dict[str, Any]], offset: int, limit: int
+) -> list[dict[str, Any]]:
+    """Describe some simulations. One that cannot be read is left out: asked for by its id, it says why."""
+    found = []
+    for name in context.folder.list_ids()[offset : offset + limit]:
+        try:
+            found.append(describe(context.folder.find(name)))
+        except ShoalError as error:
+            _log.warning("%s cannot be read: %s", name, error)
+    return found
 
 
 @router.get("/history", response_model=ListEnvelope[HistoryInfo])
 async def history(context: Context, limit: Limit = 20, offset: Offset = 0) -> Response:
     """List past simulations with what the overview shows of them."""
-    names = await in_thread(context.folder.list_ids)
-    found = [
-        await in_thread(describing.describe_history, await find_run(context, name))
-        for name in names[offset : offset + limit]
-    ]
+    found = await in_thread(_describe_all, context, describing.describe_history, offset, limit)
     return answer(found, count=len(found))
 
 
