@@ -23,6 +23,7 @@ SLOW = (
     "cli/test_mirofish.py",
     "cli/test_parallel.py",
     "cli/views/test_progress.py",
+    "experiments/test_batch.py",
     "models/local/test_download.py",
     "models/local/test_server.py",
     "python",

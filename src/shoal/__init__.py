@@ -17,6 +17,7 @@ __all__ = [
     "open",
     "rehearse",
     "run",
+    "run_many",
     "variable",
     # a server
     "Client",
@@ -38,6 +39,7 @@ TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would 
 if TYPE_CHECKING:
     from shoal.engine.population import variable
     from shoal.errors import ShoalError
+    from shoal.python.batch import run_many
     from shoal.python.person import Person
     from shoal.python.rehearsal import rehearse
     from shoal.python.run import Run, open, run
@@ -55,6 +57,7 @@ else:
         "open": "shoal.python.run",
         "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
+        "run_many": "shoal.python.batch",
         "variable": "shoal.engine.population",
         "Client": "shoal.server.client",
         "Scenario": "shoal.scenario.scenario",

@@ -59,7 +59,7 @@ def run_operation(directory: RunDirectory, operation: Operation, display: Progre
 
     async def supervise() -> CommandResult:
         stop = asyncio.Event()
-        with _stop_on_signals(stop, display) as received:
+        with stop_on_signals(stop, display) as received:
             try:
                 return CommandResult(await operation(stop))
             except Stopped as error:
@@ -78,7 +78,7 @@ def _read_left(directory: RunDirectory, status: Status) -> RunOutcome:
 
 
 @contextmanager
-def _stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[list[int]]:
+def stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[list[int]]:
     """Set the event on Ctrl-C, termination and the end of the terminal; a second one ends the process at once.
 
     The handlers are those of the process and not of the loop, which would wait for a long computation to end.

@@ -24,7 +24,9 @@ from shoal.scenario.importers.people_file import (
     list_files,
     read_content,
     read_people,
+    read_records,
 )
+from shoal.scenario.importers.tables import RecordTable, read_json_table
 from shoal.scenario.importers.tinytroupe import PERSONA, SAVED, build_spec_table, is_spec, merge_fragments, redefine
 from shoal.scenario.loading import (
     lengthen,

@@ -109,7 +109,7 @@ def confirm(
 
     `done`: world -> the last round of it that need not be paid for, where a run goes on or is forked.
     """
-    if not _is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
+    if not is_watched() or not isinstance(wanted.versions()[-1].mind, LanguageSettings):
         return
     servers = describe_servers(wanted.latest, os.environ)
     found = run_async(plan_run(wanted, budget=budget, done=done, servers=servers))
@@ -126,10 +126,11 @@ def confirm(
 def is_confirmed(calls: int, cost: float | None, question: str) -> bool:
     """Return whether something may begin. The question is put only where it takes much and there is a terminal."""
     is_small = (cost or 0.0) <= THRESHOLD_DOLLARS and calls <= THRESHOLD_CALLS
-    return is_small or not _is_watched() or click.confirm(hide_controls(f"{question}\nGo on?"), err=True)
+    return is_small or not is_watched() or click.confirm(hide_controls(f"{question}\nGo on?"), err=True)
 
 
-def _is_watched() -> bool:
+def is_watched() -> bool:
+    """Return whether a person at a terminal can answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

@@ -152,6 +152,13 @@ def read_content(path: Path) -> bytes:
         raise ScenarioInvalid([f"{path}: cannot be read: {error.strerror}"]) from error
 
 
+def read_records(path: Path) -> RecordTable:
+    """Read a table whose records need not be people: CSV, JSON Lines, JSON or Parquet."""
+    if (kind := _FORMATS.get(path.suffix.lower())) is None:
+        raise ScenarioInvalid([f"{path}: expected a table that ends in {', '.join(_FORMATS)}"])
+    return _parse_table(_Source("", BaseModel, path, kind, {}, None, ((str(path), read_content(path)),), ()))
+
+
 @lru_cache(maxsize=_TABLES_KEPT)
 def _parse_people(source: _Source) -> PeopleTable:
     return build_people_table(_parse_table(source), source.person, source.columns, source.digest)

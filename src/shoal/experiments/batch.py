@@ -1,0 +1,416 @@
+"""A batch: one scenario and a table, a simulation for each row, as many side by side as the machine bears.
+
+Nothing about a batch is kept in memory alone. A simulation is a run in `runs/ID`, and its result is a line of
+`results.jsonl` once it has ended. So the same call after a kill finds what is finished, waits for workers that are
+still alive, and continues the others from their journals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.errors import RunLocked, RunRefused, Stopped
+from shoal.experiments.batch_rows import BatchRow
+from shoal.experiments.pacing import DailyWindow, SimulationLimit
+from shoal.formats import ExportTable, choose_writer
+from shoal.machine import Pressure, Throttle, advise, inspect_disk, inspect_machine, watch_machine
+from shoal.runs import (
+    CONFIG,
+    RUNS,
+    DoctorTarget,
+    LimitSettings,
+    RunDirectory,
+    RunOutcome,
+    RunResources,
+    Status,
+    check_models,
+    open_or_create_run,
+    read_outcome,
+    storage_errors,
+)
+from shoal.runs.launchers import Launcher, find_worker, start_run
+from shoal.runs.reports import read_outcomes
+from shoal.scenario import Scenario
+from shoal.text import format_count
+from shoal.unix import read_lock, try_lock, write_lock
+
+RESULTS = "results.jsonl"
+RESULTS_CSV = "results.csv"
+LOCK = "batch.lock"
+#: A simulation that fails is started once more, with its journal.
+_ATTEMPTS = 2
+_LONGEST_LOOK_SECONDS = 30.0
+
+
+class BatchResult(msgspec.Struct, frozen=True):
+    """How one simulation ended: a line of `results.jsonl`."""
+
+    id: str
+    #: `completed`, `failed`, or `stopped`: by its budget, or because a server did not answer.
+    status: Status
+    error: str | None
+    #: Dollars; None where a model's price is not known.
+    cost: float | None
+    calls: int
+    rounds: int
+    actions: int
+    #: Figures of the population at the end; with several worlds, each begins with the name of its world.
+    metrics: dict[str, float]
+    #: The run directory.
+    run: str
+    #: Identifies the history.
+    digest: str
+    #: Identifies the scenario of the row.
+    scenario_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """How a batch runs. Nothing of it changes what happens in a simulation."""
+
+    #: Simulations side by side, at most.
+    max_simulations: int
+    #: What each of them may use; `parallel` holds for all together.
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    window: DailyWindow | None = None
+    #: Whether simulations that were recorded as failed are tried again.
+    retry_failed: bool = False
+
+
+@dataclass(slots=True)
+class BatchProgress:
+    """How far a batch is, for those who show it."""
+
+    total: int
+    results: dict[str, BatchResult] = field(default_factory=dict)
+    running: dict[str, RunDirectory] = field(default_factory=dict)
+    #: Simulations that may run side by side now.
+    at_once: int = 0
+    #: Results that an earlier call had recorded.
+    known: int = 0
+    #: What the user should know, the latest last.
+    notes: list[str] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    #: Is told of every result and note.
+    watch: Callable[[BatchResult | str], object] = lambda _: None
+
+    def add_result(self, result: BatchResult) -> None:
+        self.results[result.id] = result
+        self.watch(result)
+
+    def add_note(self, note: str) -> None:
+        self.notes.append(note)
+        self.watch(note)
+
+    def list_results(self) -> list[BatchResult]:
+        """Return the results so far, also for a thread that draws them while others are added."""
+        return list(self.results.values())
+
+    def count(self, status: Status) -> int:
+        return sum(result.status is status for result in self.list_results())
+
+    @property
+    def cost(self) -> float | None:
+        """Dollars so far; None where a price is not known."""
+        costs = [result.cost for result in self.list_results()]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
+
+    def seconds_left(self, now: float) -> float | None:
+        """Estimate the time left from the results of this call; None while there are none."""
+        done = len(self.results) - self.known
+        return (now - self.began) / done * (self.total - len(self.results)) if done else None
+
+
+class Batch:
+    """A batch in its folder. `run` works through all rows that have no result yet."""
+
+    def __init__(self, scenario: Scenario, rows: Sequence[BatchRow], folder: Path, settings: BatchSettings) -> None:
+        self.folder = folder
+        self.progress = BatchProgress(len(rows))
+        self._scenario = scenario
+        self._rows = rows
+        self._settings = settings
+        self._limit = SimulationLimit(settings.max_simulations)
+        self._queue: deque[BatchRow] = deque()
+        self._has_memory = True
+        #: Set when a simulation has ended or memory is free again.
+        self._changed = asyncio.Event()
+
+    @property
+    def results_file(self) -> Path:
+        return self.folder / RESULTS
+
+    @property
+    def runs_folder(self) -> Path:
+        return self.folder / RUNS.name
+
+    def describe(self) -> dict[str, Any]:
+        """Return how far the batch is, in plain values."""
+        progress = self.progress
+        statuses = (Status.COMPLETED, Status.FAILED, Status.STOPPED)
+        return {
+            "batch": str(self.folder),
+            "simulations": progress.total,
+            **{status.value: progress.count(status) for status in statuses},
+            "left": progress.total - len(progress.results),
+            "cost": progress.cost,
+            "results": str(self.results_file),
+            "notes": progress.notes,
+        }
+
+    def list_open_rows(self) -> list[BatchRow]:
+        """Return the rows that have no final result yet; RunRefused where a row was run with other values."""
+        known = self._read_results()
+        return [row for row in self._rows if row.id not in known]
+
+    def check_models(self, resources: RunResources) -> None:
+        """Refuse rows whose models cannot be asked, such as for want of a key, before anything runs."""
+        checked: set[str] = set()
+        for row in self.list_open_rows():
+            scenario = row.apply_to(self._scenario)
+            if (models := repr((scenario.mind, scenario.worlds))) not in checked:
+                checked.add(models)
+                check_models(scenario, resources)
+
+    async def run(
+        self, launcher: Launcher, stop: asyncio.Event, now: Callable[[], datetime] = datetime.now
+    ) -> list[BatchResult]:
+        """Run all rows that have no result yet, and return the results of all; `Stopped` where it was asked to."""
+        with self._lock():
+            known = self._read_results()
+            self.progress.results, self.progress.known = known, len(known)
+            self.progress.at_once = self._limit.now
+            self._queue.extend(row for row in self._rows if row.id not in known)
+            self._forget_results({row.id for row in self._queue})
+            watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=(Pressure.MEMORY,)))
+            try:
+                while self._queue and await self._wait_for_hours(stop, now):
+                    await self._work_for_hours(launcher, stop, now)
+            finally:
+                watching.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watching
+            self._write_csv()
+        if self._queue:
+            raise Stopped(f"stopped with {format_count(len(self._queue), 'simulation')} left; nothing is lost")
+        return [self.progress.results[row.id] for row in self._rows]
+
+    # Working
+
+    async def _wait_for_hours(self, stop: asyncio.Event, now: Callable[[], datetime]) -> bool:
+        """Wait until simulations may run, and return whether they still are to."""
+        window = self._settings.window
+        if window is not None and not window.is_open(now()):
+            self.progress.add_note(f"waiting until {window.opens:%H:%M}")
+            await _wait_while(window, False, stop, now)
+        return not stop.is_set()
+
+    async def _work_for_hours(self, launcher: Launcher, stop: asyncio.Event, now: Callable[[], datetime]) -> None:
+        """Work until all rows are done, or the hours are over, or somebody asks to stop."""
+        window, halt = self._settings.window, asyncio.Event()
+
+        async def announce_halt() -> None:
+            await (stop.wait() if window is None else _wait_while(window, True, stop, now))
+            halt.set()
+
+        announcing = asyncio.create_task(announce_halt())
+        try:
+            async with asyncio.TaskGroup() as group:
+                while await self._find_room(halt):
+                    row = self._queue.popleft()
+                    path = self._find_folder(row)
+                    run = open_or_create_run(row.apply_to(self._scenario), path, self._settings.limits)
+                    run.keep_limits(self._settings.limits)
+                    self.progress.running[row.id] = run
+                    group.create_task(self._simulate(row, run, launcher, halt))
+        except BaseExceptionGroup as errors:
+            # The first one ended the others.
+            raise errors.exceptions[0] from None
+        finally:
+            announcing.cancel()
+
+    async def _find_room(self, halt: asyncio.Event) -> bool:
+        """Wait until another simulation may start, and return whether there is one."""
+        running = self.progress.running
+        while running and (not self._queue or len(running) >= self._limit.now or not self._has_memory):
+            self._changed.clear()
+            await self._changed.wait()
+        return bool(self._queue) and not halt.is_set()
+
+    def _heed(self, throttle: Throttle) -> None:
+        if not throttle.may_start and self._has_memory:
+            self.progress.add_note("memory is short, so no further simulation starts until it is free")
+        self._has_memory = throttle.may_start
+        self._changed.set()
+
+    async def _simulate(self, row: BatchRow, run: RunDirectory, launcher: Launcher, halt: asyncio.Event) -> None:
+        """Work on one run to its end, with a second attempt where it fails, and record how it ended."""
+        try:
+            for _ in range(_ATTEMPTS):
+                outcome, error = await _work_once(run, launcher, halt)
+                if halt.is_set() and outcome.status is not Status.COMPLETED:
+                    self._queue.appendleft(row)
+                    return
+                if note := self._limit.add(outcome.status is Status.FAILED):
+                    self.progress.at_once = self._limit.now
+                    self.progress.add_note(note)
+                if outcome.status is not Status.FAILED:
+                    break
+        finally:
+            del self.progress.running[row.id]
+            self._changed.set()
+        self._record(row, run, outcome, error)
+
+    # The folder
+
+    def _find_folder(self, row: BatchRow) -> Path:
+        return self.runs_folder / row.id
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Be the only one who works on this batch. The lock ends with the process, however that ends."""
+        path = self.folder / LOCK
+        with storage_errors(path):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            if not try_lock(handle):
+                raise RunLocked(
+                    f"{self.folder} is being worked on by process {read_lock(path)} already.\n"
+                    "Wait until it ends, or choose another folder with --out."
+                )
+            write_lock(handle, str(os.getpid()))
+            yield
+        finally:
+            os.close(handle)
+
+    def _read_results(self) -> dict[str, BatchResult]:
+        """Read the results that stay as they are; RunRefused where a row was run with other values."""
+        known = {result.id: result for result in _read_lines(self.results_file)}
+        tried_again = (Status.STOPPED, *([Status.FAILED] if self._settings.retry_failed else []))
+        kept = {}
+        for row in self._rows:
+            result = known.get(row.id)
+            if result is not None and result.scenario_digest != row.scenario_digest:
+                raise RunRefused(
+                    f"{self.folder} holds a simulation {row.id} with other values.\n"
+                    "Give changed rows another id, or choose another folder with --out."
+                )
+            if result is not None and result.status not in tried_again:
+                kept[row.id] = result
+            elif result is None and (self._find_folder(row) / CONFIG).exists():
+                # Under way when the batch was killed. It must be of this scenario, too.
+                open_or_create_run(row.apply_to(self._scenario), self._find_folder(row))
+        return kept
+
+    def _forget_results(self, ids: Collection[str]) -> None:
+        """Leave out results that are made anew, and what a kill cut off. Those of rows that were removed stay."""
+        path = self.results_file
+        beside = path.with_name(f".{RESULTS}")
+        kept = (result for result in _read_lines(path) if result.id not in ids)
+        with storage_errors(path):
+            beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in kept))
+            beside.replace(path)
+
+    def _record(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome, error: str | None) -> None:
+        result = BatchResult(
+            id=row.id,
+            status=outcome.status,
+            error=error,
+            cost=outcome.cost,
+            calls=outcome.calls,
+            rounds=outcome.rounds,
+            actions=outcome.actions,
+            metrics=_read_metrics(run),
+            run=outcome.run,
+            digest=outcome.digest,
+            scenario_digest=row.scenario_digest,
+        )
+        path = self.results_file
+        with storage_errors(path), path.open("ab", buffering=0) as file:
+            file.write(msgspec.json.encode(result) + b"\n")
+        self.progress.add_result(result)
+
+    def _write_csv(self) -> None:
+        """Write all results in the order of the rows, with a column for each metric."""
+        results = [self.progress.results[row.id] for row in self._rows if row.id in self.progress.results]
+        metrics = tuple(dict.fromkeys(name for result in results for name in result.metrics))
+        fields = ("id", "status", "error", "cost", "calls", "rounds", "actions")
+        rows = (
+            [*(getattr(result, name) for name in fields), *map(result.metrics.get, metrics), result.run]
+            for result in results
+        )
+        path = self.folder / RESULTS_CSV
+        beside = path.with_name(f".{RESULTS_CSV}")
+        with storage_errors(path):
+            choose_writer("csv")(ExportTable("results", (*fields, *metrics, "run"), rows), beside)
+            beside.replace(path)
+
+
+def recommend_simulations(scenario: Scenario, folder: Path) -> int:
+    """Return how many simulations of this size the machine bears side by side, as `shoal doctor` says."""
+    (need,) = DoctorTarget.of_scenario(scenario).needs
+    bounds = advise(inspect_machine(), inspect_disk(folder), need).simulations
+    return max(bounds[0].count, 1) if bounds else 1
+
+
+async def _wait_while(window: DailyWindow, is_open: bool, stop: asyncio.Event, now: Callable[[], datetime]) -> None:
+    """Wait while the window is open, or while it is not, but no longer than until somebody asks to stop.
+
+    Timers stand still while a machine sleeps, and clocks are set: so it looks again and again.
+    """
+    while not stop.is_set() and window.is_open(now()) == is_open:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), min(window.seconds_until_change(now()), _LONGEST_LOOK_SECONDS))
+
+
+async def _work_once(run: RunDirectory, launcher: Launcher, halt: asyncio.Event) -> tuple[RunOutcome, str | None]:
+    """Let a worker work on a run, be it one that outlived an earlier batch, and return how far it came, and why."""
+    if not run.is_over():
+        worker = find_worker(run) if run.read_state().runner_status.is_working else None
+        try:
+            worker = worker or await start_run(run, launcher)
+        except RunRefused as error:
+            return replace(read_outcome(run), status=Status.FAILED), str(error)
+        ended, halted = asyncio.create_task(worker.wait()), asyncio.create_task(halt.wait())
+        try:
+            await asyncio.wait((ended, halted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            halted.cancel()
+            if not ended.done():
+                ended.cancel()
+                await worker.stop()
+    outcome = read_outcome(run)
+    if outcome.status is Status.COMPLETED:
+        return outcome, None
+    return outcome, run.observe_state().error or run.read_last_words()
+
+
+def _read_lines(path: Path) -> Iterator[BatchResult]:
+    """Read the whole lines of the results. What a kill or a full disk cut off is left out."""
+    if path.exists():
+        decoder = msgspec.json.Decoder(BatchResult)
+        for line in path.read_bytes().split(b"\n"):
+            with suppress(msgspec.DecodeError):
+                yield decoder.decode(line)
+
+
+def _read_metrics(run: RunDirectory) -> dict[str, float]:
+    """Read the figures of the population at the end."""
+    prefixes = {world: f"{world}." if len(run.worlds) > 1 else "" for world in run.worlds}
+    return {
+        f"{prefix}{figure.name}" + (f"({figure.about})" if figure.about else ""): figure.last
+        for world, prefix in prefixes.items()
+        for figure in read_outcomes(run, world)
+    }
