@@ -148,7 +148,9 @@ class EventResolver:
         event = placed.event
         match event:
             case PostEvent():
-                return Happening("post", event.post, self._choose_author(placed, event, round), mention=event.mention)
+                author = self._choose_author(placed, event, round)
+                votes = {name: self._number_all(getattr(event, name)) for name in ("liked_by", "disliked_by")}
+                return Happening("post", event.post, author, args=votes, mention=event.mention)
             case BroadcastEvent():
                 to = self._number_all(event.to)
                 return Happening("broadcast", event.broadcast, to=to, mention=event.mention)

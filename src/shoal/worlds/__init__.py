@@ -2,6 +2,7 @@
 
 from shoal.worlds.base import DO_NOTHING, BaseWorld, EmbedTexts, WorldContext
 from shoal.worlds.clock import Clock, TimeSettings
+from shoal.worlds.figures import measure_inequality
 from shoal.worlds.kinds import (
     DEFAULT_WORLDS,
     KIND_NAMES,

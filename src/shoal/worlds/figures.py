@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def measure_inequality(shares: Sequence[float] | NDArray[np.integer]) -> float:
+def measure_inequality(shares: Sequence[float] | NDArray[np.integer] | NDArray[np.floating]) -> float:
     """Return the Gini coefficient: 0 where all have the same, near 1 where one has everything, 0 where none has any."""
     ordered = np.sort(np.asarray(shares, np.float64))
     total = ordered.sum()

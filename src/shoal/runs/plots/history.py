@@ -32,8 +32,8 @@ _TIES = {
     "pair": "SELECT first_id, second_id FROM pair",
 }
 _ROOTS = f"""SELECT original_post_id FROM post WHERE original_post_id IS NOT NULL
-GROUP BY 1 HAVING count(*) >= {_MIN_SHARES} ORDER BY count(*) DESC, 1 LIMIT {MAX_CASCADES}"""
-_SHARES = """SELECT post_id, user_id, coalesce(quote_content, content), quote_content IS NOT NULL, num_likes
+GROUP BY 1 HAVING count(*) >= {_MIN_SHARES} ORDER BY count(*) DESC, 1 LIMIT ?"""
+_SHARES = """SELECT user_id, coalesce(quote_content, content), quote_content IS NOT NULL, num_likes, claim
 FROM post WHERE post_id = ?1 OR original_post_id = ?1 ORDER BY post_id = ?1 DESC, post_id"""
 
 Opinions = NDArray[np.float64]
@@ -47,6 +47,8 @@ class Share:
     text: str
     is_quote: bool
     likes: int
+    #: The claim that it speaks of, if any.
+    claim: str | None
     #: Position of the post in the cascade through which it came; None for the first.
     parent: int | None
     depth: int
@@ -97,7 +99,7 @@ def read_history(run: RunDirectory, world: str, label: str) -> WorldHistory | No
             names=names,
             tie=tie,
             edges=edges,
-            cascades=_read_cascades(database, edges) if "post" in tables else (),
+            cascades=read_cascades(database, MAX_CASCADES) if "post" in tables else (),
         )
 
 
@@ -119,24 +121,24 @@ def _read_opinions(database: Connection, rounds: Sequence[int], people: int) -> 
     return opinions
 
 
-def _read_cascades(database: Connection, follows: Sequence[tuple[int, int]]) -> list[list[Share]]:
-    """Read the largest cascades.
+def read_cascades(database: Connection, most: int) -> list[list[Share]]:
+    """Read the largest cascades of a platform.
 
     A platform records the first post of a cascade only, and not through whom it came. As in studies of real platforms,
     it came through the latest sharer whom the person follows, and else from the first post.
     """
     followed: dict[int, set[int]] = defaultdict(set)
-    for one, other in follows:
+    for one, other in database.execute(_TIES["follow"]):
         followed[one].add(other)
     cascades = []
-    for (root,) in database.execute(_ROOTS).fetchall():
+    for (root,) in database.execute(_ROOTS, (most,)).fetchall():
         shares: list[Share] = []
-        for _, agent, text, is_quote, likes in database.execute(_SHARES, (root,)):
+        for agent, text, is_quote, likes, claim in database.execute(_SHARES, (root,)):
             parent = None
             if shares:
                 through = (at for at in reversed(range(len(shares))) if shares[at].agent in followed[agent])
                 parent = next(through, 0)
             depth = 0 if parent is None else shares[parent].depth + 1
-            shares.append(Share(agent, text or "", bool(is_quote), likes or 0, parent, depth))
+            shares.append(Share(agent, text or "", bool(is_quote), likes or 0, claim, parent, depth))
         cascades.append(shares)
     return cascades

@@ -29,7 +29,7 @@ class _Event(DeclaredModel):
         by = getattr(self, "by", None)
         if by is not None and not (isinstance(self, PostEvent) and by in (RANDOM, MOST_FOLLOWED)):
             yield ("by",), by
-        for field in ("mute", "join", "leave", "to"):
+        for field in ("mute", "join", "leave", "to", "liked_by", "disliked_by"):
             yield from (((field, place), who) for place, who in enumerate(getattr(self, field, ())))
 
 
@@ -48,6 +48,8 @@ class PostEvent(Speaking, _WorldEvent):
     post: Text = Field(description="What the post says.")
     by: Who = Field(default=RANDOM, description="Name or number of the author, random, or most_followed.")
     round: Annotated[Whole, Field(ge=0)] = Field(default=0, description="When; 0 is before round 1.")
+    liked_by: tuple[Who, ...] = Field(default=(), description="Names or numbers of people who like it at once.")
+    disliked_by: tuple[Who, ...] = Field(default=(), description="Names or numbers of people who dislike it at once.")
 
     @property
     def content(self) -> str:

@@ -154,7 +154,7 @@ class Platform(BaseWorld):
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         match happening.kind:
             case "post":
-                return [self._post(round, happening)]
+                return list(self._post(round, happening))
             case "broadcast":
                 self._broadcasts.append((round, happening))
                 return [happening.notice(round, self.timestamp(round))]
@@ -169,23 +169,30 @@ class Platform(BaseWorld):
                     self._state.ranking.change_influence(agents, influence)
         return super().happen(round, happening)
 
-    def _post(self, round: int, happening: Happening) -> Event:
-        """Post in an agent's name. There is room for as many in a round as for the agent's own actions."""
-        agent = happening.agent or 0
-        number = self._posted[agent]
-        self._posted[agent] += 1
+    def _post(self, round: int, happening: Happening) -> Iterator[Event]:
+        """Post in an agent's name, and let those vote on it whom the scenario names."""
         args: dict[str, Any] = {"content": happening.content}
-        refusal = None
         if happening.mention is not None:
             args |= msgspec.to_builtins(happening.mention)
-        if number >= MAX_ACTIONS_PER_TURN:
-            refusal = f"more than {MAX_ACTIONS_PER_TURN} posts in one name in one round"
-        else:
-            args = self._carry_out(
-                Actor(self._state, round, agent, self._created_at, event=number), "CREATE_POST", args
-            )
+        post = self._act_in_name_of(round, happening.agent or 0, "CREATE_POST", args)
+        yield post
+        for kind, voters in (("LIKE_POST", "liked_by"), ("DISLIKE_POST", "disliked_by")):
+            for voter in happening.args.get(voters, ()) if post.success else ():
+                yield self._act_in_name_of(round, voter, kind, {"post_id": post.action_args["post_id"]})
+
+    def _act_in_name_of(self, round: int, agent: int, kind: str, args: dict[str, Any]) -> Event:
+        """Carry out an action of the scenario. There is room for as many in a round as for the agent's own actions."""
+        number, refusal = self._posted[agent], None
+        self._posted[agent] += 1
+        try:
+            if number >= MAX_ACTIONS_PER_TURN:
+                what = "posts" if kind == "CREATE_POST" else "posts and votes"
+                raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} {what} in one name in one round")
+            args = self._carry_out(Actor(self._state, round, agent, self._created_at, event=number), kind, args)
+        except Rejected as error:
+            refusal = str(error)
         event_id, time = f"{self.name}-{round}-{agent}-event{number}", self.timestamp(round)
-        return Event(round, agent, self.names[agent], "CREATE_POST", args, refusal is None, refusal, time, event_id)
+        return Event(round, agent, self.names[agent], kind, args, refusal is None, refusal, time, event_id)
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
         state = self._state

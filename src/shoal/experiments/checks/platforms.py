@@ -1,0 +1,212 @@
+"""Published results on platforms: cascades, herding, inequality and luck, camps, and what suspending accounts does."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.experiments.checks.base import ValidationCheck, Laboratory, query_values
+from shoal.runs.plots import read_cascades
+from shoal.seeds import derive, uniforms
+from shoal.worlds import measure_inequality
+
+_TOPIC = "the old bridge"
+#: The same songs in every world.
+_SONGS = 40
+_REACH = "SELECT value FROM figure WHERE name = 'reach' AND about = 'rumour' ORDER BY round DESC LIMIT 1"
+_FIRST = "FROM post WHERE original_post_id IS NULL AND content LIKE"
+_SCORES = f"SELECT content, num_likes - num_dislikes {_FIRST} 'Case %'"
+_LIKES = f"SELECT num_likes {_FIRST} 'Song %' ORDER BY content"
+_BUSY = {"daily_rhythm": False}
+
+
+Shares = NDArray[np.float64]
+
+
+def _compare_shapes(laboratory: Laboratory) -> float:
+    """Return how much deeper cascades of the likelier shared claim are than others of the same size, as a share."""
+    claims = [
+        {"id": "plain", "text": "The council will repair the old bridge", "appeal": 1},
+        {"id": "juicy", "text": "The council will sell the old bridge", "appeal": 3},
+    ]
+    posts = [
+        {"post": claim["text"], "by": "random", "supports": claim["id"], "round": 1 + number // 5}
+        for number in range(40)
+        for claim in claims
+    ]
+    scenario = {
+        "topic": _TOPIC, "claims": claims, "follows": "small-world", "population": {"count": 1000, "activity": 1},
+        "rounds": 16, "time": _BUSY, "events": posts,
+        # Posts come through people only, so that every share has a path.
+        "worlds": {"twitter": {"kind": "twitter", "feed": {"recommended": 0}}},
+    }  # fmt: skip
+    depths: dict[str, dict[int, list[int]]] = {"plain": defaultdict(list), "juicy": defaultdict(list)}
+    with laboratory.run(scenario, "twitter") as database:
+        for cascade in read_cascades(database, 1000):
+            if cascade[0].claim in depths:
+                depths[cascade[0].claim][len(cascade)].append(max(share.depth for share in cascade))
+    shared = depths["plain"].keys() & depths["juicy"].keys()
+    if not shared:
+        return 0.0
+    weights = [min(len(depths["plain"][size]), len(depths["juicy"][size])) for size in shared]
+    means = {claim: [float(np.mean(depths[claim][size])) for size in shared] for claim in depths}
+    plain, juicy = (float(np.average(means[claim], weights=weights)) for claim in ("plain", "juicy"))
+    return juicy / plain - 1
+
+
+def _vote_first(laboratory: Laboratory) -> dict[str, float]:
+    """Return the mean final score of posts that began with a vote up, a vote down or none, without that vote."""
+    people, arms = 400, ("up", "down", "none")
+    posts = []
+    for number in range(150):
+        vote = {"up": {"liked_by": [number]}, "down": {"disliked_by": [number]}}.get(arms[number % 3], {})
+        words = f"Case {number}: what should happen to {_TOPIC}?"
+        posts.append({"post": words, "by": people - 1 - number, "round": 1, **vote})
+    scenario = {
+        "topic": _TOPIC, "population": {"count": people, "activity": 1}, "rounds": 10, "time": _BUSY, "events": posts,
+        "worlds": {"reddit": {"kind": "reddit", "feed": {"recommendation": "random", "popularity": 0}}},
+    }  # fmt: skip
+    scores: dict[str, list[float]] = defaultdict(list)
+    with laboratory.run(scenario, "reddit") as database:
+        for content, score in database.execute(_SCORES):
+            arm = arms[int(content.split(":")[0].removeprefix("Case ")) % 3]
+            scores[arm].append(score - {"up": 1, "down": -1, "none": 0}[arm])
+    return {arm: float(np.mean(scores[arm])) for arm in arms}
+
+
+def _herd_up(laboratory: Laboratory) -> float:
+    found = _vote_first(laboratory)
+    return found["up"] / found["none"] - 1
+
+
+def _compare_votes(laboratory: Laboratory) -> float:
+    """Return how much further a first vote up raises the score than a first vote down lowers it."""
+    found = _vote_first(laboratory)
+    return (found["up"] + found["down"]) / found["none"] - 2
+
+
+def _sell(laboratory: Laboratory, feed: Mapping[str, Any], seed: int) -> Shares:
+    """Return the shares of likes of the same forty posts in one world."""
+    # Which song is found first is left to chance in each world.
+    order = np.argsort(uniforms(derive(seed, "songs"), np.arange(_SONGS))).tolist()
+    posts = [{"post": f"Song {song:02}: listen to this", "by": place, "round": 1} for place, song in enumerate(order)]
+    scenario = {
+        "topic": _TOPIC, "population": {"count": 120, "activity": 1}, "rounds": 10, "time": _BUSY, "events": posts,
+        "worlds": {"reddit": {"kind": "reddit", "feed": {"recency": 0, "relevance": 0, "echo_chamber": 0, **feed}}},
+        "mind": {"talkativeness": 0},
+    }  # fmt: skip
+    with laboratory.run(scenario, "reddit", seed) as database:
+        likes = query_values(database, _LIKES)
+    counts = np.array(likes, np.float64)
+    shares: Shares = counts / max(counts.sum(), 1.0)
+    return shares
+
+
+_HIDDEN = {"recommendation": "random", "popularity": 0, "counts": False}
+_SHOWN = {"recommendation": "random", "popularity": 0}
+_RANKED = {"recommendation": "hot", "popularity": 1}
+
+
+def _compare_inequality(laboratory: Laboratory, less: Mapping[str, Any], more: Mapping[str, Any]) -> float:
+    gini = [measure_inequality(_sell(laboratory, feed, laboratory.seed)) for feed in (less, more)]
+    return gini[1] - gini[0]
+
+
+def _compare_luck(laboratory: Laboratory) -> float:
+    """Return how much more the shares of a post differ between worlds with ranked counts than with hidden ones."""
+
+    def differ(feed: Mapping[str, Any]) -> float:
+        worlds = [_sell(laboratory, feed, laboratory.seed * 100 + number) for number in range(3)]
+        return float(np.mean([np.abs(one - other).mean() for one, other in combinations(worlds, 2)]))
+
+    return differ(_RANKED) / differ(_HIDDEN) - 1
+
+
+def _prefer_own_camp(laboratory: Laboratory) -> float:
+    """Return how many times likelier likes stay within a camp than if camps did not matter."""
+    scenario = {
+        "topic": _TOPIC, "follows": "small-world", "rounds": 16, "time": _BUSY, "worlds": ["twitter"],
+        "population": [
+            {"count": 60, "group": "for", "stance": 0.7, "activity": 1},
+            {"count": 60, "group": "against", "stance": -0.7, "activity": 1},
+        ],
+    }  # fmt: skip
+    with laboratory.run(scenario, "twitter") as database:
+        likes = database.execute(
+            'SELECT l.user_id < 60, p.user_id < 60 FROM "like" l JOIN post p USING (post_id) WHERE p.claim IS NOT NULL '
+            "OR p.lean != 0"
+        ).fetchall()
+    within = np.mean([liker == author for liker, author in likes])
+    likers, authors = (np.mean([like[side] for like in likes]) for side in (0, 1))
+    return float(within / (likers * authors + (1 - likers) * (1 - authors)))
+
+
+def _suspend_or_cut(laboratory: Laboratory) -> float:
+    """Return how much further a rumour reaches after round 1 if its spreaders lose their followers, not their accounts.
+
+    A spreader whose ties are cut writes on without followers: a second account without ties stands for it.
+    """
+    people, spreaders, followed = 150, 8, 8
+    claim = {"id": "rumour", "text": "The old bridge is poisoned", "truth": False, "appeal": 3}
+    drawn = uniforms(derive(laboratory.seed, "ties"), np.arange(people * followed)) * people
+    ties = {(tie // followed, int(other)) for tie, other in enumerate(drawn) if tie // followed != int(other)}
+    ties |= {(who, who % spreaders) for who in range(spreaders, people)}
+
+    def reach(later_rounds: tuple[int, ...]) -> float:
+        accounts = [(who, 1) for who in range(spreaders)]
+        accounts += [(people + who, later) for who in range(spreaders) for later in later_rounds]
+        scenario = {
+            "topic": _TOPIC, "claims": [claim], "follows": {"graph": "none", "edges": sorted(ties)}, "rounds": 12,
+            "time": _BUSY, "population": {"count": people + spreaders, "activity": 0.6}, "worlds": ["twitter"],
+            "events": [
+                {"post": "The old bridge is poisoned!", "by": who, "supports": "rumour", "round": when}
+                for who, when in accounts
+            ],
+        }  # fmt: skip
+        with laboratory.run(scenario, "twitter") as database:
+            return float(query_values(database, _REACH)[0])
+
+    return reach((3, 5, 7, 9)) - reach(())
+
+
+CHECKS = (
+    ValidationCheck(
+        "cascade-shape", "cascades of true and false news have one shape once sizes are matched", "no difference",
+        "Juul and Ugander 2021", _compare_shapes, "depth of likelier shared cascades against others of their size",
+        -0.1, 0.1,
+    ),
+    ValidationCheck(
+        "herding-up", "a first vote up raises the final score", "+25 % (another site: +11 %)",
+        "Muchnik 2013; Glenski 2016", _herd_up, "score with a first vote up against none", 0.05, 0.45,
+    ),
+    ValidationCheck(
+        "herding-asymmetry", "a first vote down is corrected, a vote up is not", "up moves more than down",
+        "Muchnik 2013", _compare_votes, "shift by a vote up less that by a vote down", 0.0,
+    ),
+    ValidationCheck(
+        "inequality-shown", "shown counts make success more unequal", "higher Gini with counts", "Salganik 2006",
+        lambda lab: _compare_inequality(lab, _HIDDEN, _SHOWN), "Gini with counts less Gini without", 0.0,
+    ),
+    ValidationCheck(
+        "inequality-ranked", "ranking by counts makes it more unequal still", "higher Gini when ranked",
+        "Salganik 2006", lambda lab: _compare_inequality(lab, _SHOWN, _RANKED), "Gini ranked less Gini shown", 0.0,
+    ),
+    ValidationCheck(
+        "luck", "social influence makes success less predictable", "worlds differ more", "Salganik 2006",
+        _compare_luck, "difference between worlds, ranked against hidden", 0.0,
+    ),
+    ValidationCheck(
+        "homophily", "people like what their own side says", "more likes within a camp than by chance",
+        "studies of political platforms; the sign", _prefer_own_camp, "likes within a camp as a multiple of chance",
+        1.05,
+    ),
+    ValidationCheck(
+        "suspension", "suspending accounts curbs a rumour more than cutting their ties", "suspension curbs more",
+        "AgentSociety", _suspend_or_cut, "reach with ties cut less reach with accounts suspended", 0.0,
+    ),
+)  # fmt: skip

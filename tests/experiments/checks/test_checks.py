@@ -1,0 +1,72 @@
+"""Checks against published results: how they are judged, and that the offline mind meets those that are cheap."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shoal.errors import RunRefused
+from shoal.experiments.checks import ALL_CHECKS, ValidationCheck, CheckVerdict, choose_checks
+from shoal.experiments.checks.base import Laboratory
+from shoal.experiments.checks.opinions import count_camps
+
+
+def make_check(low: float, high: float) -> ValidationCheck:
+    return ValidationCheck("made", "a result", "a number", "nobody", lambda _: 0.0, "a figure", low, high)
+
+
+@pytest.mark.parametrize(
+    ("values", "low", "high", "verdict"),
+    [
+        ([0.5, 0.6, 0.5, 0.6], 0.0, 1.0, CheckVerdict.HOLDS),
+        ([1.5, 1.6, 1.5, 1.6], 0.0, 1.0, CheckVerdict.FAILS),
+        ([-1.0, 1.0, -1.0, 1.0], 0.0, inf, CheckVerdict.UNCLEAR),
+        ([0.1, 0.2, 0.1, 0.3], 0.0, inf, CheckVerdict.HOLDS),
+        ([0.0, 0.0, 0.0], 0.0, inf, CheckVerdict.UNCLEAR),
+        ([1.0, 1.0], 1.0, 1.05, CheckVerdict.HOLDS),
+    ],
+)
+def test_a_check_holds_if_the_whole_interval_lies_within_the_bounds(
+    values: list[float], low: float, high: float, verdict: CheckVerdict
+) -> None:
+    assert make_check(low, high).judge(values).verdict == verdict
+
+
+def test_the_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    draws = np.random.default_rng(3).normal(0.2, 1.0, (200, 20))
+    results = [make_check(-1, 1).judge(row.tolist()) for row in draws]
+    assert 0.88 < np.mean([result.low <= 0.2 <= result.high for result in results]) < 0.98
+
+
+def test_an_unknown_check_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(RunRefused, match="did you mean 'homophily'"):
+        choose_checks(["homophili"], is_offline=True)
+
+
+def test_results_about_the_offline_model_are_left_out_for_other_minds() -> None:
+    assert "deffuant-camps" in [check.id for check in choose_checks([], is_offline=True)]
+    assert "deffuant-camps" not in [check.id for check in choose_checks([], is_offline=False)]
+
+
+def test_camps_are_groups_of_people_without_the_stragglers() -> None:
+    assert count_camps(np.array([-0.5] * 10 + [0.5] * 10 + [0.0])) == 2
+
+
+@pytest.mark.parametrize("check", ["correction", "homophily", "suspension", "inequality-ranked", "luck", "minority"])
+def test_the_offline_mind_meets_a_published_ordering_with_two_seeds(check: str, tmp_path: Path) -> None:
+    values = []
+    for seed in (1, 2):
+        (folder := tmp_path / str(seed)).mkdir()
+        values.append(ALL_CHECKS[check].measure(Laboratory(folder, seed)))
+    assert all(ALL_CHECKS[check].low < value <= ALL_CHECKS[check].high for value in values)
+
+
+def test_a_seed_gives_the_same_figure_again(tmp_path: Path) -> None:
+    figures = []
+    for name in ("one", "two"):
+        (folder := tmp_path / name).mkdir()
+        figures.append(ALL_CHECKS["herding-up"].measure(Laboratory(folder, 5)))
+    assert figures[0] == figures[1]
