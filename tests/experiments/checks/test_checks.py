@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from shoal.errors import RunRefused
-from shoal.experiments.checks import ALL_CHECKS, ValidationCheck, CheckVerdict, choose_checks
+from shoal.experiments.checks import ALL_CHECKS, CheckVerdict, ValidationCheck, choose_checks
 from shoal.experiments.checks.base import Laboratory
 from shoal.experiments.checks.opinions import count_camps
 

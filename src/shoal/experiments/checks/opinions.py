@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.experiments.checks.base import ValidationCheck, Laboratory, query_values
+from shoal.experiments.checks.base import Laboratory, ValidationCheck, query_values
 
 #: Opinions this near to one another belong to one camp; camps of a smaller part of the people are stragglers.
 GAP, STRAGGLERS = 0.02, 0.05

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.experiments.checks.base import ValidationCheck, Laboratory, query_values
+from shoal.experiments.checks.base import Laboratory, ValidationCheck, query_values
 from shoal.runs.plots import read_cascades
 from shoal.seeds import derive, uniforms
 from shoal.worlds import measure_inequality
@@ -61,9 +61,9 @@ def _compare_shapes(laboratory: Laboratory) -> float:
 
 def _vote_first(laboratory: Laboratory) -> dict[str, float]:
     """Return the mean final score of posts that began with a vote up, a vote down or none, without that vote."""
-    people, arms = 400, ("up", "down", "none")
+    people, arms = 900, ("up", "down", "none")
     posts = []
-    for number in range(150):
+    for number in range(300):
         vote = {"up": {"liked_by": [number]}, "down": {"disliked_by": [number]}}.get(arms[number % 3], {})
         words = f"Case {number}: what should happen to {_TOPIC}?"
         posts.append({"post": words, "by": people - 1 - number, "round": 1, **vote})

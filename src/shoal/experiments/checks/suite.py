@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.errors import RunRefused
-from shoal.experiments.checks.base import ValidationCheck, CheckResult, Laboratory
+from shoal.experiments.checks.base import CheckResult, Laboratory, ValidationCheck
 from shoal.experiments.checks.opinions import CHECKS as OPINION_CHECKS
 from shoal.experiments.checks.platforms import CHECKS as PLATFORM_CHECKS
 from shoal.runs import RunResources

@@ -12,7 +12,7 @@ from rich.text import Text
 from shoal.agents import LanguageSettings
 from shoal.cli.options import count_option, json_option
 from shoal.cli.views.output import Output, echo_json, make_table
-from shoal.experiments.checks import ValidationCheck, CheckResult, CheckVerdict, choose_checks, run_checks
+from shoal.experiments.checks import CheckResult, CheckVerdict, ValidationCheck, choose_checks, run_checks
 from shoal.machine import inspect_machine
 from shoal.text import format_count
 
