@@ -106,7 +106,7 @@ WRAPPERS = {
     "PlayedMind": Wrapper(lambda inner: PlayedMind(inner, HumanMind(answer_as_person), {7})),
     "DelayedMind": Wrapper(lambda inner: DelayedMind(inner, QUICK, 1), frozenset({"request"})),
     "ObservedMind": Wrapper(lambda inner: ObservedMind(inner, TurnObserver())),
-    "DryRunMind": Wrapper(wrap_for_dry_run, frozenset({"decide"}), frozenset({"mode"})),
+    "DryRunMind": Wrapper(wrap_for_dry_run, frozenset({"decide"}), frozenset({"mode", "measure"})),
 }
 
 

@@ -82,7 +82,7 @@ async def test_a_budget_holds_over_all_sessions_and_loses_nothing(path: Path, li
 
 
 async def test_a_limit_in_dollars_without_a_price_is_refused_before_anything_is_asked(path: Path) -> None:
-    own = {"vllm/mine": Endpoint(model="mine", base_url="http://localhost:8000/v1")}
+    own = {"vllm/mine": Endpoint(model="mine", base_url="https://models.example/v1")}
     server = FakeTransport(lambda _: REPLY)
     with pytest.raises(RunRefused, match="the price of vllm/mine is not known"):
         await run(path, settings(endpoints=own, max_cost=1.0), server, range(1))

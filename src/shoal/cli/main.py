@@ -43,7 +43,7 @@ COMMANDS = {
     "serve": (f"{_ROOM}.live.serve", "Serve the runs of a folder over HTTP."),
     "export": (f"{_ROOM}.export", "Write a run's tables and graphs for other tools."),
     "plot": (f"{_ROOM}.export", "Draw runs: figures over rounds, opinions, cascades, the network."),
-    "check": (f"{_ROOM}.study.check", "Compare a mind with published results, over many seeds."),
+    "check": (f"{_ROOM}.experiments.check", "Compare a mind with published results, over many seeds."),
     "rehearse": (f"{_ROOM}.rehearse", "Serve a free stand-in for a model provider, with chosen limits and faults."),
 }
 

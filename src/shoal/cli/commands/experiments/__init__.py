@@ -1,1 +1,1 @@
-"""The commands that start many runs: batch."""
+"""The commands that start many runs: batch, check."""
