@@ -169,7 +169,6 @@ def test_what_it_takes_at_most_is_known_before() -> None:
         (RehearsalSettings(), {"max_calls": 3}, "max_calls 3"),
         (RehearsalSettings(), {"max_tokens": 20}, "one call"),
         (RehearsalSettings(), {"max_tokens": 300}, "first level"),
-        (RehearsalSettings(), {"max_cost": 1.0}, "price"),
     ],
 )
 async def test_where_nothing_can_be_measured_it_says_why(
@@ -177,6 +176,14 @@ async def test_where_nothing_can_be_measured_it_says_why(
 ) -> None:
     with pytest.raises(RunRefused, match=said):
         await tune(settings, {"key": "wrong"}, **bounds)
+
+
+async def test_a_limit_in_dollars_is_refused_where_the_price_is_not_known() -> None:
+    endpoint = Endpoint(model="model", base_url="https://models.example/v1")
+    with pytest.raises(RunRefused, match="price"):
+        await measure_calls(
+            TuneTarget(MODEL, endpoint, make_synthetic_probes(MODEL, 1)), TuneBounds(max_cost=1.0), Gauge()
+        )
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:

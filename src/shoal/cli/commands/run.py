@@ -146,10 +146,12 @@ def resume_(  # a command has as many options as it has
     """
     if retry_failed and rounds is not None:
         raise click.UsageError("--retry-failed and --rounds: first ask again for what failed, then go on for longer")
-    run_async(make_room(RunDirectory.open(run)))
+    directory = RunDirectory.open(run)
+    run_async(make_room(directory))
     if retry_failed:
-        _forget_failed(run, yes)
-    plan = plan_resume(RunDirectory.open(run), rounds)
+        _forget_failed(directory, yes)
+        directory = RunDirectory.open(run)
+    plan = plan_resume(directory, rounds)
     if plan.is_over and mode.plain:
         echo(f"{run} has run to its end already; shoal show {quote_path(run)} says what happened")
         require_quality(plan.run, mode)
@@ -162,11 +164,11 @@ def resume_(  # a command has as many options as it has
     _work(plan.run, RunProgress.of(plan.run), f"resuming {run}", mode, resources)
 
 
-def _forget_failed(run: Path, yes: bool) -> None:
+def _forget_failed(run: RunDirectory, yes: bool) -> None:
     """Make a run forget the turns that it lost to outages, and say so."""
-    plan = plan_retry(RunDirectory.open(run))
+    plan = plan_retry(run)
     if plan is None:
-        complain(f"note: {run} has lost no turn to an outage")
+        complain(f"note: {run.path} has lost no turn to an outage")
         return
     if not yes:
         versions = plan.run.scenario_versions
