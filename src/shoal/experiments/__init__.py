@@ -3,3 +3,4 @@
 from shoal.experiments.batch import Batch, BatchProgress, BatchResult, BatchSettings, recommend_simulations
 from shoal.experiments.batch_rows import BatchRow, name_batch, read_rows
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
+from shoal.experiments.results import Judgement, RunResult
