@@ -28,6 +28,7 @@ COMMANDS = {
     "limits": (f"{_ROOM}.limits", "Show what providers allow, which run holds how many calls, what waits."),
     "run": (f"{_ROOM}.run", "Run a scenario to its end."),
     "batch": (f"{_ROOM}.experiments.batch", "Run a scenario once for each row of a table, many side by side."),
+    "experiment": (f"{_ROOM}.experiments.experiment", "Run the tiers and arms of an experiment over seeds."),
     "resume": (f"{_ROOM}.run", "Continue a run that was stopped, killed or failed, or add rounds."),
     "replay": (f"{_ROOM}.run", "Run a run again from its journal and compare; changes nothing."),
     "fork": (f"{_ROOM}.run", "Branch a run at a round, with something changed."),

@@ -73,6 +73,10 @@ class BatchResult(msgspec.Struct, frozen=True):
     digest: str
     #: Identifies the scenario of the row.
     scenario_digest: str
+    input_tokens: int = 0
+    output_tokens: int = 0
+    #: How long its rounds took.
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,13 +321,15 @@ class Batch:
     def _forget_results(self, ids: Collection[str]) -> None:
         """Leave out results that are made anew, and what a kill cut off. Those of rows that were removed stay."""
         path = self.results_file
-        beside = path.with_name(f".{RESULTS}")
+        beside = path.with_name(f".{path.name}")
         kept = (result for result in _read_lines(path) if result.id not in ids)
         with storage_errors(path):
             beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in kept))
             beside.replace(path)
 
     def _record(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome, error: str | None) -> None:
+        state = run.read_state()
+        spent = state.spending or {}
         result = BatchResult(
             id=row.id,
             status=outcome.status,
@@ -336,6 +342,9 @@ class Batch:
             run=outcome.run,
             digest=outcome.digest,
             scenario_digest=row.scenario_digest,
+            input_tokens=spent.get("input", 0),
+            output_tokens=spent.get("output", 0),
+            seconds=state.metrics.parallel_seconds + state.metrics.sequential_seconds,
         )
         path = self.results_file
         with storage_errors(path), path.open("ab", buffering=0) as file:

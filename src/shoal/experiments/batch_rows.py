@@ -56,7 +56,7 @@ def read_rows(scenario: Scenario, source: Path | Iterable[Mapping[str, Any]]) ->
     problems: list[str] = []
     for record, name in enumerate(names):
         try:
-            rows.append(_check_row(scenario, name, dict(_read_cells(table, record, known))))
+            rows.append(check_row(scenario, name, dict(_read_cells(table, record, known))))
         except ScenarioInvalid as error:
             where = table.locate(record)
             located = [each if each.startswith(where) else f"{where}: {each}" for each in error.problems]
@@ -123,7 +123,8 @@ def _look_up(value: Any, parts: list[str]) -> Any:
     return value
 
 
-def _check_row(scenario: Scenario, name: str, assignments: Mapping[str, str]) -> BatchRow:
+def check_row(scenario: Scenario, name: str, assignments: Mapping[str, str]) -> BatchRow:
+    """Check the scenario with some values changed; ScenarioInvalid names what each problem comes from."""
     changed = override(scenario, assignments)
     check_classes(changed)
     versions = Versioned(changed)

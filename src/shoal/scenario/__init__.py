@@ -12,7 +12,7 @@ from shoal.scenario.build import (
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, PersonEntry, count_people
-from shoal.scenario.document import read_document, set_number_in_file
+from shoal.scenario.document import Document, read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.happenings import build_clock, parse_event
 from shoal.scenario.importers.detect import ImportOptions, import_path
@@ -43,5 +43,5 @@ from shoal.scenario.prompts import describe_shortened_personas
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
-from shoal.scenario.validation.problems import describe_mismatch
+from shoal.scenario.validation.problems import Problem, describe_mismatch, read_problems
 from shoal.scenario.validation.report import check

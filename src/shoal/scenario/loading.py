@@ -41,6 +41,8 @@ def parse(text: str, name: str, folder: Path | None = None) -> Scenario:
     if not isinstance(found.value, dict):
         text = describe_mismatch("a mapping such as population: {count: 200}", found.value)
         raise ScenarioInvalid([f"{name}:1:1: {text}"])
+    # What is made of the scenario in an experiment is no part of it.
+    found.value.pop("experiment", None)
     scenario, problems = report.check(found.value, folder)
     unread = [position for position, _ in found.problems]
     # A place that could not be read is not reported a second time.

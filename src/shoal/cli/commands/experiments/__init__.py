@@ -1,1 +1,1 @@
-"""The commands that start many runs: batch, check."""
+"""The commands that start many runs: batch, check, experiment."""
