@@ -388,6 +388,25 @@ class FollowGraph:
     def edges(self) -> int:
         return len(self.targets)
 
+    def leave_out(self, absent: Set[int]) -> FollowGraph:
+        """Return the graph without the edges of people who are not there."""
+        if not absent:
+            return self
+        away = np.zeros(len(self.starts) - 1, np.bool_)
+        away[list(absent)] = True
+        sources = np.repeat(np.arange(len(away)), np.diff(self.starts))
+        kept = ~(away[sources] | away[self.targets])
+        counts = np.bincount(sources[kept], minlength=len(away))
+        return FollowGraph(np.concatenate([[0], np.cumsum(counts)]), self.targets[kept])
+
+    def list_edges_of(self, agent: int) -> list[tuple[int, int, int]]:
+        """List the edges from and to an agent: the place of each in the graph, its follower and whom that follows."""
+        first, end = int(self.starts[agent]), int(self.starts[agent + 1])
+        edges = [(place, agent, int(self.targets[place])) for place in range(first, end)]
+        places = np.flatnonzero(self.targets == agent)
+        followers = np.searchsorted(self.starts, places, side="right") - 1
+        return edges + [(place, who, agent) for place, who in zip(places.tolist(), followers.tolist(), strict=True)]
+
     def enlarge(self, people: int) -> FollowGraph:
         """Return the graph with further people, who follow nobody."""
         more = people + 1 - len(self.starts)

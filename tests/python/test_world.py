@@ -152,13 +152,6 @@ def test_an_empty_world_fills_up() -> None:
 
 
 def test_nobody_joins_where_that_cannot_be() -> None:
-    world = World("Net", [Person("Ada"), Person("Ben")], kind="twitter")
-    world.run()
-    with pytest.raises(ScenarioInvalid, match="'join' cannot happen"):
-        world.add(Person("Cem"))
-    with pytest.raises(ScenarioInvalid, match="'leave' cannot happen"):
-        world.remove("Ada")
-    assert (world.run().rounds, len(world.people)) == (2, 2)
     room = town()
     room.run()
     with pytest.raises(RunRefused, match="people join one by one"):

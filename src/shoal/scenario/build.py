@@ -30,12 +30,13 @@ from shoal.scenario.declared.kinds import OwnMindSettings, OwnWorldSettings, nam
 from shoal.scenario.happenings import (
     build_clock,
     build_schedule,
+    count_by_round,
     find_absent,
     list_declared_mentions,
     list_events,
     resolve_events,
 )
-from shoal.scenario.sampling.follow_graph import draw_follow_graph
+from shoal.scenario.sampling.follow_graph import draw_follow_graph, list_late_follows
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
@@ -86,6 +87,8 @@ def build(
         population=people,
         graph=draw_follow_graph(scenario, first).enlarge(len(people)),
         absent=find_absent(scenarios, people.names),
+        sizes=count_by_round(scenarios),
+        late_follows=list_late_follows(latest, len(first)),
         time=scenarios.map(lambda version: version.time),
         clock=build_clock(scenarios, injected),
         seed=scenario.seed,

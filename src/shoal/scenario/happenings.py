@@ -88,6 +88,16 @@ def find_absent(scenarios: Versioned[Scenario], names: Sequence[str]) -> frozens
     return frozenset(absent)
 
 
+def count_by_round(scenarios: Versioned[Scenario]) -> Versioned[int]:
+    """Count the people of the scenario, and those from each round on in which there are more."""
+    last, changes = scenarios.first.population, list[tuple[int, int]]()
+    for since, version in scenarios.changes:
+        if version.population is not last and version.population != last:
+            changes.append((since, count_people(version.population)))
+        last = version.population
+    return Versioned(count_people(scenarios.first.population), tuple(changes))
+
+
 def resolve_events(
     name: str, settings: WorldSettings, context: WorldContext, events: Sequence[PlacedEvent]
 ) -> list[tuple[int, Happening]]:
@@ -105,10 +115,10 @@ def build_schedule(
 ) -> Schedule:
     """Build the schedule of a world: its events, and the interventions of each version while it is in force."""
     scheduled = resolve_events(name, scenarios.first.worlds[name], context, events)
-    resolver = EventResolver(name, context)
     rules: list[Rule] = []
     starts = [0, *(since for since, _ in scenarios.changes)]
     for since, until, version in zip(starts, [*starts[1:], None], scenarios.versions(), strict=True):
+        resolver = EventResolver(name, context, since)
         for place, intervention in enumerate(version.interventions):
             if intervention.world not in (None, name):
                 continue
@@ -137,9 +147,11 @@ def build_schedule(
 class EventResolver:
     """Turns declared events into happenings of one world: names become numbers, and random authors are drawn."""
 
-    def __init__(self, world: str, context: WorldContext) -> None:
+    def __init__(self, world: str, context: WorldContext, since: int = 0) -> None:
         self._world = world
         self._context = context
+        #: The round from which on interventions are in force.
+        self._since = since
         self._index = NameIndex(context.population.names)
         self._posts_per_round: Counter[tuple[int, int]] = Counter()
 
@@ -150,7 +162,8 @@ class EventResolver:
             case PostEvent():
                 author = self._choose_author(placed, event, round)
                 votes = {name: self._number_all(getattr(event, name)) for name in ("liked_by", "disliked_by")}
-                return Happening("post", event.post, author, args=votes, mention=event.mention)
+                anybody = {"anybody": True} if event.by == RANDOM else {}
+                return Happening("post", event.post, author, args={**votes, **anybody}, mention=event.mention)
             case BroadcastEvent():
                 to = self._number_all(event.to)
                 return Happening("broadcast", event.broadcast, to=to, mention=event.mention)
@@ -178,8 +191,10 @@ class EventResolver:
 
     def _choose_author(self, placed: PlacedEvent, event: PostEvent, round: int | None) -> int:
         """Choose who posts. Posts per person and round are limited; past the limit a random post goes to the next."""
-        people, graph = len(self._context.population), self._context.graph
-        if event.by == MOST_FOLLOWED and graph.edges:
+        # People who join later change nothing about what was drawn before.
+        people = self._context.count_people(self._since if round is None else round) or len(self._context.population)
+        graph = self._context.graph
+        if event.by == MOST_FOLLOWED and (graph := graph.leave_out(self._context.absent)).edges:
             author = int(np.argmax(np.bincount(graph.targets)))
         elif event.by in (RANDOM, MOST_FOLLOWED):
             author = derive(self._context.seed, self._world, placed.source, placed.place) % people

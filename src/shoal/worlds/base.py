@@ -40,7 +40,7 @@ CREATE TABLE trace (user_id INTEGER, created_at, action TEXT, info TEXT);
 _USER = "INSERT INTO user VALUES (?,?,?,?,?,?)"
 SIGN_UP = """INSERT INTO trace SELECT user_id, created_at, 'sign_up',
     json_object('name', name, 'user_name', user_name, 'bio', bio) FROM user"""
-_SIGN_UP_LATER = f"{SIGN_UP} WHERE user_id = ?"
+SIGN_UP_LATER = f"{SIGN_UP} WHERE user_id = ?"
 TRACE = "INSERT INTO trace VALUES (?,?,?,?)"
 
 _encode = msgspec.json.Encoder().encode
@@ -68,8 +68,16 @@ class WorldContext:
     reader: TextReader
     #: The agents that are not there at the start.
     absent: frozenset[int] = frozenset()
+    #: How many people the scenario has in each round; None: as many as the population.
+    sizes: Versioned[int] | None = None
+    #: Whom people follow who were added to the run later, as pairs.
+    late_follows: tuple[tuple[int, int], ...] = ()
     #: Compares texts by meaning, where the scenario wants that.
     embed: EmbedTexts | None = None
+
+    def count_people(self, round: int) -> int:
+        """Return how many people the scenario has in a round, whether they are there or not."""
+        return len(self.population) if self.sizes is None else self.sizes.at(round)
 
 
 class ViewObservation(Observation, frozen=True, kw_only=True):
@@ -181,7 +189,7 @@ class BaseWorld:
         if agent in self._unknown:
             self._unknown -= {agent}
             self._add_user(round, agent)
-            self.add(_SIGN_UP_LATER, agent)
+            self.add(SIGN_UP_LATER, agent)
 
     def leave(self, round: int, agent: int) -> None:
         """Let somebody go."""

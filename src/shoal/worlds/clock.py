@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Annotated
@@ -106,10 +106,12 @@ class ActivationSampler:
         self._chances = self._chances.copy()
         self._chances[list(agents)] = chance
 
-    def draw(self, round: int) -> NDArray[np.int64]:
-        """Return the agents that act in this round, in order of their numbers."""
+    def draw(self, round: int, absent: Set[int] = frozenset()) -> NDArray[np.int64]:
+        """Return the agents that act in this round, in order of their numbers, without those who are not there."""
         hour = self._clock.hour(round)
         is_awake = ((self._population.active_hours >> np.uint32(hour)) & np.uint32(1)) == 1
+        if absent:
+            is_awake[list(absent)] = False
         chance = self._chances * np.float32(self.factor(hour))
         draws = uniforms(derive(self._seed, self._world, round, "activation"), self._agents)
         is_drawn: NDArray[np.bool_] = (draws < chance) & is_awake

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 from shoal.errors import QueryFailed, StorageFailed
@@ -33,13 +34,22 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
             answer = database.execute(sql)
             if answer.description is None:
                 raise QueryFailed("there is no question in this query; try: select * from trace limit 3")
-            return [column for column, *_ in answer.description], answer.fetchall()
+            return _name_columns(answer.description), answer.fetchall()
         except (sqlite3.Error, sqlite3.Warning) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_AUTH:
                 raise QueryFailed(f"a query can only read this one database: {error}") from error
             raise QueryFailed(f"the database does not understand this: {error}") from error
+
+
+def _name_columns(description: Iterable[Sequence[str]]) -> list[str]:
+    """Return the names of the columns. Where two have the same, as in a join, the second one is `name_2`."""
+    names: list[str] = []
+    for column, *_ in description:
+        spare = (f"{column}_{n}" for n in count(2))
+        names.append(column if column not in names else next(name for name in spare if name not in names))
+    return names
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:

@@ -65,6 +65,13 @@ def draw_follow_graph(scenario: Scenario, people: People) -> FollowGraph:
     return _compress(count, _draw_chunks(count, _draw_degrees(seed, settings, count), draw, extra))
 
 
+def list_late_follows(scenario: Scenario, first: int) -> tuple[tuple[int, int], ...]:
+    """List whom the people follow who were added to the run later: those with numbers from `first` on."""
+    numbers = number_own_names(scenario.population)
+    late = [entry for entry in scenario.population if isinstance(entry, PersonEntry) and numbers[entry.name] >= first]
+    return tuple((numbers[entry.name], numbers[name]) for entry in late for name in dict.fromkeys(entry.follows))
+
+
 def choose_graph(scenario: Scenario) -> GraphKind:
     """Return the graph that the scenario names. By default one is drawn for groups, but not beside lists in files."""
     follows = scenario.follows

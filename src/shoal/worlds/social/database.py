@@ -10,7 +10,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from shoal.types import Writes
-from shoal.worlds.base import SIGN_UP, TRACE
+from shoal.worlds.base import SIGN_UP, SIGN_UP_LATER, TRACE
 from shoal.worlds.lexicon import TextReader
 from shoal.worlds.world_kind import SummaryContext
 
@@ -85,7 +85,8 @@ USER_COUNTS = "UPDATE user SET num_followings=?,num_followers=? WHERE user_id=?"
 
 #: The order of writing: a row that is dropped and made anew in a round must be deleted before it is inserted.
 ORDER = (
-    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, PRODUCT, POST, CLAIMING_POST, COMMENT, CLAIMING_COMMENT, *RATE.values(),
+    UNFOLLOW, GROUP_LEAVE, USER, SIGN_UP, SIGN_UP_LATER, PRODUCT, POST, CLAIMING_POST, COMMENT, CLAIMING_COMMENT,
+    *RATE.values(),
     FOLLOW, MUTE, REPORT, TRACE, GROUP, GROUP_JOIN, GROUP_MESSAGE, *UNRATE.values(),
     UNMUTE, PRODUCT_SALES, POST_COUNTS, COMMENT_COUNTS, USER_COUNTS,
     UNRECOMMEND, RECOMMEND,

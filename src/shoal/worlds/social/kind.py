@@ -58,7 +58,7 @@ SOCIAL = WorldKind(
     observation=SocialObservation,
     build=Platform,
     actions=NEEDS,
-    events=frozenset({"post"}),
+    events=frozenset({"post", "join", "leave"}),
     cards=CARDS,
     renderer=SocialRenderer(),
     example_change="feed.echo_chamber=0.9",

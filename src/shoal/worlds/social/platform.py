@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.types import MAX_ACTIONS_PER_TURN, Action, Decision, Event, Happening, Notice, Versioned, Writes
-from shoal.worlds.base import SIGN_UP, TRACE, BaseWorld, Rejected, WorldContext, encode_info
+from shoal.worlds.base import SIGN_UP, SIGN_UP_LATER, TRACE, BaseWorld, Rejected, WorldContext, encode_info
 from shoal.worlds.clock import ActivationSampler
 from shoal.worlds.figures import measure_inequality
 from shoal.worlds.social import database
@@ -24,14 +24,14 @@ from shoal.worlds.social.view_builder import ViewBuilder
 
 #: Edges of the follow graph that are written at once.
 _CHUNK_EDGES = 100_000
+#: Where the numbers of declared edges begin that were added while the run went on; turns do not get that far.
+_FIRST_LATE = 1 << 40
 #: A post this much newer may have a tenth of the engagement and be as hot; Reddit's own formula has 45,000 seconds.
 _DECADE_MINUTES = {"twitter": 360, "reddit": 750}
 
 
 class Platform(BaseWorld):
     """The world behind `twitter` and `reddit`."""
-
-    is_open = False
 
     actions = NEEDS
     indexes = database.INDEXES
@@ -51,6 +51,10 @@ class Platform(BaseWorld):
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
         self._broadcasts: list[tuple[int, Happening]] = []
+        #: Who comes and goes in rounds that have not begun: the round, and whether they come.
+        self._comings: list[tuple[int, bool, tuple[int, ...]]] = []
+        #: People who have joined, until their accounts are written: the round, the agent, and its edges by number.
+        self._new_accounts: list[tuple[int, int, list[tuple[int, int, int]]]] = []
         self._posted: Counter[int] = Counter()
         #: The time of the round in the database: a date or the number of the round, as OASIS has it.
         self._created_at: int | str = 0
@@ -60,13 +64,21 @@ class Platform(BaseWorld):
 
     def turns(self, round: int) -> Sequence[Sequence[int]]:
         """Return one group with all agents that are awake."""
-        awake = self._activity.at(round).draw(round)
+        awake = self._activity.at(round).draw(round, self._find_absent(round))
         if self.muted_until:
             awake = np.array(self.exclude_muted(round, awake.tolist()), np.int64)
         new = awake[self._last_turn[awake] != round]
         self._previous_turn[new] = self._last_turn[new]
         self._last_turn[new] = round
         return [awake.tolist()] if len(awake) else []
+
+    def _find_absent(self, round: int) -> Set[int]:
+        """Return who is not there in a round, which may not have begun."""
+        absent = self.absent
+        for since, are_coming, agents in self._comings:
+            if since <= round:
+                absent = absent.difference(agents) if are_coming else absent.union(agents)
+        return absent
 
     def explain_absence(self, round: int, agent: int) -> str:
         """Return why an agent has no turn in a round."""
@@ -124,6 +136,11 @@ class Platform(BaseWorld):
         state.self_rating = settings.self_rating
         state.searches_meaning = settings.search == "meaning"
         self._round = round
+        due = [coming for coming in self._comings if coming[0] <= round]
+        self._comings = self._comings[len(due) :]
+        for since, are_coming, agents in due:
+            self._let_in_or_out(since, are_coming, agents)
+        self._write_new_accounts(round)
         rules = self._feed_rules.at(round)
         state.comments_shown, state.counts_shown = rules.comments, rules.counts
         state.feed.open_round()
@@ -137,19 +154,63 @@ class Platform(BaseWorld):
                 state.rows.add(database.PRODUCT, number, product, 0)
 
     def _user_rows(self) -> Iterator[tuple[Any, ...]]:
-        follows = self._state.follows
-        for agent in self.people:
-            who = self.given.population[agent]
-            counts = int(follows.followings[agent]), int(follows.followers[agent])
-            yield (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
+        return (self._user_row(agent) for agent in self.people if agent not in self._state.unknown)
+
+    def _user_row(self, agent: int) -> tuple[Any, ...]:
+        who, follows = self.given.population[agent], self._state.follows
+        counts = int(follows.followings[agent]), int(follows.followers[agent])
+        return (agent, agent, who.username, who.name, who.bio, self._created_at, *counts)
 
     def _follow_rows(self) -> Iterator[tuple[Any, ...]]:
-        graph = self.given.graph
+        graph, unknown = self.given.graph, self._state.unknown
         followers = np.repeat(np.arange(len(graph.starts) - 1), np.diff(graph.starts))
         for first in range(0, graph.edges, _CHUNK_EDGES):
             part = slice(first, first + _CHUNK_EDGES)
             numbers = range(first + 1, first + _CHUNK_EDGES + 1)
-            yield from zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
+            rows = zip(numbers, followers[part].tolist(), graph.targets[part].tolist(), repeat(self._created_at))
+            yield from rows if not unknown else (row for row in rows if unknown.isdisjoint(row[1:3]))
+
+    # People who come and go
+
+    def _let_in_or_out(self, round: int, are_coming: bool, agents: Sequence[int]) -> None:
+        for agent in agents:
+            if (agent in self.absent) == are_coming:
+                (self.join if are_coming else self.leave)(round, agent)
+
+    def join(self, round: int, agent: int) -> None:
+        """Let somebody in: at first with a new account, and with the edges of the declared graph to who has one."""
+        state = self._state
+        self.absent.discard(agent)
+        state.gone.discard(agent)
+        if agent not in state.unknown:
+            return
+        state.unknown.discard(agent)
+        numbered = enumerate(self.given.late_follows, _FIRST_LATE)
+        late = [(number, who, whom) for number, (who, whom) in numbered if agent in (who, whom)]
+        edges = [(place + 1, who, whom) for place, who, whom in self.given.graph.list_edges_of(agent)] + late
+        edges = [edge for edge in edges if state.unknown.isdisjoint(edge[1:]) and not state.follows.has(*edge[1:])]
+        for _, follower, followee in edges:
+            state.follows.add(follower, followee)
+        self._new_accounts.append((round, agent, edges))
+
+    def leave(self, round: int, agent: int) -> None:
+        """Let somebody go. What they wrote stays, and so do their followers; they are in no group chat any more."""
+        super().leave(round, agent)
+        state = self._state
+        state.gone.add(agent)
+        for group_id in state.group_ids_of.pop(agent, ()):
+            state.groups[group_id].members.discard(agent)
+            state.rows.drop(database.GROUP_JOIN, (group_id, agent), database.GROUP_LEAVE)
+
+    def _write_new_accounts(self, round: int) -> None:
+        rows = self._state.rows
+        for _, agent, edges in (new for new in self._new_accounts if new[0] <= round):
+            rows.add(database.USER, *self._user_row(agent))
+            rows.add(SIGN_UP_LATER, agent)
+            for number, follower, followee in edges:
+                rows.put(database.FOLLOW, (follower, followee), number, follower, followee, self._created_at)
+                self._state.touched_people.update((follower, followee))
+        self._new_accounts = [new for new in self._new_accounts if new[0] > round]
 
     def happen(self, round: int, happening: Happening) -> Sequence[Event | Notice]:
         match happening.kind:
@@ -157,6 +218,14 @@ class Platform(BaseWorld):
                 return list(self._post(round, happening))
             case "broadcast":
                 self._broadcasts.append((round, happening))
+                return [happening.notice(round, self.timestamp(round))]
+            case "join" | "leave":
+                are_coming = happening.kind == "join"
+                if self.visibility == 1:
+                    self._let_in_or_out(round, are_coming, happening.to)
+                else:
+                    # Earlier rounds are still under way, so that only the turns of this one know of it until it begins.
+                    self._comings.append((round, are_coming, happening.to))
                 return [happening.notice(round, self.timestamp(round))]
             case "change":
                 # The world uses activity and influence; other traits concern the mind alone.
@@ -174,11 +243,18 @@ class Platform(BaseWorld):
         args: dict[str, Any] = {"content": happening.content}
         if happening.mention is not None:
             args |= msgspec.to_builtins(happening.mention)
-        post = self._act_in_name_of(round, happening.agent or 0, "CREATE_POST", args)
+        author = happening.agent or 0
+        if happening.args.get("anybody"):
+            author = next((who for who in self._list_from(author) if who not in self.absent), author)
+        post = self._act_in_name_of(round, author, "CREATE_POST", args)
         yield post
         for kind, voters in (("LIKE_POST", "liked_by"), ("DISLIKE_POST", "disliked_by")):
             for voter in happening.args.get(voters, ()) if post.success else ():
                 yield self._act_in_name_of(round, voter, kind, {"post_id": post.action_args["post_id"]})
+
+    def _list_from(self, agent: int) -> Iterator[int]:
+        """Yield all people, from this one on."""
+        return chain(range(agent, len(self.people)), range(agent))
 
     def _act_in_name_of(self, round: int, agent: int, kind: str, args: dict[str, Any]) -> Event:
         """Carry out an action of the scenario. There is room for as many in a round as for the agent's own actions."""
@@ -188,6 +264,8 @@ class Platform(BaseWorld):
             if number >= MAX_ACTIONS_PER_TURN:
                 what = "posts" if kind == "CREATE_POST" else "posts and votes"
                 raise Rejected(f"more than {MAX_ACTIONS_PER_TURN} {what} in one name in one round")
+            if agent in self.absent:
+                raise Rejected(f"{self.names[agent]} is not there")
             args = self._carry_out(Actor(self._state, round, agent, self._created_at, event=number), kind, args)
         except Rejected as error:
             refusal = str(error)

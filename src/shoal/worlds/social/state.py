@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shoal.types import MAX_ACTIONS_PER_TURN, Mention
+from shoal.types import MAX_ACTIONS_PER_TURN, Mention, Versioned
 from shoal.worlds.base import WorldContext
 from shoal.worlds.names import NameIndex
 from shoal.worlds.social import database
@@ -68,7 +68,13 @@ class State:
         self, name: str, given: WorldContext, decade_minutes: int, reached: Mapping[str, set[int]] | None = None
     ) -> None:
         population, minutes_per_round = given.population, given.time.first.minutes_per_round
+        #: How many people there are in each round, and the rounds from which on there are more.
+        self._sizes = given.sizes or Versioned(len(population))
         self.people = len(population)
+        #: The agents without an account: they have not joined yet.
+        self.unknown = set(given.absent)
+        #: The agents that have left, and have not come back.
+        self.gone: set[int] = set()
         self.names = population.names
         self.index = NameIndex(self.names)
         self.reader = given.reader
@@ -77,7 +83,7 @@ class State:
         self.themes: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.minutes_per_round = minutes_per_round
         self.posts, self.comments = Posts(), Comments()
-        self.follows = FollowTable(given.graph)
+        self.follows = FollowTable(given.graph.leave_out(self.unknown))
         self.ranking = Ranking(self.posts, population, minutes_per_round)
         self.pools = HotPosts(self.posts, len(self.topics), minutes_per_round, decade_minutes, population.habits)
         #: Compares posts by meaning; None where that cannot be done.
@@ -112,6 +118,14 @@ class State:
         self.touched_people: set[int] = set()
         #: The row of the most liked post of the last days, when the round began.
         self.trending: int | None = None
+
+    def number_turn(self, round: int, agent: int) -> int:
+        """Return a number for an agent's turn that no other has, whoever joins the run later."""
+        turns, since, people = 0, 0, self._sizes.first
+        for start, size in self._sizes.changes:
+            if start <= round:
+                turns, since, people = turns + (start - since) * people, start, size
+        return turns + (round - since) * people + agent
 
     def write_counts(self) -> None:
         """Write the counters that changed since the last call."""
@@ -166,7 +180,7 @@ class Actor:
         self.agent = agent
         self.created_at = created_at
         first = 1 if event is None else 1 + MAX_ACTIONS_PER_TURN + event
-        self._next = (round * state.people + agent) * _NUMBERS_PER_TURN + first
+        self._next = state.number_turn(round, agent) * _NUMBERS_PER_TURN + first
 
     def new_id(self) -> int:
         number = self._next

@@ -61,6 +61,9 @@ class ViewBuilder:
         authors = state.posts.author[np.maximum(recommended, 0)].astype(np.int64)
         who = np.broadcast_to(agents[:, None], recommended.shape)
         known = state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
+        if state.gone:
+            # Nobody can follow them any more.
+            known = known | np.isin(authors, list(state.gone))
         strangers = np.where((recommended >= 0) & ~known, authors, -1)
         rated = state.posts.find_rated(np.maximum(rows, 0))
         columns = (agents, self._views[rows], strangers, rated)

@@ -43,7 +43,8 @@ def _search(state: State, actor: Actor, query: str) -> list[int]:
 
 def search_user(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     query = _need_query(args)
-    found = state.index.search(query)[:_USERS_FOUND]
+    found = [agent for agent in state.index.search(query) if agent not in state.unknown and agent not in state.gone]
+    found = found[:_USERS_FOUND]
     state.answer(actor, LookedUp("SEARCH_USER", query, users=tuple((agent, state.names[agent]) for agent in found)))
     return Done({"query": query}, {"query": query, "users": found})
 

@@ -120,8 +120,10 @@ def purchase_product(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def _somebody_else(state: State, actor: Actor, agent: int, what: str) -> int:
-    if not 0 <= agent < state.people:
+    if not 0 <= agent < state.people or agent in state.unknown:
         raise Rejected(f"there is no user {agent}")
+    if agent in state.gone and what == "follow":
+        raise Rejected(f"{state.names[agent]} has left")
     if agent == actor.agent:
         raise Rejected(f"nobody can {what} themselves")
     return agent
