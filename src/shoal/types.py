@@ -400,7 +400,7 @@ class FollowGraph:
         return FollowGraph(np.concatenate([[0], np.cumsum(counts)]), self.targets[kept])
 
     def list_edges_of(self, agent: int) -> list[tuple[int, int, int]]:
-        """List the edges from and to an agent: the place of each in the graph, its follower and whom that follows."""
+        """List the edges from and to an agent: the place of each in the graph, the follower and the followed."""
         first, end = int(self.starts[agent]), int(self.starts[agent + 1])
         edges = [(place, agent, int(self.targets[place])) for place in range(first, end)]
         places = np.flatnonzero(self.targets == agent)

@@ -70,7 +70,7 @@ class WorldContext:
     absent: frozenset[int] = frozenset()
     #: How many people the scenario has in each round; None: as many as the population.
     sizes: Versioned[int] | None = None
-    #: Whom people follow who were added to the run later, as pairs.
+    #: The declared edges of people that were added to the run later: follower and followed.
     late_follows: tuple[tuple[int, int], ...] = ()
     #: Compares texts by meaning, where the scenario wants that.
     embed: EmbedTexts | None = None

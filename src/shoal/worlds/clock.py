@@ -107,7 +107,7 @@ class ActivationSampler:
         self._chances[list(agents)] = chance
 
     def draw(self, round: int, absent: Set[int] = frozenset()) -> NDArray[np.int64]:
-        """Return the agents that act in this round, in order of their numbers, without those who are not there."""
+        """Return the agents that act in this round, in order of their numbers, without the absent ones."""
         hour = self._clock.hour(round)
         is_awake = ((self._population.active_hours >> np.uint32(hour)) & np.uint32(1)) == 1
         if absent:

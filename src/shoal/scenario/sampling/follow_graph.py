@@ -66,7 +66,7 @@ def draw_follow_graph(scenario: Scenario, people: People) -> FollowGraph:
 
 
 def list_late_follows(scenario: Scenario, first: int) -> tuple[tuple[int, int], ...]:
-    """List whom the people follow who were added to the run later: those with numbers from `first` on."""
+    """List the declared edges of people that were added to the run later, with numbers from `first` on."""
     numbers = number_own_names(scenario.population)
     late = [entry for entry in scenario.population if isinstance(entry, PersonEntry) and numbers[entry.name] >= first]
     return tuple((numbers[entry.name], numbers[name]) for entry in late for name in dict.fromkeys(entry.follows))

@@ -178,7 +178,7 @@ class Platform(BaseWorld):
                 (self.join if are_coming else self.leave)(round, agent)
 
     def join(self, round: int, agent: int) -> None:
-        """Let somebody in: at first with a new account, and with the edges of the declared graph to who has one."""
+        """Let an agent in. The first time it gets an account, and its declared edges to agents that have one."""
         state = self._state
         self.absent.discard(agent)
         state.gone.discard(agent)
@@ -194,7 +194,7 @@ class Platform(BaseWorld):
         self._new_accounts.append((round, agent, edges))
 
     def leave(self, round: int, agent: int) -> None:
-        """Let somebody go. What they wrote stays, and so do their followers; they are in no group chat any more."""
+        """Let an agent go. Its posts and followers stay; it is in no group chat any more."""
         super().leave(round, agent)
         state = self._state
         state.gone.add(agent)

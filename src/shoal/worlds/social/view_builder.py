@@ -62,7 +62,7 @@ class ViewBuilder:
         who = np.broadcast_to(agents[:, None], recommended.shape)
         known = state.follows.are(who.ravel(), authors.ravel()).reshape(recommended.shape)
         if state.gone:
-            # Nobody can follow them any more.
+            # They cannot be followed any more.
             known = known | np.isin(authors, list(state.gone))
         strangers = np.where((recommended >= 0) & ~known, authors, -1)
         rated = state.posts.find_rated(np.maximum(rows, 0))
