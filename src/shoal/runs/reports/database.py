@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -34,7 +34,7 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
             answer = database.execute(sql)
             if answer.description is None:
                 raise QueryFailed("there is no question in this query; try: select * from trace limit 3")
-            return _name_columns(answer.description), answer.fetchall()
+            return _name_columns(column for column, *_ in answer.description), answer.fetchall()
         except (sqlite3.Error, sqlite3.Warning) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
                 raise KeyboardInterrupt from None
@@ -43,10 +43,10 @@ def query_database(directory: RunDirectory, world: str, sql: str) -> tuple[list[
             raise QueryFailed(f"the database does not understand this: {error}") from error
 
 
-def _name_columns(description: Iterable[Sequence[str]]) -> list[str]:
+def _name_columns(columns: Iterable[str]) -> list[str]:
     """Return the names of the columns. Where two have the same, as in a join, the second one is `name_2`."""
     names: list[str] = []
-    for column, *_ in description:
+    for column in columns:
         spare = (f"{column}_{n}" for n in count(2))
         names.append(column if column not in names else next(name for name in spare if name not in names))
     return names
