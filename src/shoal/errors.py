@@ -22,11 +22,14 @@ ShoalError                 the message says what happened and what to do; never 
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
 └── Stopped                the run was asked to stop, and did
     ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
+    │   └── ExperimentBudgetReached  the budget of an experiment or of one of its tiers is used up
     └── ProviderUnavailable  the model's server did not answer for longer than the patience
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from shoal import __version__
@@ -191,6 +194,29 @@ class BudgetReached(Stopped):
             f"Everything that was paid for is kept. `shoal resume` the run with a larger {option} to go on."
         )
         self.setting = setting
+
+    @staticmethod
+    def read_setting(text: str) -> str | None:
+        """Return the setting that such a message is about; None where it is another message."""
+        found = re.match(r"the budget is reached: \S+ of (max_\w+) ", text)
+        return found and found[1]
+
+
+class ExperimentBudgetReached(BudgetReached):
+    """The budget of an experiment or of one of its tiers is used up."""
+
+    def __init__(self, spent: Mapping[str, str], left: int) -> None:
+        """`spent`: what is used up, such as `tier size` -> which limit of it."""
+        which = ", ".join(f"{setting} of {owner}" for owner, setting in spent.items())
+        options = " or ".join(f"--{setting}".replace("_", "-") for setting in dict.fromkeys(spent.values()))
+        simulations = "1 simulation is" if left == 1 else f"{left:,} simulations are"
+        ShoalError.__init__(
+            self,
+            f"the budget is used up ({which}), and {simulations} left.\n"
+            "Everything that was paid for is kept. The same command goes on with a larger budget: in the file, or for "
+            f"the whole experiment by {options}.",
+        )
+        self.setting = next(iter(spent.values()))
 
 
 class ProviderUnavailable(Stopped):

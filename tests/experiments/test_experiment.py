@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from shoal.errors import ScenarioInvalid, Stopped
-from shoal.experiments import BatchProgress, BatchSettings, ExperimentRun, load_experiment
+from shoal.experiments import BatchSettings, ExperimentRun, load_experiment
 from shoal.runs.launchers import LocalLauncher
 from tests.runs.harness import start
 
@@ -58,10 +58,7 @@ async def test_a_stopped_experiment_goes_on_and_repeats_nothing(tmp_path: Path) 
     stop = asyncio.Event()
     first = make_run(tmp_path, text)
 
-    def stop_after_first(progress: BatchProgress) -> None:
-        progress.watch = lambda _: stop.set()
-
-    first.watch = stop_after_first
+    first.batch.progress.watch = lambda _: stop.set()
     with pytest.raises(Stopped):
         await first.run(make_launcher(), stop)
     ended = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("journal.jsonl")}

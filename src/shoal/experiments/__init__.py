@@ -2,7 +2,17 @@
 
 from shoal.experiments.batch import Batch, BatchProgress, BatchResult, BatchSettings, recommend_simulations
 from shoal.experiments.batch_rows import BatchRow, name_batch, read_rows
-from shoal.experiments.design import Experiment, load_experiment
+from shoal.experiments.budgets import BudgetLimits
+from shoal.experiments.design import Design, Experiment, TierSettings, load_experiment
 from shoal.experiments.experiment import ExperimentRun
+from shoal.experiments.folder import (
+    DesignRecord,
+    ExperimentState,
+    is_experiment,
+    open_design,
+    read_design,
+    read_experiment_state,
+)
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
-from shoal.experiments.results import Judgement, RunResult
+from shoal.experiments.results import Judgement, RunResult, measure_arm, read_results
+from shoal.experiments.stopping import ArmStop, StopRule

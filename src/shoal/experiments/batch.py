@@ -143,7 +143,7 @@ class Batch:
         self.folder = folder
         self.progress = BatchProgress(len(rows))
         self._scenario = scenario
-        self._rows = rows
+        self._rows = list(rows)
         self._settings = settings
         self._limit = SimulationLimit(settings.max_simulations)
         self._queue: deque[BatchRow] = deque()
@@ -175,7 +175,7 @@ class Batch:
 
     def list_open_rows(self) -> list[BatchRow]:
         """Return the rows that have no final result yet; RunRefused where a row was run with other values."""
-        known = self._read_results()
+        known = self._read_results(self._rows)
         return [row for row in self._rows if row.id not in known]
 
     def check_models(self, resources: RunResources) -> None:
@@ -192,11 +192,12 @@ class Batch:
     ) -> list[BatchResult]:
         """Run all rows that have no result yet, and return the results of all; `Stopped` where it was asked to."""
         with self._lock():
-            known = self._read_results()
+            known = self._read_results(self._rows)
             self.progress.results, self.progress.known = known, len(known)
             self.progress.at_once = self._limit.now
             self._queue.extend(row for row in self._rows if row.id not in known)
             self._forget_results({row.id for row in self._queue})
+            await self.begin()
             watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=(Pressure.MEMORY,)))
             try:
                 while self._queue and await self._wait_for_hours(stop, now):
@@ -231,11 +232,10 @@ class Batch:
         announcing = asyncio.create_task(announce_halt())
         try:
             async with asyncio.TaskGroup() as group:
-                while await self._find_room(halt):
-                    row = self._queue.popleft()
+                while (row := await self._find_room(halt)) is not None:
                     path = self._find_folder(row)
                     run = open_or_create_run(row.apply_to(self._scenario), path, self._settings.limits)
-                    run.keep_limits(self._settings.limits)
+                    self.limit_run(row, run)
                     self.progress.running[row.id] = run
                     group.create_task(self._simulate(row, run, launcher, halt))
         except BaseExceptionGroup as errors:
@@ -244,13 +244,18 @@ class Batch:
         finally:
             announcing.cancel()
 
-    async def _find_room(self, halt: asyncio.Event) -> bool:
-        """Wait until another simulation may start, and return whether there is one."""
+    async def _find_room(self, halt: asyncio.Event) -> BatchRow | None:
+        """Wait until another simulation may start, and return its row; None where none is to start any more."""
         running = self.progress.running
-        while running and (not self._queue or len(running) >= self._limit.now or not self._has_memory):
+        while not halt.is_set():
+            has_room = not running or (len(running) < self._limit.now and self._has_memory)
+            if has_room and (row := self.choose_row()) is not None:
+                return row
+            if not running:
+                break
             self._changed.clear()
             await self._changed.wait()
-        return bool(self._queue) and not halt.is_set()
+        return None
 
     def _heed(self, throttle: Throttle) -> None:
         if not throttle.may_start and self._has_memory:
@@ -263,7 +268,7 @@ class Batch:
         try:
             for _ in range(_ATTEMPTS):
                 outcome, error = await _work_once(run, launcher, halt)
-                if halt.is_set() and outcome.status is not Status.COMPLETED:
+                if outcome.status is not Status.COMPLETED and (halt.is_set() or self.goes_on(row, run, outcome)):
                     self._queue.appendleft(row)
                     return
                 if note := self._limit.add(outcome.status is Status.FAILED):
@@ -271,10 +276,40 @@ class Batch:
                     self.progress.add_note(note)
                 if outcome.status is not Status.FAILED:
                     break
+            await self.conclude(self._record(row, run, outcome, error))
         finally:
             del self.progress.running[row.id]
             self._changed.set()
-        self._record(row, run, outcome, error)
+
+    # What an experiment adds
+
+    async def begin(self) -> None:
+        """Prepare to work, with the results of earlier calls at hand."""
+
+    def choose_row(self) -> BatchRow | None:
+        """Take the row to start next out of the queue; None where none can start before another simulation ends."""
+        return self._queue.popleft() if self._queue else None
+
+    def limit_run(self, row: BatchRow, run: RunDirectory) -> None:
+        """Set what a run may use before it is worked on."""
+        run.keep_limits(self._settings.limits)
+
+    def goes_on(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome) -> bool:
+        """Return whether a run that did not complete is to go on later, and has no result yet."""
+        return False
+
+    async def conclude(self, result: BatchResult) -> None:
+        """Do what belongs to the end of a simulation, which counts as running until then."""
+
+    def add_rows(self, rows: Sequence[BatchRow]) -> None:
+        """Take in more rows, also while others run."""
+        known = self._read_results(rows)
+        self._rows += rows
+        self.progress.results |= known
+        self.progress.known += len(known)
+        self._queue.extend(row for row in rows if row.id not in known)
+        self.progress.total = len(self._rows)
+        self._changed.set()
 
     # The folder
 
@@ -299,12 +334,12 @@ class Batch:
         finally:
             os.close(handle)
 
-    def _read_results(self) -> dict[str, BatchResult]:
-        """Read the results that stay as they are; RunRefused where a row was run with other values."""
+    def _read_results(self, rows: Sequence[BatchRow]) -> dict[str, BatchResult]:
+        """Read the results of rows that stay as they are; RunRefused where a row was run with other values."""
         known = {result.id: result for result in _read_lines(self.results_file)}
         tried_again = (Status.STOPPED, *([Status.FAILED] if self._settings.retry_failed else []))
         kept = {}
-        for row in self._rows:
+        for row in rows:
             result = known.get(row.id)
             if result is not None and result.scenario_digest != row.scenario_digest:
                 raise RunRefused(
@@ -327,7 +362,7 @@ class Batch:
             beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in kept))
             beside.replace(path)
 
-    def _record(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome, error: str | None) -> None:
+    def _record(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome, error: str | None) -> BatchResult:
         state = run.read_state()
         spent = state.spending or {}
         result = BatchResult(
@@ -350,6 +385,7 @@ class Batch:
         with storage_errors(path), path.open("ab", buffering=0) as file:
             file.write(msgspec.json.encode(result) + b"\n")
         self.progress.add_result(result)
+        return result
 
     def _write_csv(self) -> None:
         """Write all results in the order of the rows, with a column for each metric."""

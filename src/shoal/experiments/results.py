@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from statistics import fmean
+
 import msgspec
+
+#: What arms are compared by, beside the metrics of their runs.
+PASS_RATE, COST_OF_PASS, COST = "pass_rate", "cost_of_pass", "cost"
+FIGURES = (PASS_RATE, COST_OF_PASS, COST)
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -40,6 +50,8 @@ class RunResult(msgspec.Struct, frozen=True):
     digest: str
     #: Identifies the scenario, the content of its files included.
     scenario_digest: str = ""
+    #: Makes this run again, and with it every number above.
+    command: str = ""
 
     @property
     def id(self) -> str:
@@ -53,3 +65,31 @@ class RunResult(msgspec.Struct, frozen=True):
         if self.status != "completed" or not verdicts or None in verdicts:
             return None
         return all(verdicts)
+
+    def read_figure(self, name: str) -> float | None:
+        """Return a metric, whether it passed, or its cost; None where that is not known or it did not complete."""
+        if self.status != "completed":
+            return None
+        if name == PASS_RATE:
+            return None if self.passed is None else float(self.passed)
+        return self.cost if name == COST else self.metrics.get(name)
+
+
+def measure_arm(results: Sequence[RunResult], name: str) -> float | None:
+    """Return the mean of a figure over the runs of an arm, or its cost of pass; None where it is not known."""
+    values = [value for result in results if (value := result.read_figure(name)) is not None]
+    if name != COST_OF_PASS:
+        return fmean(values) if values else None
+    cost, rate = measure_arm(results, COST), measure_arm(results, PASS_RATE)
+    if cost is None or rate is None:
+        return None
+    return cost / rate if rate else inf
+
+
+def read_results(path: Path) -> Iterator[RunResult]:
+    """Read the whole lines of a file of results. What a kill or a full disk cut off is left out."""
+    if path.exists():
+        decoder = msgspec.json.Decoder(RunResult)
+        for line in path.read_bytes().split(b"\n"):
+            with suppress(msgspec.DecodeError):
+                yield decoder.decode(line)

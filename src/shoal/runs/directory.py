@@ -243,6 +243,11 @@ class RunDirectory:
             replace_json(self.path / LIMITS, limits)
         return limits
 
+    def replace_limits(self, limits: LimitSettings) -> None:
+        """Keep these limits for all later sessions, and none of those before."""
+        if limits != self.read_limits():
+            replace_json(self.path / LIMITS, limits)
+
     @property
     def resume_command(self) -> str:
         """The command that goes on with the run, with its limits."""

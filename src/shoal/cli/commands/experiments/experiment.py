@@ -74,7 +74,7 @@ def experiment_(  # noqa: PLR0913  # a command has as many options as it has
     folder = out or RESULTS_FOLDER / experiment.name
     at_once = min(max_simulations or recommend_simulations(experiment.base, folder), experiment.runs)
     work = ExperimentRun(experiment, folder, BatchSettings(at_once, limits, retry_failed=retry_failed))
-    work.check_models(RunResources.of_user(os.environ))
+    work.check(RunResources.of_user(os.environ))
     title = f"running {format_count(experiment.runs, 'simulation')} in {folder}, {at_once} side by side"
     results = _run_experiment(work, title, mode.quiet)
     failed = [result for result in results if result.status != Status.COMPLETED]
@@ -116,7 +116,7 @@ class _CurrentDisplay:
 def _run_experiment(work: ExperimentRun, title: str, quiet: bool) -> list[RunResult]:
     """Work through the experiment; exits as the signal demands that stopped it."""
     display = _CurrentDisplay(title, quiet)
-    work.watch = display.show
+    display.show(work.batch.progress)
 
     async def supervise() -> list[RunResult] | int:
         stop = asyncio.Event()
