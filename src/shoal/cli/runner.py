@@ -14,8 +14,8 @@ from types import FrameType
 import click
 
 from shoal.cli import errors
+from shoal.cli.views.display import ProgressDisplay, show_progress
 from shoal.cli.views.output import echo, echo_json
-from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import ShoalError, Stopped
 from shoal.event_loop import run_async
 from shoal.models.local import ModelStore, find_table

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shoal.cli.main import cli
-from shoal.cli.views.progress import STOPPING
+from shoal.cli.views.display import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario.loading import override

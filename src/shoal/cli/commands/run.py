@@ -30,8 +30,9 @@ from shoal.cli.options import (
 )
 from shoal.cli.play import terminal_answer
 from shoal.cli.runner import OutputMode, end_command, require_quality, run_operation
+from shoal.cli.views.display import ProgressDisplay, SilentDisplay
 from shoal.cli.views.output import Output, echo
-from shoal.cli.views.progress import ProgressDisplay, SilentDisplay, choose_display
+from shoal.cli.views.progress import choose_display
 from shoal.cli.views.summary import print_summary
 from shoal.errors import ProviderRefused, ProviderUnavailable, StorageFailed
 from shoal.event_loop import run_async

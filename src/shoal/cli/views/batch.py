@@ -6,21 +6,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.constrain import Constrain
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from shoal.cli.views.output import Output, label_table
-from shoal.cli.views.progress import (
+from shoal.cli.views.display import (
     BAR_WIDTH,
-    LINE_SECONDS,
-    LINES,
-    LONG_SECONDS,
     STOPPING,
+    LineDisplay,
+    LiveDisplay,
     ProgressDisplay,
     SilentDisplay,
+    can_draw_on,
+    fit_lines,
+    is_line_due,
 )
+from shoal.cli.views.output import Output, label_table
 from shoal.experiments import Batch, BatchProgress, BatchResult
 from shoal.runs import Status
 from shoal.text import clip, format_duration, quote_path
@@ -36,30 +36,14 @@ def choose_batch_display(console: Console, progress: BatchProgress, title: str, 
     """Choose what suits the console: a live view for a person who watches, lines for a log."""
     if quiet:
         return SilentDisplay()
-    is_watched = console.file.isatty() and not console.is_dumb_terminal
-    return LiveBatch(console, progress, title) if is_watched else BatchLines(console.file.write, progress, title)
-
-
-class LiveBatch:
-    """The whole batch and the simulations that run, drawn by another thread."""
-
-    def __init__(self, console: Console, progress: BatchProgress, title: str) -> None:
-        self._view = BatchView(progress, title)
-        self._live = Live(self._view, console=console, refresh_per_second=_FRAMES_PER_SECOND, transient=True)
-
-    def open(self) -> None:
-        self._live.start(refresh=True)
-
-    def show_stopping(self) -> None:
-        self._view.is_stopping = True
-
-    def close(self) -> None:
-        self._live.stop()
+    if can_draw_on(console):
+        return LiveDisplay(console, BatchView(progress, title), _FRAMES_PER_SECOND)
+    return BatchLines(console.file.write, progress, title)
 
 
 @dataclass(slots=True)
 class BatchView:
-    """The batch as it is when it is drawn."""
+    """The whole batch and the simulations that run, as they are when they are drawn."""
 
     progress: BatchProgress
     title: str
@@ -85,25 +69,18 @@ class BatchView:
         if len(running) > _MAX_RUNNING_SHOWN:
             parts.append(Text(f"  and {len(running) - _MAX_RUNNING_SHOWN} more", "dim"))
         parts += [Text(note, "yellow") for note in progress.notes[-1:]]
-        for part in parts:
-            part.no_wrap, part.overflow = True, "ellipsis"
-        # Room at the right for the ^C that a terminal echoes: it must not start a new line.
-        yield Constrain(Group(*parts), options.max_width - 4)
+        yield fit_lines(parts, options)
 
 
-class BatchLines:
-    """A line now and then, for logs and pipes; one for each simulation that does not end well."""
+class BatchLines(LineDisplay):
+    """Writes about the batch now and then, and about each simulation that does not end well."""
 
     def __init__(self, write: Callable[[str], object], progress: BatchProgress, title: str) -> None:
-        self._write = write
+        super().__init__(write, title)
         self._progress = progress
-        self._title = title
         #: When the last line was written, and after how many results.
         self._last = (progress.began, 0)
         progress.watch = self._show
-
-    def open(self) -> None:
-        self._write(f"{self._title}\n")
 
     def _show(self, what: BatchResult | str) -> None:
         if isinstance(what, str):
@@ -113,15 +90,9 @@ class BatchLines:
             self._write(f"{what.id}: {what.status}: {clip(what.error or '', _MAX_ERROR_CHARS)}\n")
         progress, now, (since, before) = self._progress, time.monotonic(), self._last
         done = len(progress.results)
-        is_far = done - before >= progress.total / LINES
-        if done == progress.total or (is_far and now - since >= LINE_SECONDS) or now - since >= LONG_SECONDS:
+        if done == progress.total or is_line_due((done - before) / max(progress.total, 1), now - since):
             self._last = (now, done)
             self._write(f"{describe_progress(progress, now)}\n")
-
-    def show_stopping(self) -> None:
-        self._write(f"{STOPPING}\n")
-
-    def close(self) -> None: ...
 
 
 def describe_progress(progress: BatchProgress, now: float) -> str:

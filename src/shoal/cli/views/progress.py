@@ -2,94 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.constrain import Constrain
-from rich.live import Live
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from shoal.cli.views.display import (
+    BAR_WIDTH,
+    STOPPING,
+    LineDisplay,
+    LiveDisplay,
+    ProgressDisplay,
+    SilentDisplay,
+    can_draw_on,
+    fit_lines,
+    is_line_due,
+)
 from shoal.engine import RoundRecord
 from shoal.models import Pause
 from shoal.runs import RunProgress, WorldProgress
 from shoal.text import format_duration, format_kind, format_milliseconds, format_wait
 
-FRAMES_PER_SECOND = 8
-#: A plain line comes after a tenth of the rounds, but not more often than this, and at least this often.
-LINE_SECONDS = 2.0
-LONG_SECONDS = 60.0
 #: A pause that ends earlier is not worth a line.
 SHORTEST_PAUSE_SECONDS = 1.0
-LINES = 10
-BAR_WIDTH = 24
 _TOP_KINDS = 6
-
-STOPPING = "stopping after what is under way; once more to end at once"
-
-
-class ProgressDisplay(Protocol):
-    """Shows the progress of a run."""
-
-    def open(self) -> None: ...
-
-    def show_stopping(self) -> None:
-        """Show that the run was asked to stop."""
-        ...
-
-    def close(self) -> None: ...
 
 
 def choose_display(console: Console, progress: RunProgress, title: str, quiet: bool) -> ProgressDisplay:
     """Choose what suits the console: a live view for a person who watches, lines for a log."""
     if quiet:
         return SilentDisplay()
-    is_watched = console.file.isatty() and not console.is_dumb_terminal
-    return LiveView(console, progress, title) if is_watched else PlainLines(console.file.write, progress, title)
-
-
-@contextmanager
-def show_progress(display: ProgressDisplay) -> Iterator[None]:
-    display.open()
-    try:
-        yield
-    finally:
-        display.close()
-
-
-class SilentDisplay:
-    """Shows nothing."""
-
-    def open(self) -> None: ...
-
-    def show_stopping(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class LiveView:
-    """All worlds at once, drawn by another thread, so that it costs the run nothing."""
-
-    def __init__(self, console: Console, progress: RunProgress, title: str) -> None:
-        self._view = ProgressView(progress, title)
-        self._live = Live(self._view, console=console, refresh_per_second=FRAMES_PER_SECOND, transient=True)
-
-    def open(self) -> None:
-        self._live.start(refresh=True)
-
-    def show_stopping(self) -> None:
-        self._view.is_stopping = True
-
-    def close(self) -> None:
-        self._live.stop()
+    if can_draw_on(console):
+        return LiveDisplay(console, ProgressView(progress, title))
+    return PlainLines(console.file.write, progress, title)
 
 
 @dataclass(slots=True)
 class ProgressView:
-    """The progress as it is when it is drawn."""
+    """The progress of all worlds at once, as it is when it is drawn."""
 
     progress: RunProgress
     title: str
@@ -124,33 +76,25 @@ class ProgressView:
             parts.append(Text(spent, "dim"))
         if progress.limits is not None:
             parts += [Text(alarm.text, "yellow") for alarm in progress.limits.alarms]
-        for part in parts:
-            part.no_wrap, part.overflow = True, "ellipsis"
-        # Room at the right for the ^C that a terminal echoes: it must not start a new line.
-        yield Constrain(Group(*parts), options.max_width - 4)
+        yield fit_lines(parts, options)
 
 
-class PlainLines:
-    """A line now and then, for logs and pipes."""
+class PlainLines(LineDisplay):
+    """Writes about each world now and then, and about pauses."""
 
     def __init__(self, write: Callable[[str], object], progress: RunProgress, title: str) -> None:
-        self._write = write
+        super().__init__(write, title)
         self._progress = progress
-        self._title = title
         #: World -> when its last line was written, and at which round.
         self._last = dict.fromkeys(progress.worlds, (progress.began, 0))
         progress.watch(self._show_round)
         self._is_pause_shown = False
         progress.watch_pauses(self._show_pause)
 
-    def open(self) -> None:
-        self._write(f"{self._title}\n")
-
     def _show_round(self, record: RoundRecord) -> None:
         world, now = self._progress.worlds[record.world], self._progress.now()
         since, round = self._last[world.name]
-        is_far = world.round - round >= world.rounds / LINES
-        if world.done or (is_far and now - since >= LINE_SECONDS) or now - since >= LONG_SECONDS:
+        if world.done or is_line_due((world.round - round) / max(world.rounds, 1), now - since):
             self._last[world.name] = (now, world.round)
             parts = [f"{world.name}: round {world.round}/{world.rounds}", _format_day(self._progress, world)]
             parts += [
@@ -170,11 +114,6 @@ class PlainLines:
         elif pause is None and self._is_pause_shown:
             self._is_pause_shown = False
             self._write("the server answers again; going on\n")
-
-    def show_stopping(self) -> None:
-        self._write(f"{STOPPING}\n")
-
-    def close(self) -> None: ...
 
 
 def describe_pause(pause: Pause, now: float) -> str:

@@ -25,8 +25,8 @@ from shoal.cli.options import (
 )
 from shoal.cli.runner import OutputMode, stop_on_signals
 from shoal.cli.views.batch import choose_batch_display, print_batch
+from shoal.cli.views.display import ProgressDisplay, show_progress
 from shoal.cli.views.output import Output, echo, echo_json
-from shoal.cli.views.progress import ProgressDisplay, show_progress
 from shoal.errors import RunRefused, Stopped
 from shoal.event_loop import run_async
 from shoal.experiments import (

@@ -14,8 +14,8 @@ from shoal.cli.errors import Failed
 from shoal.cli.options import PATH, POSITIVE, count_option, output_options, scenario_argument
 from shoal.cli.runner import OutputMode, stop_on_signals
 from shoal.cli.views.batch import choose_batch_display
+from shoal.cli.views.display import ProgressDisplay
 from shoal.cli.views.output import Output, echo, echo_json
-from shoal.cli.views.progress import ProgressDisplay
 from shoal.errors import Stopped
 from shoal.event_loop import run_async
 from shoal.experiments import (
