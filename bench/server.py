@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import re
 import resource
 import signal
@@ -22,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.bars import Bar
-from shoal.errors import RunRefused, ServerRefused
+from bench.storm import storm_run
+from shoal.errors import ServerRefused
 from shoal.rehearsal.server import start as start_rehearsal
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.commands import CommandType, call_worker
 from shoal.runs.directory import RunDirectory
-from shoal.runs.launchers import LocalLauncher, find_worker, restart_run, start_run, stop_run
+from shoal.runs.launchers import LocalLauncher, find_worker, start_run, stop_run
 from shoal.runs.operations import create_run
 from shoal.runs.reports.pages import PageReader
 from shoal.runs.worker import work_on_run
@@ -263,39 +263,17 @@ def _find_port() -> int:
 def storm(folder: Path, commands: int = 1_000) -> list[Bar]:
     """A thousand starts, stops and restarts of one run, forty at a time."""
     run = create_run(validate({**_BUSY, "population": [{"count": 5}]}), folder / "run")
-    launcher, draws, counted = LocalLauncher(os.environ, idle_seconds=0), random.Random(15), {"restart": 0}
-
-    async def send(verbs: list[str]) -> None:
-        mine = RunDirectory.open(run.path)
-        for verb in verbs:
-            try:
-                if verb == "start":
-                    await start_run(mine, launcher)
-                elif verb == "stop":
-                    await stop_run(mine)
-                else:
-                    await restart_run(mine, launcher)
-                    counted["restart"] += 1
-            except RunRefused:
-                pass
-
-    async def send_all() -> None:
-        verbs = draws.choices(["start", "stop", "restart"], [10, 10, 1], k=commands)
-        await asyncio.gather(*(send(verbs[first::40]) for first in range(40)))
-        if find_worker(run) is None:
-            await start_run(run, launcher)
-        await stop_run(run)
-
     since = time.perf_counter()
-    asyncio.run(send_all())
+    launcher = LocalLauncher(os.environ, idle_seconds=0)
+    restarts = asyncio.run(storm_run(run.path, launcher, callers=40, commands=commands, weights=(10, 10, 1)))
     seconds = time.perf_counter() - since
     archives = len(list((run.path / "archive").iterdir()))
-    told = f"{counted['restart']} restarts, {seconds:.0f} s"
+    told = f"{restarts} restarts, {seconds:.0f} s"
     stuck = run.read_status() != "stopped"
     return [
         Bar(
             f"archives lost or states stuck by {commands} commands",
-            abs(archives - counted["restart"]) + stuck,
+            abs(archives - restarts) + stuck,
             "",
             0,
             False,

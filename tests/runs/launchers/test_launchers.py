@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.storm import storm_run
 from shoal.errors import RunLocked, RunRefused, WorkerLost
 from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers import LocalLauncher, WorkerProcess, find_worker, restart_run, start_run, stop_run
@@ -127,7 +127,7 @@ async def test_stopping_what_does_not_run_is_refused(tmp_path: Path) -> None:
 
 
 STUBBORN = """
-import os, signal, subprocess, sys, time
+import os, signal, subprocess, sys, threading
 from shoal.types import Mind, Decision
 
 class Stubborn(Mind):
@@ -135,8 +135,7 @@ class Stubborn(Mind):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.pause()"])
         open(os.environ["STUBBORN"], "w").write(str(child.pid))
-        while True:
-            time.sleep(1)
+        threading.Event().wait()
 """
 
 
@@ -171,29 +170,8 @@ async def test_restarting_archives_what_was_written_and_starts_over(tmp_path: Pa
 
 async def test_a_run_of_one_worker_survives_a_storm_of_commands(tmp_path: Path, launcher: LocalLauncher) -> None:
     """Many callers at once start, stop and restart one run; afterwards there is one history, and every archive."""
-    run, draws = create_run(validate(LONG), tmp_path / "run"), random.Random(15)
-    restarts = 0
-
-    async def storm() -> None:
-        nonlocal restarts
-        mine = RunDirectory.open(run.path)
-        for _ in range(4):
-            verb = draws.choice(["start", "stop", "restart"])
-            try:
-                if verb == "start":
-                    await start_run(mine, launcher)
-                elif verb == "stop":
-                    await stop_run(mine)
-                else:
-                    await restart_run(mine, launcher)
-                    restarts += 1
-            except RunRefused:
-                pass
-
-    await asyncio.gather(*(storm() for _ in range(6)))
-    if find_worker(run) is None:
-        await start_run(run, launcher)
-    await stop_run(run)
+    run = create_run(validate(LONG), tmp_path / "run")
+    restarts = await storm_run(run.path, launcher, callers=6, commands=24, weights=(1, 1, 1))
     assert len(list((run.path / "archive").iterdir())) == restarts
     check_consistency(run.path, finished=False)
 
