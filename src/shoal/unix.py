@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 _RETRY_SECONDS = 0.002
 #: How often a process is looked for, where the system cannot say that it ended.
@@ -69,14 +70,14 @@ def write_lock(handle: int, text: str) -> None:
 # Processes
 
 
-def spawn_session(command: list[str], environ: Mapping[str, str], log: Path) -> int:
+def spawn_session(command: list[str], environ: Mapping[str, str], log: Path, input: int | None = None) -> int:
     """Start a process in a new session, which neither a signal to our group nor our end reaches.
 
-    Its output is appended to the log. Return its number.
+    Its output is appended to the log, and its input is nothing, or an open file. Return its number.
     """
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+    actions: list[tuple[Any, ...]] = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0) if input is None else (os.POSIX_SPAWN_DUP2, input, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log), append, 0o644),
         (os.POSIX_SPAWN_DUP2, 1, 2),
     ]

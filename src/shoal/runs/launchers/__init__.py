@@ -2,4 +2,5 @@
 
 from shoal.runs.launchers.base import Launcher, WorkerMode, WorkerProcess, find_worker
 from shoal.runs.launchers.control import make_room, restart_run, revive_worker, start_run, stop_run
+from shoal.runs.launchers.fork import ForkLauncher
 from shoal.runs.launchers.local import LocalLauncher

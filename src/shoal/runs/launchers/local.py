@@ -14,8 +14,8 @@ from shoal.unix import has_ended, spawn_session
 
 #: How long a worker waits for commands after its run, and after the last command.
 IDLE_SECONDS = 300.0
-_LOOK_SECONDS = 0.01
-_ROOT = Path(__file__).parents[3]
+LOOK_SECONDS = 0.01
+ROOT = Path(__file__).parents[3]
 # Neither the working directory nor the environment decides which Shoal is started.
 _CODE = (
     "import sys; sys.path.append(sys.argv[1]); from importlib import import_module; "
@@ -34,7 +34,7 @@ class LocalLauncher:
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:
         """Start a worker, and return once it is at work; WorkerLost with the reason if it ended before."""
         self._children = {pid for pid in self._children if has_ended(pid) is None}
-        command = [sys.executable, "-P", "-c", _CODE, str(_ROOT), str(run.path.absolute())]
+        command = [sys.executable, "-P", "-c", _CODE, str(ROOT), str(run.path.absolute())]
         pid = spawn_session(command, {**self._environ, MODE_VARIABLE: mode}, run.file(LOG))
         while run.read_env_pid() != pid:
             code = has_ended(pid)
@@ -43,6 +43,6 @@ class LocalLauncher:
                 return WorkerProcess(run, pid)
             if code is not None:
                 raise WorkerLost(run.path, run.read_last_words())
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
         self._children.add(pid)
         return WorkerProcess(run, pid)

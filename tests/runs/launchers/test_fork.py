@@ -1,0 +1,138 @@
+"""The fork server: what happens when it, its client or a worker is killed, and what a fork must not inherit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.runs.directory import RunDirectory
+from shoal.runs.launchers import ForkLauncher, find_worker, start_run
+from shoal.runs.operations import create_run
+from shoal.runs.state import Status
+from shoal.scenario.loading import validate
+from shoal.unix import wait_for_exit
+from tests.runs.harness import check_consistency
+
+LONG: dict[str, Any] = {"name": "long", "population": [{"count": 20}], "rounds": 100_000, "worlds": {"twitter": {}}}
+SHORT: dict[str, Any] = {**LONG, "name": "short", "population": [{"count": 1, "activity": 1.0}], "rounds": 1}
+
+
+@pytest.fixture
+async def launcher(tmp_path: Path) -> AsyncIterator[ForkLauncher]:
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    with ForkLauncher(environ, idle_seconds=0) as launcher:
+        yield launcher
+    for lock in tmp_path.glob("*/worker.lock"):
+        if (worker := find_worker(RunDirectory(lock.parent))) is not None:
+            os.killpg(worker.pid, signal.SIGKILL)
+            await wait_for_exit(worker.pid)
+
+
+async def wait_for_round(run: RunDirectory) -> None:
+    """Wait until another round is committed."""
+    before = run.read_state().current_round
+    async with asyncio.timeout(60):
+        while run.read_state().current_round <= before:  # noqa: ASYNC110  # another process does it
+            await asyncio.sleep(0.01)
+
+
+def read_server(launcher: ForkLauncher) -> int:
+    assert launcher.server_pid is not None
+    return launcher.server_pid
+
+
+async def test_workers_go_on_without_a_killed_fork_server_and_the_next_start_makes_another(
+    tmp_path: Path, launcher: ForkLauncher
+) -> None:
+    first, second = (create_run(validate(LONG), tmp_path / name) for name in ("first", "second"))
+    worker = await start_run(first, launcher)
+    os.kill(server := read_server(launcher), signal.SIGKILL)
+    await wait_for_round(first)
+    await start_run(second, launcher)
+    third = create_run(validate(LONG), tmp_path / "third")
+    await start_run(third, launcher)
+    assert read_server(launcher) != server
+    await asyncio.gather(wait_for_round(first), wait_for_round(second), wait_for_round(third))
+    assert (await worker.stop()).status is Status.STOPPED
+    check_consistency(first.path, finished=False)
+
+
+async def test_a_fork_server_that_is_killed_while_it_starts_a_worker_delays_it_only(
+    tmp_path: Path, launcher: ForkLauncher
+) -> None:
+    run = create_run(validate(LONG), tmp_path / "run")
+    starting = asyncio.create_task(start_run(run, launcher))
+    while launcher.server_pid is None:  # noqa: ASYNC110  # the task goes on meanwhile
+        await asyncio.sleep(0)
+    os.kill(launcher.server_pid, signal.SIGKILL)
+    worker = await starting
+    found = find_worker(run)
+    assert found is not None
+    assert found.pid == worker.pid
+
+
+CLIENT = """
+import asyncio, os, sys
+from pathlib import Path
+from shoal.runs.directory import RunDirectory
+from shoal.runs.launchers import ForkLauncher, start_run
+
+async def main():
+    launcher = ForkLauncher(os.environ, idle_seconds=0)
+    await start_run(RunDirectory.open(Path(sys.argv[1])), launcher)
+    print(launcher.server_pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_fork_server_ends_with_its_client_and_the_worker_goes_on(
+    tmp_path: Path, launcher: ForkLauncher
+) -> None:
+    run = create_run(validate(LONG), tmp_path / "run")
+    command = [sys.executable, "-c", CLIENT, str(run.path)]
+    client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert client.stdout is not None
+    server = int(await client.stdout.readline())
+    client.kill()
+    await client.wait()
+    async with asyncio.timeout(60):
+        await wait_for_exit(server)
+    await wait_for_round(run)
+
+
+DRAWING = """
+import atexit, numpy, os, random, sys, threading
+from pathlib import Path
+from shoal.types import Mind, Decision
+
+class Drawing(Mind):
+    def decide(self, observation):
+        print("said by the mind")
+        drawn = f"{random.random()} {numpy.random.random()}"
+        atexit.register(Path("drawn").open("a").write, drawn + "\\n")
+        return Decision([])
+"""
+
+
+async def test_workers_draw_different_numbers_and_end_as_processes_do(
+    tmp_path: Path, launcher: ForkLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "drawing.py").write_text(DRAWING)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for seed in (1, 2):
+        run = create_run(validate({**SHORT, "mind": {"kind": "drawing:Drawing"}}), tmp_path / str(seed))
+        outcome = await (await start_run(run, launcher)).wait()
+        assert outcome.status is Status.COMPLETED
+        assert "said by the mind" in run.file("simulation.log").read_text()
+    (first, second) = (line.split() for line in (tmp_path / "drawn").read_text().splitlines())
+    assert not set(first) & set(second)
