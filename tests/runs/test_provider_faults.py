@@ -31,8 +31,8 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
 from shoal.runs.progress import PauseWatch, RunProgress
 from shoal.runs.resources import RunResources
-from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome, work_on_run
+from shoal.runs.state import RunOutcome, Status
+from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 from tests.models.servers import ChatReply, listen, make_certificate, read_request
 

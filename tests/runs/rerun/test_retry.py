@@ -16,8 +16,7 @@ from shoal.rehearsal.server import Rehearsal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, fork_run, plan_fork
 from shoal.runs.rerun.retry import archive_failed, plan_retry
-from shoal.runs.state import Status
-from shoal.runs.worker import RunOutcome
+from shoal.runs.state import RunOutcome, Status
 from shoal.scenario.loading import validate
 from tests.runs.harness import check_consistency, repeat
 from tests.runs.test_language_runs import go_on, make_asking, run_to_end, serve

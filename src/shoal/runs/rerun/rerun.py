@@ -17,12 +17,11 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.progress import RunProgress, Watch
 from shoal.runs.rerun.files import check_files
 from shoal.runs.resources import build_replay_models
-from shoal.runs.state import Status
+from shoal.runs.state import RunOutcome, Status
 from shoal.runs.store import DigestCheck
 from shoal.runs.stream import parse_line
 from shoal.runs.worker import (
     ObservedLedger,
-    RunOutcome,
     advance_worlds,
     build_engine,
     build_from,

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
-import os
-import time
-from collections import deque
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
-from io import FileIO
 from types import TracebackType
 from typing import Any
 
 import msgspec
 
-import shoal
-from shoal.agents.language import PrefixMeter, total_share
-from shoal.engine import Decider, Engine, Gate, Ledger, RoundRecord, StateRecorder, Step
-from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid, ShoalError, Stopped, StorageFailed
+from shoal.engine import Engine, Gate, StateRecorder
+from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid
 from shoal.journal import EVERY_WORLD, INJECT, Journal, JournalKey, JournalLine, add_line
-from shoal.models import Availability, Pause
 from shoal.models.local import ModelStore, find_table
-from shoal.runs.directory import LOG, METRICS, RunDirectory, parse_injected_events
-from shoal.runs.files import storage_errors
-from shoal.runs.progress import RunProgress, Watch
+from shoal.runs.directory import RunDirectory, parse_injected_events
+from shoal.runs.progress import RunProgress
 from shoal.runs.reports.quality import QualityReader
-from shoal.runs.resources import ModelSession, RunResources, open_models_if_needed
-from shoal.runs.state import RunOutcome, RunState, Status, WaitState, wall_clock
+from shoal.runs.resources import RunResources, open_models_if_needed
+from shoal.runs.state import RunOutcome, RunState
 from shoal.runs.store import Store, stream_path
+from shoal.runs.worker.engines import (
+    ObservedLedger,
+    advance_worlds,
+    build_engine,
+    collect_young,
+    manual_gc,
+    work_while_available,
+)
+from shoal.runs.worker.state_writer import StateWriter, open_log
 from shoal.scenario import (
     DeclaredEvent,
     Scenario,
@@ -45,15 +45,10 @@ from shoal.scenario import (
     reschedule_events,
     validate_events,
 )
-from shoal.types import Mind, Versioned
+from shoal.types import Versioned
 
-#: The state is written at most this often while rounds go by, and at least this often while none does.
-_STATE_SECONDS = 0.5
-_HEARTBEAT_SECONDS = 2.0
 #: The reason of a line that holds an event which was injected while the run went on.
 LIVE = "live"
-
-_encode = msgspec.json.Encoder().encode
 
 
 async def work_on_run(
@@ -97,7 +92,7 @@ class RunSession:
         self._locked = ExitStack()
         self._held = ExitStack()
         self._opened = AsyncExitStack()
-        self._writer: _StateWriter | None = None
+        self._writer: StateWriter | None = None
         self._journal: Journal | None = None
         self._simulation: Simulation | None = None
         self._injected: Sequence[DeclaredEvent] = ()
@@ -222,7 +217,7 @@ class RunSession:
             state.quality = state.quality or self._assess()
             return RunOutcome.of(self.run.path, state)
         if self._writer is None:
-            self._writer = _StateWriter(self.run, state, self.progress, self._held.enter_context(_open_log(self.run)))
+            self._writer = StateWriter(self.run, state, self.progress, self._held.enter_context(open_log(self.run)))
             self._held.callback(self._writer.close)
         state.plan(versions)
         state.quality, state.takes_commands = None, self.takes_commands
@@ -253,7 +248,7 @@ class RunSession:
         quality = self._quality.assess()
         if loss := quality.find_total_loss():
             raise EveryTurnFailed(loss.of, loss.example)
-        judged: dict[str, Any] = msgspec.json.decode(_encode(quality))
+        judged: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(quality))
         return judged
 
     def _engines_can_go_on(self, versions: Versioned[Scenario]) -> bool:
@@ -263,7 +258,7 @@ class RunSession:
         self._changes += 1
         return extend_simulation(self._simulation, versions, self._injected)
 
-    async def _open_engines(self, writer: _StateWriter) -> None:
+    async def _open_engines(self, writer: StateWriter) -> None:
         run, progress, stack = self.run, writer.progress, self._opened
         gc.collect()
         self._journal = await stack.enter_async_context(Journal.open(run.journal, run.config.shoal_version))
@@ -296,263 +291,3 @@ class RunSession:
         opened, self._opened = self._opened, AsyncExitStack()
         self._journal, self._simulation, self._stores, self._engines = None, None, {}, {}
         await opened.aclose()
-
-
-def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
-    """Build the whole simulation of a run, as its directory declares it."""
-    return build(run.scenario_versions, parse_injected_events(journal.events), sources)
-
-
-def build_engine(
-    simulation: Simulation,
-    world: str,
-    journal: Journal,
-    ledger: Ledger,
-    mind: Mind | None = None,
-    recorder: StateRecorder | None = None,
-) -> Engine:
-    """Build the engine of one world, with another mind than its own where one is given."""
-    decider = Decider(mind or simulation.minds[world], journal, simulation.limits)
-    return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world], recorder)
-
-
-async def advance_worlds(
-    engines: Mapping[str, Engine], rounds: Mapping[str, int], stop: asyncio.Event, gate: Gate | None = None
-) -> None:
-    """Advance all worlds side by side. The first error ends them all."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for name, engine in engines.items():
-                group.create_task(engine.run(rounds[name], stop, gate))
-    except BaseExceptionGroup as errors:
-        # Of errors at once, raise one that is not merely another world being stopped.
-        error: BaseException = errors
-        while isinstance(error, BaseExceptionGroup):
-            failures = [each for each in error.exceptions if not isinstance(each, Stopped)]
-            error = (failures or error.exceptions)[0]
-        raise error from None
-
-
-async def work_while_available(
-    work: Coroutine[Any, Any, None], availability: Availability | None, stop: asyncio.Event
-) -> None:
-    """Do the work until a model's server is given up, or until the run is asked to stop while it waits for one.
-
-    Questions may be waiting for a slot then, or for their next attempt, and would hear of it late.
-    """
-    if availability is None:
-        return await work
-    working = asyncio.create_task(work)
-    stopping, ending = asyncio.create_task(stop.wait()), asyncio.create_task(availability.wait_for_end())
-    try:
-        await asyncio.wait({working, stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if stopping.done():
-            availability.end_pauses()
-            await asyncio.wait({working, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            ending.result()
-        return working.result()
-    finally:
-        for task in (working, stopping, ending):
-            task.cancel()
-        await asyncio.gather(working, stopping, ending, return_exceptions=True)
-
-
-@dataclass(frozen=True, slots=True)
-class ObservedLedger:
-    """Commits rounds to a ledger and reports each of them."""
-
-    ledger: Ledger
-    watches: tuple[Watch, ...]
-
-    def commit(self, record: RoundRecord) -> None:
-        self.ledger.commit(record)
-        for watch in self.watches:
-            watch(record)
-
-
-class _StateWriter:
-    """Keeps the run's state, metrics and log up to date, and writes how each `advance` ended."""
-
-    def __init__(self, run: RunDirectory, state: RunState, progress: RunProgress, log: logging.Logger) -> None:
-        self.state = state
-        self.progress = progress
-        #: World -> how much of its prompts repeats earlier ones.
-        self.prefixes: Mapping[str, PrefixMeter] = {}
-        self._run = run
-        self.log = log
-        self._written_at = 0.0
-        #: How the last `advance` ended, according to the log. Calls that just go on do not fill it.
-        self._logged: Status | None = None
-        self._metrics: FileIO | None = None
-        self._is_held = False
-        #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
-        self._calls_before: int | None = None
-        self._journal: Journal | None = None
-        progress.watch_pauses(self._show_pause)
-
-    def __enter__(self) -> _StateWriter:
-        if self._run.scenario.metrics and self._metrics is None:
-            path = self._run.file(METRICS)
-            with storage_errors(path):
-                self._metrics = path.open("ab", buffering=0)
-        self.state.process_pid = os.getpid()
-        self.state.become(Status.RUNNING)
-        if not self._written_at:
-            # Engines that go on say so with their next round; a script that calls for one round after the other
-            # would wait for the file system more than for its agents.
-            self._write()
-            self.log.info("running with Shoal %s, process %d", shoal.__version__, os.getpid())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Write the end. Where that fails, the state still says `running` without a worker: the run is resumable."""
-        status = Status.COMPLETED
-        if error is not None:
-            status = Status.STOPPED if isinstance(error, Stopped | asyncio.CancelledError) else Status.FAILED
-        self.state.process_pid = self.state.waiting = None
-        self.state.takes_commands = False
-        self.state.become(status, None if error is None else str(error))
-        with suppress(StorageFailed):
-            self._write()
-        if status is not self._logged:
-            # The traceback of an error that is not one of ours is worth keeping.
-            surprise = None if isinstance(error, ShoalError | asyncio.CancelledError | None) else error
-            self.log.info("%s%s", status, f": {error}" if error else "", exc_info=surprise)
-        self._logged = status
-
-    def close(self) -> None:
-        if self._metrics is not None:
-            self._metrics.close()
-            self._metrics = None
-
-    def count_from(self, journal: Journal, models: ModelSession | None) -> None:
-        """Begin to count rounds, from round 0 on."""
-        self._calls_before, self._journal = journal.calls, journal
-        self.progress.begin(self.state)
-        if models is not None:
-            # Spending goes on from where earlier workers left it. What a killed one had not written down is lost.
-            if self.state.spending is not None:
-                models.model.spending.add_earlier(self.state.spending)
-            self.progress.open_models(models.model, models.limits)
-
-    def _show_pause(self, pause: Pause | None) -> None:
-        self.state.waiting = None if pause is None else WaitState.of(pause)
-        self._show_waiting("" if pause is None else f"waiting: {pause.reason}")
-
-    def show_hold(self, is_held: bool) -> None:
-        """Show that a user has paused the run, or lets it go on."""
-        self._is_held = is_held
-        self._show_waiting("paused by a user" if is_held else "")
-
-    def _show_waiting(self, why: str) -> None:
-        status = Status.PAUSED if self._is_held or self.state.waiting is not None else Status.RUNNING
-        if self.state.runner_status is not status:
-            self.state.become(status)
-            self.log.warning(why or "going on")
-            with suppress(StorageFailed):
-                self._write()
-
-    @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Show that the worker is alive, also in rounds that take long."""
-        loop = asyncio.get_running_loop()
-
-        def beat() -> None:
-            # A state that cannot be written is no reason to stop; a round that cannot be committed is.
-            with suppress(StorageFailed):
-                self._write()
-            timers.append(loop.call_later(_HEARTBEAT_SECONDS, beat))
-
-        timers = deque([loop.call_later(_HEARTBEAT_SECONDS, beat)], maxlen=1)
-        try:
-            yield
-        finally:
-            timers[0].cancel()
-
-    def add_round(self, record: RoundRecord) -> None:
-        if record.step is not None and self._metrics is not None:
-            measured = _measure(record, record.step)
-            if record.world in self.prefixes:
-                measured["prefixes"] = self.prefixes[record.world].total.as_dict()
-            if self.progress.limits is not None:
-                measured["limits"] = self.progress.limits.as_dict()
-            with storage_errors(self._run.file(METRICS)):
-                self._metrics.write(_encode(measured) + b"\n")
-        if time.monotonic() - self._written_at > _STATE_SECONDS:
-            self._write()
-
-    def _write(self) -> None:
-        self._written_at = time.monotonic()
-        if self._calls_before is not None:
-            self.progress.copy_to(self.state, self._calls_before)
-        if self._journal is not None:
-            self.state.journal = self._journal.mark
-        if self.prefixes:
-            self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
-        self.state.updated_at = wall_clock()
-        self._run.write_state(self.state)
-
-
-def _measure(record: RoundRecord, step: Step) -> dict[str, Any]:
-    """Return the figures of a round that may differ between equal runs."""
-    tally = record.tally
-    return {
-        "world": record.world,
-        "round": record.round,
-        "acting": tally.acting,
-        "actions": tally.actions,
-        "calls": tally.calls,
-        "errors": tally.errors,
-        "timeouts": tally.timeouts,
-        "mode": step.mode,
-        "seconds": round(step.seconds, 6),
-        "deciding_seconds": round(step.deciding_seconds, 6),
-        "speedup": step.speedup and round(step.speedup, 3),
-        "blocked": step.blocked,
-        "latency_ms": step.latencies.milliseconds(),
-        "at": wall_clock(),
-    }
-
-
-@contextmanager
-def _open_log(run: RunDirectory) -> Iterator[logging.Logger]:
-    """Open the run's own log. Messages of the model stack go there too, and not to the screen."""
-    path = run.file(LOG)
-    log, models = logging.getLogger(f"shoal.run.{path}"), logging.getLogger("shoal.models")
-    log.setLevel(logging.INFO)
-    with storage_errors(path):
-        handler = logging.FileHandler(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    for source in (log, models):
-        source.propagate = False
-        source.addHandler(handler)
-    try:
-        yield log
-    finally:
-        for source in (log, models):
-            source.removeHandler(handler)
-        models.propagate = True
-        handler.close()
-
-
-@contextmanager
-def manual_gc() -> Iterator[Watch]:
-    """Turn off automatic garbage collection; yields a collection of young objects, to be called once a round.
-
-    A run makes millions of objects and hardly any cycles, and what survives a round lives long. Going through all of
-    it again and again would be wasted.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield collect_young
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def collect_young(record: RoundRecord) -> None:
-    gc.collect(0)
