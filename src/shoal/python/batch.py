@@ -19,7 +19,7 @@ from shoal.experiments import (
 )
 from shoal.python.session import find_resources
 from shoal.runs import RUNS, LimitSettings
-from shoal.runs.launchers import LocalLauncher
+from shoal.runs.launchers import ForkLauncher
 from shoal.scenario import Scenario, load, validate
 
 
@@ -53,4 +53,5 @@ async def run_many(  # noqa: PLR0913  # the options of the command
     )
     batch = Batch(base, table, folder, settings)
     batch.check_models(find_resources())
-    return await batch.run(LocalLauncher(os.environ, idle_seconds=0), asyncio.Event())
+    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
+        return await batch.run(launcher, asyncio.Event())

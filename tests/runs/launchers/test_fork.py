@@ -21,12 +21,19 @@ from shoal.unix import wait_for_exit
 from tests.runs.harness import check_consistency
 
 LONG: dict[str, Any] = {"name": "long", "population": [{"count": 20}], "rounds": 100_000, "worlds": {"twitter": {}}}
-SHORT: dict[str, Any] = {**LONG, "name": "short", "population": [{"count": 1, "activity": 1.0}], "rounds": 1}
+SHORT: dict[str, Any] = {
+    **LONG,
+    "name": "short",
+    "population": [{"count": 1, "activity": 1.0}],
+    "worlds": {"room": {}},
+    "rounds": 1,
+}
 
 
 @pytest.fixture
 async def launcher(tmp_path: Path) -> AsyncIterator[ForkLauncher]:
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    environ = {**os.environ, "PYTHONPATH": path}
     with ForkLauncher(environ, idle_seconds=0) as launcher:
         yield launcher
     for lock in tmp_path.glob("*/worker.lock"):
@@ -133,6 +140,7 @@ async def test_workers_draw_different_numbers_and_end_as_processes_do(
         run = create_run(validate({**SHORT, "mind": {"kind": "drawing:Drawing"}}), tmp_path / str(seed))
         outcome = await (await start_run(run, launcher)).wait()
         assert outcome.status is Status.COMPLETED
+        assert launcher.server_pid is not None, "it was not forked"
         assert "said by the mind" in run.file("simulation.log").read_text()
     (first, second) = (line.split() for line in (tmp_path / "drawn").read_text().splitlines())
     assert not set(first) & set(second)

@@ -38,7 +38,7 @@ from shoal.experiments import (
     recommend_simulations,
 )
 from shoal.runs import RUNS, LimitSettings, RunResources, Status, describe_servers
-from shoal.runs.launchers import LocalLauncher
+from shoal.runs.launchers import ForkLauncher
 from shoal.runs.planning import plan_run
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -135,9 +135,9 @@ def _run_batch(batch: Batch, display: ProgressDisplay) -> int | None:
 
     async def supervise() -> int | None:
         stop = asyncio.Event()
-        with stop_on_signals(stop, display) as received:
+        with stop_on_signals(stop, display) as received, ForkLauncher(os.environ, idle_seconds=0) as launcher:
             try:
-                await batch.run(LocalLauncher(os.environ, idle_seconds=0), stop)
+                await batch.run(launcher, stop)
             except Stopped:
                 return received[0]
         return None

@@ -28,7 +28,7 @@ from shoal.experiments import (
     recommend_simulations,
 )
 from shoal.runs import LimitSettings, RunResources, Status, describe_servers
-from shoal.runs.launchers import LocalLauncher
+from shoal.runs.launchers import ForkLauncher
 from shoal.runs.planning import plan_run
 from shoal.text import format_count, format_duration
 from shoal.types import Versioned
@@ -120,9 +120,9 @@ def _run_experiment(work: ExperimentRun, title: str, quiet: bool) -> list[RunRes
 
     async def supervise() -> list[RunResult] | int:
         stop = asyncio.Event()
-        with stop_on_signals(stop, display) as received:
+        with stop_on_signals(stop, display) as received, ForkLauncher(os.environ, idle_seconds=0) as launcher:
             try:
-                return await work.run(LocalLauncher(os.environ, idle_seconds=0), stop)
+                return await work.run(launcher, stop)
             except Stopped:
                 return received[0]
 
