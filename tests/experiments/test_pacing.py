@@ -8,6 +8,7 @@ import pytest
 
 from shoal.errors import ArgumentInvalid
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
+from shoal.machine import Alarm, Pressure, Throttle
 
 
 def at(text: str) -> datetime:
@@ -33,6 +34,41 @@ def test_one_simulation_is_always_allowed() -> None:
     for _ in range(100):
         limit.add(True)
     assert limit.now == 1
+
+
+def test_a_busy_cpu_lowers_the_number_but_not_below_the_cores() -> None:
+    limit, busy = SimulationLimit(16, cores=2), Alarm.on(Pressure.CPU, 0.95)
+    began = limit.heed(Throttle(alarms=(busy,), began=(busy,), factor=0.5))
+    assert (limit.now, limit.has_room(7), limit.has_room(8)) == (8, True, False)
+    assert (limit.heed(Throttle(alarms=(busy,), factor=0.1)), limit.now) == ([], 2)
+    ended = limit.heed(Throttle(ended=(busy,)))
+    assert limit.now == 16
+    assert ["fewer" in began[0], "more" in ended[0]] == [True, True]
+
+
+def test_as_many_simulations_as_cores_may_keep_them_busy() -> None:
+    limit, busy = SimulationLimit(2, cores=4), Alarm.on(Pressure.CPU, 0.95)
+    assert (limit.heed(Throttle(alarms=(busy,), began=(busy,), factor=0.5)), limit.now) == ([], 2)
+
+
+def test_without_memory_nothing_starts_beside_what_runs() -> None:
+    limit = SimulationLimit(4)
+    assert limit.heed(Throttle(may_start=False)) == [
+        "memory is short, so no further simulation starts until it is free"
+    ]
+    assert (limit.has_room(1), limit.has_room(0)) == (False, True)
+    assert limit.heed(Throttle()) == []
+    assert limit.has_room(3)
+
+
+def test_failures_and_load_together_allow_the_smaller_number() -> None:
+    limit = SimulationLimit(8)
+    for _ in range(10):
+        limit.add(True)
+    limit.heed(Throttle(factor=0.75))
+    assert limit.now == 4
+    limit.heed(Throttle(factor=0.25))
+    assert limit.now == 2
 
 
 def test_the_number_rises_again_one_by_one_and_not_above_the_most() -> None:

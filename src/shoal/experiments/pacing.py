@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 
 from shoal.errors import ArgumentInvalid
+from shoal.machine import Pressure, Throttle
 
 #: With a larger share of failures, fewer simulations run side by side.
 FAILED_SHARE = 0.10
@@ -18,31 +19,58 @@ _CALM_SHARE = 0.05
 
 
 class SimulationLimit:
-    """How many simulations run side by side: half as many when too many fail, and slowly more again."""
+    """How many simulations run side by side: half as many when too many fail, and slowly more again.
 
-    def __init__(self, most: int) -> None:
+    While the machine is too busy there are fewer, too. What runs goes on; it takes longer until the next one starts.
+    """
+
+    def __init__(self, most: int, cores: int = 1) -> None:
         self.most = most
-        self.now = most
+        #: As many simulations may always keep the machine's cores busy.
+        self._cores = min(cores, most)
+        self._by_failures = self._by_load = most
+        self._has_memory = True
         self._failed: deque[bool] = deque(maxlen=_WINDOW)
+
+    @property
+    def now(self) -> int:
+        return min(self._by_failures, self._by_load)
+
+    def has_room(self, running: int) -> bool:
+        """Return whether another simulation may start beside those that run. One always may."""
+        return not running or (running < self.now and self._has_memory)
+
+    def heed(self, throttle: Throttle) -> list[str]:
+        """Take in the load of the machine, and return sentences for the user where it begins to matter, or ends to."""
+        self._by_load = max(round(self.most * throttle.factor), self._cores)
+        notes = []
+        if not throttle.may_start and self._has_memory:
+            notes.append("memory is short, so no further simulation starts until it is free")
+        self._has_memory = throttle.may_start
+        if any(alarm.kind is Pressure.CPU for alarm in throttle.began) and self._cores < self.most:
+            notes.append("the CPU is too busy, so fewer simulations run side by side")
+        if any(alarm.kind is Pressure.CPU for alarm in throttle.ended) and self._cores < self.most:
+            notes.append("the CPU is less busy, so more simulations run side by side again")
+        return notes
 
     def add(self, failed: bool) -> str | None:
         """Take in how an attempt ended, and return a sentence for the user where the number changes."""
         self._failed.append(failed)
-        count, before = len(self._failed), self.now
+        count, before = len(self._failed), self._by_failures
         share = sum(self._failed) / count
         if count >= _FEWEST and share > FAILED_SHARE and before > 1:
             self._change(before // 2)
             return (
-                f"{share:.0%} of the last {count} simulations failed (more than {FAILED_SHARE:.0%}), so {self.now} "
-                f"instead of {before} run side by side"
+                f"{share:.0%} of the last {count} simulations failed (more than {FAILED_SHARE:.0%}), so "
+                f"{self._by_failures} instead of {before} run side by side"
             )
         if count == _WINDOW and share <= _CALM_SHARE and before < self.most:
             self._change(before + 1)
-            return f"few simulations fail now, so {self.now} instead of {before} run side by side"
+            return f"few simulations fail now, so {self._by_failures} instead of {before} run side by side"
         return None
 
     def _change(self, number: int) -> None:
-        self.now = number
+        self._by_failures = number
         self._failed.clear()
 
 
