@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import bars as social
-from bench import language, limits, sending, server, slots
+from bench import experiments, language, limits, sending, server, slots
 from bench.bars import Bar, measure
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
@@ -24,7 +24,7 @@ from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
 
 _OTHERS = (recording, room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies)
-ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, limits.limits)
+ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *experiments.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 
 

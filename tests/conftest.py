@@ -24,6 +24,7 @@ SLOW = (
     "cli/test_parallel.py",
     "cli/views/test_progress.py",
     "experiments/test_batch.py",
+    "experiments/test_global_limit.py",
     "models/local/test_download.py",
     "models/local/test_server.py",
     "python",

@@ -19,7 +19,7 @@ from shoal.experiments.batch import Batch, BatchResult, BatchSettings
 from shoal.experiments.batch_rows import read_rows
 from shoal.experiments.pacing import DailyWindow
 from shoal.runs import RunDirectory, Status
-from shoal.runs.launchers import LocalLauncher, find_worker
+from shoal.runs.launchers import ForkLauncher, Launcher, find_worker
 from shoal.scenario import validate
 from shoal.unix import wait_for_exit
 from tests.runs.harness import start
@@ -29,9 +29,10 @@ LONG = {**SHORT, "name": "long", "rounds": 100_000}
 
 
 @pytest.fixture
-async def launcher(tmp_path: Path) -> AsyncIterator[LocalLauncher]:
+async def launcher(tmp_path: Path) -> AsyncIterator[Launcher]:
     """A launcher whose workers do not outlive the test."""
-    yield LocalLauncher(os.environ, idle_seconds=0)
+    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
+        yield launcher
     for lock in tmp_path.rglob("worker.lock"):
         if (worker := find_worker(RunDirectory(lock.parent))) is not None:
             os.killpg(worker.pid, signal.SIGKILL)
@@ -64,7 +65,7 @@ def is_at_work(batch: Batch, name: str) -> bool:
 SEEDS = [{"id": f"s{seed}", "seed": seed} for seed in (1, 2, 3)]
 
 
-async def test_each_row_has_the_history_of_a_run_with_its_values(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_each_row_has_the_history_of_a_run_with_its_values(tmp_path: Path, launcher: Launcher) -> None:
     batch = make_batch(tmp_path, SEEDS)
     results = await batch.run(launcher, asyncio.Event())
     alone = await asyncio.to_thread(start, {**SHORT, "seed": 2}, tmp_path / "alone")
@@ -81,7 +82,7 @@ async def test_each_row_has_the_history_of_a_run_with_its_values(tmp_path: Path,
 
 
 async def test_the_same_call_again_starts_nothing_and_runs_rows_that_were_added(
-    tmp_path: Path, launcher: LocalLauncher
+    tmp_path: Path, launcher: Launcher
 ) -> None:
     first = await make_batch(tmp_path, SEEDS[:2]).run(launcher, asyncio.Event())
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.parent.name.startswith("s")}
@@ -95,13 +96,13 @@ async def test_the_same_call_again_starts_nothing_and_runs_rows_that_were_added(
     assert {result.id for result in read_lines(again)} == {"s1", "s2", "s3"}
 
 
-async def test_a_row_with_other_values_than_before_is_refused(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_a_row_with_other_values_than_before_is_refused(tmp_path: Path, launcher: Launcher) -> None:
     await make_batch(tmp_path, SEEDS[:1]).run(launcher, asyncio.Event())
     with pytest.raises(RunRefused, match="holds a simulation s1 with other values"):
         make_batch(tmp_path, [{"id": "s1", "seed": 9}]).list_open_rows()
 
 
-async def test_a_stop_leaves_no_worker_and_the_next_call_goes_on(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_a_stop_leaves_no_worker_and_the_next_call_goes_on(tmp_path: Path, launcher: Launcher) -> None:
     rows, stop = [{"id": "a", "rounds": 100_000}, {"id": "b", "rounds": 100_000}], asyncio.Event()
     batch = make_batch(tmp_path, rows)
     running = asyncio.create_task(batch.run(launcher, stop))
@@ -117,7 +118,7 @@ async def test_a_stop_leaves_no_worker_and_the_next_call_goes_on(tmp_path: Path,
     assert [row.id for row in make_batch(tmp_path, rows).list_open_rows()] == ["a", "b"]
 
 
-async def test_a_cancelled_batch_leaves_no_worker(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_a_cancelled_batch_leaves_no_worker(tmp_path: Path, launcher: Launcher) -> None:
     batch = make_batch(tmp_path, [{"id": "a"}], LONG)
     running = asyncio.create_task(batch.run(launcher, asyncio.Event()))
     await wait_until(lambda: is_at_work(batch, "a"))
@@ -128,7 +129,7 @@ async def test_a_cancelled_batch_leaves_no_worker(tmp_path: Path, launcher: Loca
 
 
 async def test_a_killed_worker_is_started_again_and_a_second_kill_is_a_failure_beside_which_others_go_on(
-    tmp_path: Path, launcher: LocalLauncher
+    tmp_path: Path, launcher: Launcher
 ) -> None:
     batch = make_batch(tmp_path, [{"id": "long", "rounds": 100_000}, *SEEDS])
     running = asyncio.create_task(batch.run(launcher, asyncio.Event()))
@@ -154,7 +155,7 @@ async def test_a_killed_worker_is_started_again_and_a_second_kill_is_a_failure_b
     assert [row.id for row in again.list_open_rows()] == ["long"]
 
 
-async def test_outside_its_hours_a_batch_waits_and_starts_nothing(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_outside_its_hours_a_batch_waits_and_starts_nothing(tmp_path: Path, launcher: Launcher) -> None:
     batch, stop = make_batch(tmp_path, SEEDS, window=DailyWindow.parse("22:00-06:00")), asyncio.Event()
     noon = datetime.fromisoformat("2026-03-02T12:00")
     running = asyncio.create_task(batch.run(launcher, stop, now=lambda: noon))
@@ -167,7 +168,7 @@ async def test_outside_its_hours_a_batch_waits_and_starts_nothing(tmp_path: Path
 
 
 async def test_at_the_end_of_its_hours_a_batch_stops_its_simulations_and_later_goes_on(
-    tmp_path: Path, launcher: LocalLauncher
+    tmp_path: Path, launcher: Launcher
 ) -> None:
     batch, stop = make_batch(tmp_path, [{"id": "a"}], LONG, window=DailyWindow.parse("22:00-06:00")), asyncio.Event()
     run, clock = RunDirectory(batch.runs_folder / "a"), ["05:59:59.9"]
@@ -192,7 +193,7 @@ async def test_at_the_end_of_its_hours_a_batch_stops_its_simulations_and_later_g
         await running
 
 
-async def test_a_torn_line_of_the_results_is_made_anew(tmp_path: Path, launcher: LocalLauncher) -> None:
+async def test_a_torn_line_of_the_results_is_made_anew(tmp_path: Path, launcher: Launcher) -> None:
     first = await make_batch(tmp_path, SEEDS[:2]).run(launcher, asyncio.Event())
     batch = make_batch(tmp_path, SEEDS[:2])
     content = batch.results_file.read_bytes()

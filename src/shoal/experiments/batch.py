@@ -51,6 +51,8 @@ LOCK = "batch.lock"
 #: A simulation that fails is started once more, with its journal.
 _ATTEMPTS = 2
 _LONGEST_LOOK_SECONDS = 30.0
+#: What failed calls mean is for the runs that made them.
+_HEEDED = (Pressure.CPU, Pressure.MEMORY)
 
 
 class BatchResult(msgspec.Struct, frozen=True):
@@ -145,10 +147,9 @@ class Batch:
         self._scenario = scenario
         self._rows = list(rows)
         self._settings = settings
-        self._limit = SimulationLimit(settings.max_simulations)
+        self._limit = SimulationLimit(settings.max_simulations, int(inspect_machine().cores.usable or 1))
         self._queue: deque[BatchRow] = deque()
-        self._has_memory = True
-        #: Set when a simulation has ended or memory is free again.
+        #: Set when a simulation has ended, or when the load of the machine has changed.
         self._changed = asyncio.Event()
 
     @property
@@ -198,7 +199,7 @@ class Batch:
             self._queue.extend(row for row in self._rows if row.id not in known)
             self._forget_results({row.id for row in self._queue})
             await self.begin()
-            watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=(Pressure.MEMORY,)))
+            watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=_HEEDED))
             try:
                 while self._queue and await self._wait_for_hours(stop, now):
                     await self._work_for_hours(launcher, stop, now)
@@ -248,8 +249,7 @@ class Batch:
         """Wait until another simulation may start, and return its row; None where none is to start any more."""
         running = self.progress.running
         while not halt.is_set():
-            has_room = not running or (len(running) < self._limit.now and self._has_memory)
-            if has_room and (row := self.choose_row()) is not None:
+            if self._limit.has_room(len(running)) and (row := self.choose_row()) is not None:
                 return row
             if not running:
                 break
@@ -258,9 +258,9 @@ class Batch:
         return None
 
     def _heed(self, throttle: Throttle) -> None:
-        if not throttle.may_start and self._has_memory:
-            self.progress.add_note("memory is short, so no further simulation starts until it is free")
-        self._has_memory = throttle.may_start
+        for note in self._limit.heed(throttle):
+            self.progress.add_note(note)
+        self.progress.at_once = self._limit.now
         self._changed.set()
 
     async def _simulate(self, row: BatchRow, run: RunDirectory, launcher: Launcher, halt: asyncio.Event) -> None:
