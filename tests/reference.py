@@ -38,6 +38,7 @@ from shoal.agents.settings import (
     ScriptedSettings,
     ScriptedTurn,
 )
+from shoal.experiments.metrics import METRICS
 from shoal.runs.reports.quality import CHECKS
 from shoal.scenario.declared.claims import DeclaredClaim
 from shoal.scenario.declared.distributions import (
@@ -255,6 +256,17 @@ def write_prompt_variables() -> str:
     return "\n".join([*rows, "| the name of a trait | the trait of the person; empty if they have none | all |"])
 
 
+def write_metrics() -> str:
+    """Write the table of metrics, by the module that holds them."""
+    lines = ["| metric | is | of | over rounds |", "|---|---|---|---|"]
+    for metric in METRICS.values():
+        formula = metric.formula.replace("|", "\\|")
+        worlds = ", ".join(metric.worlds) or "all"
+        name = f"{metric.name}({metric.about})" if metric.about else metric.name
+        lines.append(f"| `{name}` | {formula} | {worlds} | {'yes' if metric.has_series else 'no'} |")
+    return "\n".join(lines)
+
+
 PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "prompt variables": ("prompts.md", write_prompt_variables),
     "scenario fields": ("scenario.md", write_scenario_fields),
@@ -263,6 +275,7 @@ PARTS: Mapping[str, tuple[str, Callable[[], str]]] = {
     "database tables": ("run-directory.md", write_database_tables),
     "room tables": ("run-directory.md", partial(_write_own_tables, Room)),
     "dialogue tables": ("run-directory.md", partial(_write_own_tables, Dialogue)),
+    "metrics": ("metrics.md", write_metrics),
     "code map": ("code-map.md", write_code_map),
 }
 

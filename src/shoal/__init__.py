@@ -14,6 +14,7 @@ __all__ = [
     "Person",
     "Run",
     "World",
+    "metric",
     "open",
     "rehearse",
     "run",
@@ -39,6 +40,7 @@ TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would 
 if TYPE_CHECKING:
     from shoal.engine.population import variable
     from shoal.errors import ShoalError
+    from shoal.experiments.metrics.base import metric
     from shoal.python.batch import run_many
     from shoal.python.person import Person
     from shoal.python.rehearsal import rehearse
@@ -52,6 +54,7 @@ else:
     _HOMES = {
         "ShoalError": "shoal.errors",
         "Person": "shoal.python.person",
+        "metric": "shoal.experiments.metrics.base",
         "Run": "shoal.python.run",
         "World": "shoal.python.world",
         "open": "shoal.python.run",

@@ -236,3 +236,11 @@ def test_a_run_knows_its_quality(results: Run) -> None:
     assert results.quality.verdict == "good"
     assert results.quality.reasons == ()
     assert results.summary().quality == results.quality
+
+
+def test_a_run_is_measured(results: Run) -> None:
+    found = results.measure("participation", "balance")
+    assert found == {name: results.series(name)[-1][1] for name in ("participation", "balance")}
+    assert set(found) < set(results.measure())
+    with pytest.raises(QueryFailed, match="did you mean 'balance'"):
+        results.measure("balanse")

@@ -33,6 +33,7 @@ COMMANDS = {
     "replay": (f"{_ROOM}.run", "Run a run again from its journal and compare; changes nothing."),
     "fork": (f"{_ROOM}.run", "Branch a run at a round, with something changed."),
     "show": (f"{_ROOM}.show", "Summarise a run."),
+    "metrics": (f"{_ROOM}.experiments.metrics", "Measure a run: reach, cascades, polarisation, and more."),
     "query": (f"{_ROOM}.show", "Query a run's database in SQL."),
     "list": (f"{_ROOM}.show", "List the runs in a folder."),
     "explain": (f"{_ROOM}.explain", "Show what an agent saw in a round, and why it decided so."),

@@ -4,5 +4,12 @@ from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine, Gate, TurnCount
 from shoal.engine.interventions import Facts, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
-from shoal.engine.population import STATE_TABLES, TOPIC, PopulationState, StateRecorder, Variable
+from shoal.engine.population import (
+    STATE_TABLES,
+    TOPIC,
+    PopulationState,
+    StateRecorder,
+    Variable,
+    measure_polarisation,
+)
 from shoal.engine.record import Ledger, RoundRecord

@@ -12,6 +12,7 @@ import msgspec
 
 from shoal.agents import OBJECTIVE, Extraction, Field, Item, Survey, parse_fields
 from shoal.errors import QueryFailed
+from shoal.experiments.metrics import choose_metrics, list_recorded, load_own_metrics, measure_run, read_series
 from shoal.models.local import ModelStore, find_table
 from shoal.python import results
 from shoal.python.results import Answers, Figures, Transcript
@@ -166,6 +167,20 @@ class Run:
         if out is not None:
             page.save(Path(out))
         return page
+
+    def measure(self, *names: str, files: Sequence[str | Path] = ()) -> dict[str, float]:
+        """Return the values of metrics at the end: those named, or all that the run has a value for.
+
+        `files` hold metrics of the user's own. A named metric without a value is left out.
+        """
+        own = [metric for file in files for metric in load_own_metrics(Path(file))]
+        known = [*list_recorded(self._directory), *own]
+        return measure_run(self._directory, choose_metrics(names, known) if names else known).values
+
+    def series(self, name: str, *, files: Sequence[str | Path] = ()) -> list[tuple[int, float]]:
+        """Return a metric, such as `reach(rumour)`, after each round that it has a value for."""
+        own = [metric for file in files for metric in load_own_metrics(Path(file))]
+        return read_series(self._directory, name, own)
 
     # What can be done with it
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.experiments.checks.base import Laboratory, ValidationCheck, query_values
-from shoal.runs.plots import read_cascades
+from shoal.runs.reports import read_cascades
 from shoal.seeds import derive, uniforms
 from shoal.worlds import measure_inequality
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from shoal.formats import Drawing, draw_circle, draw_text, wrap_svg
 from shoal.runs.plots.colours import CSS, colour_of
-from shoal.runs.plots.history import Share, WorldHistory
+from shoal.runs.plots.history import WorldHistory
+from shoal.runs.reports import Share
 from shoal.text import clip, format_count
 
 WIDTH, LEFT, TOP = 740, 30, 70

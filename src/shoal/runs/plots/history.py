@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 
 from shoal.engine import TOPIC
 from shoal.runs.directory import RunDirectory
-from shoal.runs.reports import open_database
+from shoal.runs.reports import Share, open_database, read_cascades
 from shoal.runs.store import database_path
 
 #: The posts that were passed on most, of which the trees are drawn.
 MAX_CASCADES = 3
-#: Smaller ones are no trees.
-_MIN_SHARES = 2
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _ROUNDS = "SELECT round FROM shoal_round ORDER BY round"
@@ -31,27 +29,7 @@ _TIES = {
     "relation": "SELECT DISTINCT user_id, other_id FROM relation",
     "pair": "SELECT first_id, second_id FROM pair",
 }
-_ROOTS = f"""SELECT original_post_id FROM post WHERE original_post_id IS NOT NULL
-GROUP BY 1 HAVING count(*) >= {_MIN_SHARES} ORDER BY count(*) DESC, 1 LIMIT ?"""
-_SHARES = """SELECT user_id, coalesce(quote_content, content), quote_content IS NOT NULL, num_likes, claim
-FROM post WHERE post_id = ?1 OR original_post_id = ?1 ORDER BY post_id = ?1 DESC, post_id"""
-
 Opinions = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """One post of a cascade: the first, or a repost or quote of it."""
-
-    agent: int
-    text: str
-    is_quote: bool
-    likes: int
-    #: The claim that it speaks of, if any.
-    claim: str | None
-    #: Position of the post in the cascade through which it came; None for the first.
-    parent: int | None
-    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +97,3 @@ def _read_opinions(database: Connection, rounds: Sequence[int], people: int) -> 
             values[row] = now
         opinions[about] = values
     return opinions
-
-
-def read_cascades(database: Connection, most: int) -> list[list[Share]]:
-    """Read the largest cascades of a platform.
-
-    A platform records the first post of a cascade only, and not through whom it came. As in studies of real platforms,
-    it came through the latest sharer whom the person follows, and else from the first post.
-    """
-    followed: dict[int, set[int]] = defaultdict(set)
-    for one, other in database.execute(_TIES["follow"]):
-        followed[one].add(other)
-    cascades = []
-    for (root,) in database.execute(_ROOTS, (most,)).fetchall():
-        shares: list[Share] = []
-        for agent, text, is_quote, likes, claim in database.execute(_SHARES, (root,)):
-            parent = None
-            if shares:
-                through = (at for at in reversed(range(len(shares))) if shares[at].agent in followed[agent])
-                parent = next(through, 0)
-            depth = 0 if parent is None else shares[parent].depth + 1
-            shares.append(Share(agent, text or "", bool(is_quote), likes or 0, claim, parent, depth))
-        cascades.append(shares)
-    return cascades

@@ -1,7 +1,8 @@
 """Reads what happened in a run: summaries, conversations, exports."""
 
+from shoal.runs.reports.cascades import Cascade, Share, read_all_cascades, read_cascades
 from shoal.runs.reports.counts import count_agents, count_rounds, read_interviews, read_rows
-from shoal.runs.reports.database import open_database, query_database
+from shoal.runs.reports.database import open_database, open_world, query_database
 from shoal.runs.reports.export import Graphs, export_run
 from shoal.runs.reports.outcomes import Outcome, read_outcomes
 from shoal.runs.reports.pages import CURSOR_PATTERN, ActionFilter, ActionPage, PageReader, format_line

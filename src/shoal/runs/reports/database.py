@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -59,6 +59,11 @@ def _authorize(action: int, first: str | None, second: str | None, *_: object) -
     else:
         allowed = action in _READING and not (action == sqlite3.SQLITE_FUNCTION and second == "load_extension")
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def open_world(directory: RunDirectory, world: str) -> AbstractContextManager[sqlite3.Connection | None]:
+    """Open the database of one world of a run; see `open_database`."""
+    return open_database(database_path(directory.path, world))
 
 
 @contextmanager

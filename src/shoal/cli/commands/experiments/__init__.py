@@ -1,1 +1,1 @@
-"""The commands that start many runs: batch, check, experiment."""
+"""The commands that start many runs: batch, check, experiment; and what measures them."""

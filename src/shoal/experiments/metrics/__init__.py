@@ -1,0 +1,15 @@
+"""Metrics: named figures of what happened in a run, at its end and over rounds."""
+
+from shoal.experiments.metrics.base import Metric, NotMeasured, OwnMetric, metric
+from shoal.experiments.metrics.measuring import (
+    METRICS,
+    Measurement,
+    MetricName,
+    choose_metrics,
+    find_value,
+    list_recorded,
+    measure_run,
+    read_series,
+)
+from shoal.experiments.metrics.own import digest_file, load_module, load_own_metrics
+from shoal.experiments.metrics.record import WorldRecord
