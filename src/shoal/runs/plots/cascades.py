@@ -10,7 +10,7 @@ import numpy as np
 from shoal.formats import Drawing, draw_circle, draw_text, wrap_svg
 from shoal.runs.plots.colours import CSS, colour_of
 from shoal.runs.plots.history import WorldHistory
-from shoal.runs.reports import Share
+from shoal.runs.reports import SharedPost
 from shoal.text import clip, format_count
 
 WIDTH, LEFT, TOP = 740, 30, 70
@@ -44,7 +44,9 @@ def draw_cascades(history: WorldHistory) -> Iterator[Drawing]:
         yield Drawing(f"cascade-{number}", title, svg)
 
 
-def _draw_tree(shares: Sequence[Share], history: WorldHistory, opinions: dict[int, float]) -> tuple[list[str], float]:
+def _draw_tree(
+    shares: Sequence[SharedPost], history: WorldHistory, opinions: dict[int, float]
+) -> tuple[list[str], float]:
     """Return the drawn tree and its lower end. Every leaf has a row of its own; a parent is amid its children."""
     rows = _place_rows(shares)
     depth = max(share.depth for share in shares)
@@ -66,7 +68,7 @@ def _draw_tree(shares: Sequence[Share], history: WorldHistory, opinions: dict[in
     return links + nodes, max(y for _, y in places)
 
 
-def _place_rows(shares: Sequence[Share]) -> list[float]:
+def _place_rows(shares: Sequence[SharedPost]) -> list[float]:
     children: dict[int, list[int]] = defaultdict(list)
     for at, share in enumerate(shares):
         if share.parent is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.engine import TOPIC
 from shoal.runs.directory import RunDirectory
-from shoal.runs.reports import Share, open_database, read_cascades
+from shoal.runs.reports import SharedPost, open_database, read_cascades
 from shoal.runs.store import database_path
 
 #: The posts that were passed on most, of which the trees are drawn.
@@ -47,7 +47,7 @@ class WorldHistory:
     #: What connects people (`follow`, `relation`, `pair`), and who is connected.
     tie: str
     edges: Sequence[tuple[int, int]]
-    cascades: Sequence[Sequence[Share]]
+    cascades: Sequence[Sequence[SharedPost]]
 
     def main_opinions(self) -> Opinions | None:
         """Return what people think of the topic, or else of the first claim."""

@@ -1,6 +1,6 @@
 """Reads what happened in a run: summaries, conversations, exports."""
 
-from shoal.runs.reports.cascades import Cascade, Share, read_all_cascades, read_cascades
+from shoal.runs.reports.cascades import Cascade, SharedPost, read_all_cascades, read_cascades
 from shoal.runs.reports.counts import count_agents, count_rounds, read_interviews, read_rows
 from shoal.runs.reports.database import open_database, open_world, query_database
 from shoal.runs.reports.export import Graphs, export_run

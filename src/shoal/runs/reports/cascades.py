@@ -28,7 +28,7 @@ ORDER BY root, original_post_id IS NOT NULL, post_id"""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SharedPost:
     """One post of a cascade: the first, or a repost or quote of it."""
 
     agent: int
@@ -70,7 +70,7 @@ class _Followed:
         return max((places[other] for other in self._followees[low:high].tolist() if other in places), default=0)
 
 
-def read_cascades(database: Connection, most: int) -> list[list[Share]]:
+def read_cascades(database: Connection, most: int) -> list[list[SharedPost]]:
     """Read the largest cascades of a platform, with their texts."""
     followed = _Followed(database.execute(_FOLLOWS))
     cascades = []
@@ -79,7 +79,7 @@ def read_cascades(database: Connection, most: int) -> list[list[Share]]:
         parents, depths = _trace_sources([row[0] for row in rows], followed)
         cascades.append(
             [
-                Share(agent, text or "", bool(is_quote), likes or 0, claim, parent if parent >= 0 else None, depth)
+                SharedPost(agent, text or "", bool(is_quote), likes or 0, claim, parent if parent >= 0 else None, depth)
                 for (agent, text, is_quote, likes, claim), parent, depth in zip(rows, parents, depths, strict=True)
             ]
         )
