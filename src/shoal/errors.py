@@ -20,6 +20,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── MeasurementFailed      a variable of the user's own failed; the run can be resumed once it is mended
 ├── ServerRefused          a server of Shoal refused a request, or does not answer
 ├── SlotsRefused           the slots that all runs share cannot be used as they are
+├── SinkFailed             what copies a run elsewhere could not write; the run itself is unharmed
 └── Stopped                the run was asked to stop, and did
     ├── BudgetReached      the next call might cost more than is left; nothing paid for is lost
     │   └── ExperimentBudgetReached  the budget of an experiment or of one of its tiers is used up
@@ -176,6 +177,10 @@ class ServerRefused(ShoalError):
 
 class SlotsRefused(ShoalError):
     """The slots that all runs share cannot be used: their directory is unsafe, or their broker has another version."""
+
+
+class SinkFailed(ShoalError):
+    """A sink could not take over what was committed. The run itself is unharmed."""
 
 
 class Stopped(ShoalError):

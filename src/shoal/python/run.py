@@ -46,7 +46,9 @@ from shoal.runs.interviews import (
 from shoal.runs.plots import PlotPage, plot_runs
 from shoal.runs.reports import Quality, Summary, assess_run, query_database, summarize
 from shoal.runs.rerun import ExplainResult, archive_failed, explain_turn, plan_retry
+from shoal.runs.sinks import open_graph
 from shoal.scenario import Scenario, load, validate
+from shoal.sinks import GraphAnswer, answer_question
 from shoal.text import hint, one_of
 from shoal.types import Event, Notice
 
@@ -259,6 +261,11 @@ class Run:
             survey = read_survey(question) if isinstance(question, Path) else parse_survey(list(question))
         asking = _plan_asking(**options)
         return Answers(wait_for(lambda stop: ask_agents(self._directory, survey, asking, find_resources())))
+
+    def ask_graph(self, question: str, limit: int = 8) -> GraphAnswer:
+        """Ask the run's graph memory who thinks what, since when, and which episodes show it. No model is asked."""
+        with open_graph(self._directory) as graph:
+            return answer_question(graph, question, limit)
 
     def extract(
         self,

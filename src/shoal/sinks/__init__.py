@@ -1,1 +1,14 @@
-"""Copies what was committed to elsewhere; a broken sink cannot harm a run."""
+"""Copies of what was committed, in other places; a broken sink cannot harm a run."""
+
+from shoal.sinks.graph import (
+    FoundEpisode,
+    FoundFact,
+    GraphAnswer,
+    GraphOverview,
+    GraphStore,
+    answer_question,
+    describe_graph,
+    export_graphml,
+)
+from shoal.sinks.narration import Entity, Fact, Narration, Narrator
+from shoal.sinks.sink import Position, Sink, SinkBatch

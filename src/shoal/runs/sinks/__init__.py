@@ -1,0 +1,3 @@
+"""Copies of what runs commit: who follows the streams, and the graph memory of a run."""
+
+from shoal.runs.sinks.follower import GRAPH, SinkFollower, open_graph

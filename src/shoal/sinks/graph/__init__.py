@@ -1,0 +1,5 @@
+"""Graph memory in a file: people, posts, claims and topics, and facts about them with the time they held."""
+
+from shoal.sinks.graph.overview import GraphOverview, describe_graph, export_graphml
+from shoal.sinks.graph.search import FoundEpisode, FoundFact, GraphAnswer, answer_question
+from shoal.sinks.graph.store import GraphStore
