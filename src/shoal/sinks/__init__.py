@@ -4,10 +4,12 @@ from shoal.sinks.graph import (
     FoundEpisode,
     FoundFact,
     GraphAnswer,
+    GraphExcerpt,
     GraphOverview,
     GraphStore,
     answer_question,
     describe_graph,
+    excerpt_graph,
     export_graphml,
 )
 from shoal.sinks.narration import Entity, Fact, Narration, Narrator

@@ -21,6 +21,7 @@ from shoal.errors import (
     RunRefused,
     ScenarioInvalid,
     ShoalError,
+    SinkFailed,
     StorageFailed,
     WorkerLost,
 )
@@ -28,12 +29,13 @@ from shoal.runs.launchers import Launcher, LocalLauncher
 from shoal.server.api.context import ServerContext, find_guard
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
-from shoal.server.api.routes import commands, events, lifecycle, observation
+from shoal.server.api.routes import commands, events, graph, lifecycle, observation
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
 
 PREFIX = "/api/simulation"
+GRAPH_PREFIX = "/api/graph"
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -43,6 +45,7 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (QueryFailed, 400),
     (WorkerLost, 503),
     (StorageFailed, 503),
+    (SinkFailed, 503),
     (RunRefused, 409),
     (ShoalError, 400),
 )
@@ -99,6 +102,7 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     app.include_router(base, responses=_ERRORS)
     for router in (events.router, commands.router, observation.router, lifecycle.router):
         app.include_router(router, prefix=PREFIX, responses=_ERRORS)
+    app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     _answer_errors(app, str(context.folder.path))
     vars(app)["openapi"] = lambda: _describe(app)
     guard = app.state.guard = Guard(app, settings)

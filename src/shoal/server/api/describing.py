@@ -28,8 +28,8 @@ def describe_simulation(run: RunDirectory, state: RunState | None = None) -> dic
     notes = run.scenario.notes
     return {
         "simulation_id": run.path.name,
-        "project_id": notes.get("project_id"),
-        "graph_id": notes.get("graph_id"),
+        # A simulation of our own stands for its project and its graph.
+        **{name: notes.get(name) or run.path.name for name in ("project_id", "graph_id")},
         **{f"enable_{platform}": platform in run.worlds for platform in _PLATFORMS},
         "status": status,
         "entities_count": people,

@@ -68,8 +68,6 @@ async def start(body: StartRequest, context: Context) -> Response:
     run = await find_run(context, body.simulation_id)
     if body.platform != _ALL_WORLDS and (body.platform,) != run.worlds:
         raise ArgumentInvalid("platform", f"the worlds of this simulation are {', '.join(run.worlds)}: use parallel")
-    if body.enable_graph_memory_update and run.scenario.notes.get("graph_id") is None and not body.force:
-        raise ArgumentInvalid("enable_graph_memory_update", "this simulation has no graph memory")
     await in_thread(_check_room, context)
     if body.force:
         await restart_run(run, context.launcher)
@@ -78,8 +76,11 @@ async def start(body: StartRequest, context: Context) -> Response:
             await in_thread(_shorten, run, body.max_rounds)
         await start_run(run, context.launcher)
     status = await in_thread(describing.describe_status, run)
-    applied = {} if body.max_rounds is None else {"max_rounds_applied": body.max_rounds}
-    return answer({**status, **applied, "force_restarted": body.force, "graph_memory_update_enabled": False})
+    applied: dict[str, Any] = {} if body.max_rounds is None else {"max_rounds_applied": body.max_rounds}
+    if body.enable_graph_memory_update:
+        applied["graph_id"] = run.scenario.notes.get("graph_id") or run.path.name
+    enabled = body.enable_graph_memory_update
+    return answer({**status, **applied, "force_restarted": body.force, "graph_memory_update_enabled": enabled})
 
 
 def _check_room(context: ServerContext) -> None:

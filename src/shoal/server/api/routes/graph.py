@@ -1,0 +1,91 @@
+"""The graph memory of runs, under the routes and in the fields of MiroFish's graph panel."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from shoal.errors import RunMissing
+from shoal.runs import RunDirectory
+from shoal.runs.sinks import open_graph
+from shoal.server.api.context import Context, answer, in_thread
+from shoal.server.api.folder import RunFolder
+from shoal.server.messages import Envelope, GraphAnswerData, GraphData, ProjectInfo, RunId
+from shoal.sinks import GraphAnswer, GraphExcerpt, answer_question, excerpt_graph
+
+router = APIRouter(tags=["graph"])
+
+GRAPH_COMPLETED = "graph_completed"
+
+
+@router.get("/project/{project_id}", response_model=Envelope[ProjectInfo])
+async def get_project(project_id: RunId, context: Context) -> Response:
+    """Describe the project of a simulation. There are no projects here: a simulation stands for its own."""
+    return answer(await in_thread(_describe_project, context.folder, project_id))
+
+
+@router.get("/data/{graph_id}", response_model=Envelope[GraphData])
+async def get_graph(
+    graph_id: RunId,
+    context: Context,
+    max_nodes: Annotated[int, Query(ge=1, le=5_000)] = 200,
+    max_edges: Annotated[int, Query(ge=1, le=20_000)] = 600,
+) -> Response:
+    """Return the part of a simulation's graph that can be drawn, as it is now."""
+    run = await in_thread(_find_by_note, context.folder, "graph_id", graph_id)
+    excerpt = await in_thread(_excerpt, run, max_nodes, max_edges)
+    counts = {"node_count": len(excerpt.nodes), "edge_count": len(excerpt.edges)}
+    whole = {"entities": excerpt.entities, "facts": excerpt.facts}
+    return answer({"graph_id": graph_id, "nodes": excerpt.nodes, "edges": excerpt.edges, **counts, **whole})
+
+
+@router.get("/ask/{graph_id}", response_model=Envelope[GraphAnswerData])
+async def ask_graph(
+    graph_id: RunId,
+    context: Context,
+    question: Annotated[str, Query(min_length=1, max_length=2_000)],
+    limit: Annotated[int, Query(ge=1, le=100)] = 8,
+) -> Response:
+    """Answer a question from a simulation's graph, with the episodes that show the answer."""
+    run = await in_thread(_find_by_note, context.folder, "graph_id", graph_id)
+    return answer(await in_thread(_ask, run, question, limit))
+
+
+def _excerpt(run: RunDirectory, max_nodes: int, max_edges: int) -> GraphExcerpt:
+    with open_graph(run) as graph:
+        return excerpt_graph(graph, run.path.name, max_nodes, max_edges)
+
+
+def _ask(run: RunDirectory, question: str, limit: int) -> GraphAnswer:
+    with open_graph(run) as graph:
+        return answer_question(graph, question, limit)
+
+
+def _describe_project(folder: RunFolder, project_id: str) -> dict[str, Any]:
+    run = _find_by_note(folder, "project_id", project_id)
+    notes = run.scenario.notes
+    return {
+        "project_id": project_id,
+        "name": run.scenario.name,
+        "status": GRAPH_COMPLETED,
+        "graph_id": notes.get("graph_id") or run.path.name,
+        "simulation_requirement": str(notes.get("simulation_requirement") or run.scenario.topic or run.scenario.name),
+        "created_at": run.config.generated_at or None,
+        "updated_at": run.config.generated_at or None,
+        "files": [],
+        "ontology": None,
+        "error": None,
+    }
+
+
+def _find_by_note(folder: RunFolder, note: str, identity: str) -> RunDirectory:
+    """Find the simulation of this id, or the newest one that MiroFish gave the id as a note."""
+    try:
+        return folder.find(identity)
+    except RunMissing:
+        for name in folder.list_ids():
+            run = folder.find(name)
+            if run.scenario.notes.get(note) == identity:
+                return run
+        raise
