@@ -43,6 +43,7 @@ COMMANDS = {
     "watch": (f"{_ROOM}.live.watch", "Follow a run that another process works on, also over HTTP."),
     "stop": (f"{_ROOM}.live.watch", "Stop a run that another process works on."),
     "serve": (f"{_ROOM}.live.serve", "Serve the runs of a folder over HTTP."),
+    "report": (f"{_ROOM}.reading.report", "Report what happened in a run, each sentence with its evidence."),
     "graph": (f"{_ROOM}.reading.graph", "Ask a run's graph memory who thinks what, since when, and why."),
     "export": (f"{_ROOM}.reading.export", "Write a run's tables and graphs for other tools."),
     "plot": (f"{_ROOM}.reading.export", "Draw runs: figures over rounds, opinions, cascades, the network."),

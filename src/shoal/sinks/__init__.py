@@ -11,6 +11,10 @@ from shoal.sinks.graph import (
     describe_graph,
     excerpt_graph,
     export_graphml,
+    find_announcements,
+    find_reacted_posts,
+    find_text,
+    read_events,
 )
 from shoal.sinks.narration import Entity, Fact, Narration, Narrator
 from shoal.sinks.sink import Position, Sink, SinkBatch

@@ -12,6 +12,10 @@ import msgspec
 from shoal.sinks.graph.store import GraphStore, agent_term, person_term, space_scripts
 from shoal.text import join_words
 
+#: Parameters of one statement, at most.
+_MAX_PARAMETERS = 500
+#: Words of a text by which it is found.
+_MAX_PHRASE_WORDS = 30
 #: Words that carry no meaning in a question.
 _STOP_WORDS = frozenset(
     "a about all an and any are as at be been being but by can did do does for from had has have he her him his how i "
@@ -263,3 +267,46 @@ def _stem(word: str) -> str:
 
 def _list(numbers: Sequence[int]) -> str:
     return f"({', '.join(map(str, numbers))})"
+
+
+def read_events(store: GraphStore, events: Sequence[str]) -> list[FoundEpisode]:
+    """Return the episodes of some actions, in the order in which they happened."""
+    found: list[FoundEpisode] = []
+    for start in range(0, len(events), _MAX_PARAMETERS):
+        part = events[start : start + _MAX_PARAMETERS]
+        marks = ", ".join("?" * len(part))
+        query = f"SELECT event, world, round, time, text FROM episode WHERE event IN ({marks}) ORDER BY id"
+        found += [FoundEpisode(*row) for row in store.database.execute(query, part)]
+    return found
+
+
+def find_announcements(store: GraphStore, world: str, first: int, last: int) -> list[FoundEpisode]:
+    """Return the announcements in some rounds of a world."""
+    query = "SELECT id FROM episode WHERE agent IS NULL AND world = ? AND round BETWEEN ? AND ? ORDER BY id"
+    numbers = [number for (number,) in store.database.execute(query, (world, first, last))]
+    return list(_read_episodes(store.database, numbers))
+
+
+def find_reacted_posts(store: GraphStore, world: str, first: int, last: int, limit: int) -> list[FoundEpisode]:
+    """Return the posts that most reactions were to in some rounds of a world."""
+    query = (
+        "SELECT posted.episode FROM fact AS reaction"
+        " JOIN entity ON entity.id = reaction.target AND entity.kind = 'post'"
+        " JOIN fact AS posted ON posted.target = entity.id AND posted.relation = 'POSTED'"
+        " WHERE reaction.world = ? AND reaction.since BETWEEN ? AND ? AND reaction.relation != 'POSTED'"
+        " GROUP BY entity.id ORDER BY count(*) DESC, entity.id LIMIT ?"
+    )
+    rows = store.database.execute(query, (world, first, last, limit)).fetchall()
+    return list(_read_episodes(store.database, [number for (number,) in rows]))
+
+
+def find_text(store: GraphStore, agent: int, text: str) -> FoundEpisode | None:
+    """Return the first episode in which an agent wrote a text."""
+    words = list(_list_words(text))[:_MAX_PHRASE_WORDS]
+    if not words:
+        return None
+    phrase = space_scripts(" ".join(words))
+    query = f'people : {agent_term(agent)} AND text : "{phrase}"'
+    found = "SELECT min(rowid) FROM episode_text WHERE episode_text MATCH ?"
+    (number,) = store.database.execute(found, (query,)).fetchone()
+    return None if number is None else next(_read_episodes(store.database, [number]))

@@ -35,6 +35,8 @@ CREATE TABLE fact (
 CREATE INDEX fact_source ON fact (source, relation);
 CREATE INDEX fact_held ON fact (target, relation, latest, source) WHERE until IS NULL;
 CREATE INDEX fact_open ON fact (source, target, relation) WHERE until IS NULL;
+CREATE INDEX fact_made ON fact (target) WHERE relation = 'POSTED';
+CREATE INDEX episode_event ON episode (event);
 CREATE INDEX entity_owner ON entity (owner) WHERE owner IS NOT NULL;
 CREATE INDEX entity_name ON entity (kind, name COLLATE NOCASE);
 CREATE VIRTUAL TABLE episode_text USING fts5 (

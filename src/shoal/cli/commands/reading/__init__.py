@@ -1,1 +1,1 @@
-"""The commands that read runs, for questions and for other tools: diff, explain, export, graph, plot."""
+"""The commands that read runs, for questions and for other tools: diff, explain, export, graph, plot, report."""
