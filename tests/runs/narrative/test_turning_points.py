@@ -13,7 +13,8 @@ from shoal.runs.narrative.turning_points import find_turning_points
 def draw(*slopes: tuple[int, float], noise: float = 0.0) -> dict[int, float]:
     """A figure of straight courses: rounds and change per round of each."""
     random = np.random.default_rng(3)
-    values, value = {}, 0.0
+    values: dict[int, float] = {}
+    value = 0.0
     for rounds, slope in slopes:
         for _ in range(rounds):
             values[len(values)] = value + noise * float(random.normal())

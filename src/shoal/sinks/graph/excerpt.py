@@ -77,7 +77,7 @@ def excerpt_graph(store: GraphStore, name: str, max_nodes: int = 200, max_edges:
         nodes[number] = GraphNode(
             _identify(name, "node", number), clip(title, _NAME_CHARS), (label,), title, attributes
         )
-    edges = []
+    edges: list[GraphEdge] = []
     for fact, source, target in ends:
         if source in chosen and target in chosen and len(edges) < max_edges:
             edges.append(_read_edge(store, name, fact, nodes[source], nodes[target]))
