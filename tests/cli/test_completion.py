@@ -49,7 +49,7 @@ def test_people_of_the_run_are_proposed_by_any_part_of_their_names(town: Path) -
 
 
 def test_commands_are_proposed(town: Path) -> None:
-    assert propose(town, "shoal re") == ["resume", "replay", "rehearse"]
+    assert propose(town, "shoal re") == ["resume", "replay", "report", "rehearse"]
 
 
 @pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs bash")  # noqa: PTH110
