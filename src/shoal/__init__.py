@@ -16,8 +16,10 @@ __all__ = [
     "World",
     "metric",
     "open",
+    "open_experiment",
     "rehearse",
     "run",
+    "run_experiment",
     "run_many",
     "variable",
     # a server
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from shoal.errors import ShoalError
     from shoal.experiments.metrics.base import metric
     from shoal.python.batch import run_many
+    from shoal.python.experiment import open_experiment, run_experiment
     from shoal.python.person import Person
     from shoal.python.rehearsal import rehearse
     from shoal.python.run import Run, open, run
@@ -60,6 +63,8 @@ else:
         "open": "shoal.python.run",
         "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
+        "open_experiment": "shoal.python.experiment",
+        "run_experiment": "shoal.python.experiment",
         "run_many": "shoal.python.batch",
         "variable": "shoal.engine.population",
         "Client": "shoal.server.client",

@@ -6,6 +6,7 @@ from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.design import Design, Experiment, TierSettings, load_experiment
 from shoal.experiments.experiment import ExperimentRun
 from shoal.experiments.folder import (
+    RESULTS_FOLDER,
     DesignRecord,
     ExperimentState,
     is_experiment,
@@ -13,6 +14,8 @@ from shoal.experiments.folder import (
     read_design,
     read_experiment_state,
 )
+from shoal.experiments.forecast import ArmForecast, Forecast, forecast_experiment
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
 from shoal.experiments.results import Judgement, RunResult, measure_arm, read_results
+from shoal.experiments.standing import ArmStanding, ExperimentStanding, read_standing, take_standing
 from shoal.experiments.stopping import ArmStop, StopRule

@@ -79,6 +79,8 @@ class BatchResult(msgspec.Struct, frozen=True):
     output_tokens: int = 0
     #: How long its rounds took.
     seconds: float = 0.0
+    #: Replies that other runs had paid for: its cost would be higher without them.
+    cached_calls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +296,13 @@ class Batch:
         """Set what a run may use before it is worked on."""
         run.keep_limits(self._settings.limits)
 
+    def refuse_changed(self, row: BatchRow) -> RunRefused:
+        """Say that a simulation was run with other values before."""
+        return RunRefused(
+            f"{self.folder} holds a simulation {row.id} with other values.\n"
+            "Give changed rows another id, or choose another folder with --out."
+        )
+
     def goes_on(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome) -> bool:
         """Return whether a run that did not complete is to go on later, and has no result yet."""
         return False
@@ -342,10 +351,7 @@ class Batch:
         for row in rows:
             result = known.get(row.id)
             if result is not None and result.scenario_digest != row.scenario_digest:
-                raise RunRefused(
-                    f"{self.folder} holds a simulation {row.id} with other values.\n"
-                    "Give changed rows another id, or choose another folder with --out."
-                )
+                raise self.refuse_changed(row)
             if result is not None and result.status not in tried_again:
                 kept[row.id] = result
             elif result is None and (self._find_folder(row) / CONFIG).exists():
@@ -380,6 +386,7 @@ class Batch:
             input_tokens=spent.get("input", 0),
             output_tokens=spent.get("output", 0),
             seconds=state.metrics.parallel_seconds + state.metrics.sequential_seconds,
+            cached_calls=spent.get("cache_hits", 0),
         )
         path = self.results_file
         with storage_errors(path), path.open("ab", buffering=0) as file:

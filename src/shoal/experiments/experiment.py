@@ -7,6 +7,8 @@ after a kill repeats no run that has ended.
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from shoal.errors import ExperimentBudgetReached, Stopped
-from shoal.experiments.batch import RESULTS, BatchResult, BatchSettings
+from shoal.experiments.batch import LOCK, RESULTS, BatchResult, BatchSettings
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.design import Experiment
 from shoal.experiments.folder import STATE, ExperimentState, check_design, freeze_design, read_experiment_state
@@ -23,6 +25,7 @@ from shoal.experiments.results import RunResult
 from shoal.experiments.scheduling import ExperimentBatch
 from shoal.runs import RunResources, Status, replace_json, storage_errors, wall_clock
 from shoal.runs.launchers import Launcher
+from shoal.unix import try_lock
 
 #: How often time is counted, and how often the state is written meanwhile.
 _TICK_SECONDS = 1.0
@@ -45,7 +48,8 @@ class ExperimentRun:
         """`budget` holds limits in place of those in the file; `command` is what users type to go on."""
         self.experiment = experiment
         self.folder = folder
-        self.state = ExperimentState()
+        #: Owner of a budget -> hours of work so far.
+        self._hours: dict[str, float] = {}
         self._accept_changes = accept_changes
         self._command = command
         limits = experiment.settings.budget
@@ -53,6 +57,18 @@ class ExperimentRun:
         self.batch = ExperimentBatch(experiment, folder, settings, self.budget, self._judge)
         self.batch.prepare = self._begin
         self._has_begun = False
+
+    @staticmethod
+    def is_at_work(folder: Path) -> bool:
+        """Return whether a process works on the experiment in a folder."""
+        try:
+            handle = os.open(folder / LOCK, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            return not try_lock(handle)
+        finally:
+            os.close(handle)
 
     @property
     def results_file(self) -> Path:
@@ -83,13 +99,14 @@ class ExperimentRun:
         finally:
             if self._has_begun:
                 self._write_results()
-                self._write_state(reason)
+                self._write_state(self.make_state("completed" if reason is None else "stopped", reason))
         return self.batch.list_judged()
 
     def _begin(self) -> None:
         """Freeze the design. From now on nobody else works on this folder."""
+        self.batch.check_known()
         freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
-        self.state.hours = read_experiment_state(self.folder).hours
+        self._hours = dict(read_experiment_state(self.folder).hours)
         self._has_begun = True
 
     @asynccontextmanager
@@ -113,17 +130,17 @@ class ExperimentRun:
                 continue
             working = {"", *(name.partition("/")[0] for name in self.batch.progress.running)}
             for owner in working:
-                self.state.hours[owner] = self.state.hours.get(owner, 0.0) + (now - last) / 3600
+                self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600
             last = now
             for owner, most in self._list_hours():
-                if self.state.hours.get(owner, 0.0) >= most and owner not in self.batch.spent:
+                if self._hours.get(owner, 0.0) >= most and owner not in self.batch.spent:
                     self.batch.end_budget(owner, "max_hours")
                     if not owner:
                         halt.set()
                         return
             if now - written >= _STATE_SECONDS:
                 written = now
-                self._write_state("")
+                self._write_state(self.make_state(), sync=False)
 
     def _list_hours(self) -> list[tuple[str, float]]:
         """Return the limits of time."""
@@ -132,12 +149,14 @@ class ExperimentRun:
 
     async def _judge(self, result: BatchResult) -> RunResult:
         """Measure and judge a run that has ended."""
-        return describe_result(result, self._write_command(result.id))
+        return describe_result(result, self._write_command(result))
 
-    def _write_command(self, name: str) -> str:
-        tier, arm, seed = name.split("/")
+    def _write_command(self, result: BatchResult) -> str:
+        """Write the command that makes a run again: from the file, or else from its journal."""
+        tier, arm, seed = result.id.split("/")
         changes = {**self.batch.inherited[tier], **self.experiment.arms[tier][arm]}
-        return self.experiment.write_command(changes, int(seed))
+        command = self.experiment.write_command(changes, int(seed))
+        return command or shlex.join(["shoal", "replay", result.run])
 
     def _write_results(self) -> None:
         """Write all results in the order of tiers, arms and seeds."""
@@ -146,19 +165,30 @@ class ExperimentRun:
             beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in self.batch.list_judged()))
             beside.replace(self.results_file)
 
-    def _write_state(self, reason: str | None) -> None:
-        """Write how far it is; an empty reason says that it goes on."""
-        batch, results, state = self.batch, self.batch.list_judged(), self.state
-        state.status = {None: "completed", "": "running"}.get(reason, "stopped")
-        state.reason = reason or None
-        state.runs = batch.progress.total
-        state.ended = len(results)
-        state.failed = sum(result.status == Status.FAILED for result in results)
-        state.uncounted = len(batch.progress.results) - len(results)
-        state.cost, state.calls = batch.progress.cost, sum(each.calls for each in batch.progress.list_results())
-        state.starts, state.stops, state.skipped, state.spent = batch.starts, batch.stops, batch.skipped, batch.spent
-        state.notes, state.command, state.updated_at = batch.progress.notes, self._command, wall_clock()
-        replace_json(self.folder / STATE, state, sync=bool(reason))
+    def make_state(self, status: str = "running", reason: str | None = None) -> ExperimentState:
+        """Say how far it is, also for a thread that draws it while more is added."""
+        batch, progress, results = self.batch, self.batch.progress, self.batch.list_judged()
+        return ExperimentState(
+            status=status,
+            reason=reason,
+            runs=progress.total,
+            ended=len(results),
+            failed=sum(result.status == Status.FAILED for result in results),
+            cost=progress.cost,
+            calls=sum(each.calls for each in progress.list_results()),
+            hours=dict(self._hours),
+            starts=dict(batch.starts),
+            stops=batch.stops,
+            skipped=dict(batch.skipped),
+            spent=dict(batch.spent),
+            uncounted=batch.count_uncounted(),
+            notes=list(progress.notes),
+            command=self._command,
+            updated_at=wall_clock(),
+        )
+
+    def _write_state(self, state: ExperimentState, *, sync: bool = True) -> None:
+        replace_json(self.folder / STATE, state, sync=sync)
 
 
 def describe_result(result: BatchResult, command: str) -> RunResult:
@@ -180,5 +210,6 @@ def describe_result(result: BatchResult, command: str) -> RunResult:
         run=result.run,
         digest=result.digest,
         scenario_digest=result.scenario_digest,
+        cached_calls=result.cached_calls,
         command=command,
     )

@@ -20,6 +20,8 @@ from shoal.runs import Config, input_names, replace_json, wall_clock
 from shoal.text import quote_path
 from shoal.types import Versioned
 
+#: Where experiments go, relative to the working directory.
+RESULTS_FOLDER = Path("results")
 DESIGN = "experiment.json"
 STATE = "experiment_state.json"
 #: Raised when an older version could not read what this one writes.

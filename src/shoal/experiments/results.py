@@ -50,6 +50,8 @@ class RunResult(msgspec.Struct, frozen=True):
     digest: str
     #: Identifies the scenario, the content of its files included.
     scenario_digest: str = ""
+    #: Replies that other runs had paid for: its cost would be higher without them.
+    cached_calls: int = 0
     #: Makes this run again, and with it every number above.
     command: str = ""
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from shoal.agents import LanguageSettings
-from shoal.errors import BudgetReached, ExperimentBudgetReached
+from shoal.errors import BudgetReached, ExperimentBudgetReached, RunRefused
 from shoal.experiments.batch import RESULTS, Batch, BatchResult, BatchSettings
 from shoal.experiments.batch_rows import BatchRow
 from shoal.experiments.budgets import BudgetLimits, BudgetShares, Share
@@ -97,7 +97,7 @@ class ExperimentBatch(Batch):
 
     @property
     def stops(self) -> list[ArmStop]:
-        return [stop for rules in self._rules.values() for stop in rules.stops.values()]
+        return [stop for rules in list(self._rules.values()) for stop in list(rules.stops.values())]
 
     def list_needed(self, tier: TierSettings) -> list[str]:
         """Name the runs of a tier that count: those of arms that were stopped only up to their stop."""
@@ -118,6 +118,15 @@ class ExperimentBatch(Batch):
         """Return the results that count in the order of tiers, arms and seeds."""
         tiers = self.experiment.tiers
         return [self.judged[name] for tier in tiers for name in self.list_needed(tier) if name in self.judged]
+
+    def count_uncounted(self) -> int:
+        """Count the runs that have ended after their arm was stopped."""
+        ended = self.progress.results
+        return sum(
+            f"{stop.tier}/{stop.arm}/{seed}" in ended
+            for stop in self.stops
+            for seed in self.experiment.list_seeds(self.experiment.find_tier(stop.tier))[stop.seeds :]
+        )
 
     def count_left(self) -> int:
         """Count the runs that have not ended, without those of skipped tiers."""
@@ -158,6 +167,20 @@ class ExperimentBatch(Batch):
     def limit_run(self, row: BatchRow, run: RunDirectory) -> None:
         """Set what a run may use in place of what it was given before: its share of the budgets may have changed."""
         run.replace_limits(self._settings.limits.replace_with(self._granted.pop(row.id)))
+
+    def refuse_changed(self, row: BatchRow) -> RunRefused:
+        """Say that a run of an arm was made with another scenario before."""
+        arm = row.id.rpartition("/")[0]
+        return RunRefused(
+            f"{self.folder} holds runs of {arm} with another scenario.\n"
+            "Choose another folder with --out, or give the changed arm another name."
+        )
+
+    def check_known(self) -> None:
+        """Refuse arms that were changed since they were run. What others inherit is known only later."""
+        for tier in self.experiment.tiers:
+            if tier.inherits is None:
+                self._read_results(self.experiment.list_rows(tier, {}))
 
     def goes_on(self, row: BatchRow, run: RunDirectory, outcome: RunOutcome) -> bool:
         """Return whether a run was stopped by its share of a budget. It goes on once there is more."""
