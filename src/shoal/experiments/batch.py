@@ -212,7 +212,7 @@ class Batch:
             self._write_csv()
         if self._queue:
             raise Stopped(f"stopped with {format_count(len(self._queue), 'simulation')} left; nothing is lost")
-        return [self.progress.results[row.id] for row in self._rows]
+        return [self.progress.results[row.id] for row in self._rows if row.id in self.progress.results]
 
     # Working
 
