@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
+from shoal.experiments.design import load_experiment
 from shoal.scenario.loading import validate
 
 ROOT = Path(__file__).parent.parent
@@ -120,7 +121,10 @@ def scenarios(text: str) -> list[dict[str, Any]]:
 @page
 def test_the_scenarios_of_a_page_are_right(path: Path) -> None:
     for scenario in scenarios(path.read_text()):
-        validate(scenario, path.name)
+        if "experiment" in scenario:
+            load_experiment(scenario)
+        else:
+            validate(scenario, path.name)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")), ids=lambda path: path.name)

@@ -158,7 +158,7 @@ async def test_a_changed_design_is_refused_with_what_differs_and_can_be_accepted
     with pytest.raises(RunRefused) as refused:
         make_study(tmp_path, more).check(RunResources())
     assert "tier a, seeds: was [4], is [4,5] now" in str(refused.value)
-    assert "tier a, arm y" in str(refused.value)
+    assert "tier a, arm y is new\n" in str(refused.value)
     launcher = InlineLauncher()
     await make_study(tmp_path, more, accept_changes=True).run(launcher, asyncio.Event())
     assert "a/x/4" not in launcher.started

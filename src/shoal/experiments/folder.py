@@ -27,6 +27,8 @@ STATE = "experiment_state.json"
 #: Raised when an older version could not read what this one writes.
 FORMAT = 1
 _MAX_SHOWN = 8
+#: In place of a value that one design does not have, and of the content of a tier or an arm.
+_ABSENT, _WHOLE = object(), object()
 
 
 class DesignChange(msgspec.Struct, frozen=True):
@@ -97,14 +99,19 @@ class DesignRecord(msgspec.Struct, frozen=True):
     def list_differences(self, other: DesignRecord) -> list[str]:
         """Say what another design changes. Budgets do not belong to a design: they may be larger the next time."""
         before, after = (dict(each._list_values()) for each in (self, other))
-        absent = object()
-        found = []
+        found: list[str] = []
+        #: Tiers and arms that only one of them has. What belongs to these needs no line of its own.
+        whole: list[str] = []
         for path in dict.fromkeys([*before, *after]):
-            old, new = before.get(path, absent), after.get(path, absent)
-            if old is absent:
-                found.append(f"{path}: now {_show(new)}, was not there")
-            elif new is absent:
-                found.append(f"{path}: was {_show(old)}, is not there now")
+            if any(path.startswith(f"{each}, ") for each in whole):
+                continue
+            old, new = before.get(path, _ABSENT), after.get(path, _ABSENT)
+            if _WHOLE in (old, new) and old is not new:
+                whole.append(path)
+                found.append(f"{path} is {'new' if old is _ABSENT else 'gone'}")
+            elif old is _ABSENT or new is _ABSENT:
+                known = new if old is _ABSENT else old
+                found.append(f"{path}: {'now' if old is _ABSENT else 'no more'} {_show(known)}")
             elif old != new:
                 found.append(f"{path}: was {_show(old)}, is {_show(new)} now")
         return found
@@ -113,14 +120,14 @@ class DesignRecord(msgspec.Struct, frozen=True):
         settings = {name: value for name, value in self.settings.items() if name not in ("budget", "tiers", "seeds")}
         yield from _flatten(settings, "")
         for tier in self.settings["tiers"]:
-            yield f"tier {tier['name']}", tier["name"]
+            yield f"tier {tier['name']}", _WHOLE
             written_out = ("budget", "name", "arms", "grid", "sweep")
             more = {name: value for name, value in tier.items() if name not in written_out}
             yield from _flatten(more, f"tier {tier['name']}, ")
         for record in self.tiers:
             yield f"tier {record.name}, seeds", list(record.seeds)
             for arm, changes in record.arms.items():
-                yield f"tier {record.name}, arm {arm}", arm
+                yield f"tier {record.name}, arm {arm}", _WHOLE
                 yield from _flatten(changes, f"tier {record.name}, arm {arm}, ")
         yield from _flatten(self.base, "")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from shoal.agents import HeuristicSettings
 from shoal.engine import Decider, DecisionLimits, Engine, RoundRecord
+from shoal.errors import Stopped
 from shoal.journal import Journal
 from shoal.scenario import OwnWorldSettings, Scenario, build
 from shoal.types import Versioned
@@ -47,7 +49,8 @@ async def time_rounds(scenario: Scenario) -> float | None:
         schedule = simulation.schedules[name]
         engine = Engine(simulation.worlds[name], decider, watch, simulation.seed, schedule)
         began = time.perf_counter()
-        await engine.run(simulation.rounds, stop)
+        with suppress(Stopped):
+            await engine.run(simulation.rounds, stop)
         took = time.perf_counter() - began
         seconds += took / max(watch.rounds, 1) * (simulation.rounds + 1) * _DISK_FACTOR
     return seconds
