@@ -113,19 +113,25 @@ def experiment_at_once(folder: Path) -> list[Bar]:
 
 
 def experiment_overhead(folder: Path) -> list[Bar]:
-    """200 short runs in an experiment with two processes, against the same runs one after another in two processes."""
-    scenario = {"population": [{"count": 100}], "rounds": 24, "worlds": ["twitter"]}
-    (folder / "alone").mkdir()
-    runs = _write_study(folder / "study.yaml", scenario, {"one": 10, "two": 10}, seeds=10)
-    commands = [
-        [sys.executable, "-m", "bench.experiments", "runs", str(folder / "alone"), json.dumps(scenario), first, "100"]
-        for first in ("0", "100")
+    """Short runs in an experiment with two processes, against the same runs one after another in two processes."""
+    return [
+        _overhead(_make_folder(folder / "short"), 100, 24, 200),
+        _overhead(_make_folder(folder / "long"), 500, 48, 80),
     ]
+
+
+def _overhead(folder: Path, people: int, rounds: int, count: int) -> Bar:
+    scenario = {"population": [{"count": people}], "rounds": rounds, "worlds": ["twitter"]}
+    (folder / "alone").mkdir()
+    runs = _write_study(folder / "study.yaml", scenario, {"one": 2, "two": 2}, seeds=count // 4)
+    half, start = str(runs // 2), [sys.executable, "-m", "bench.experiments", "runs", str(folder / "alone")]
+    commands = [[*start, json.dumps(scenario), first, half] for first in ("0", half)]
     alone = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
     took = [float(process.communicate()[0]) for process in alone]
-    seconds = _run_experiment(folder, "--max-simulations", "2")
-    told = f"{runs} runs of {1000 * sum(took) / runs:.0f} ms; alone {max(took):.1f} s, experiment {seconds:.1f} s"
-    return [Bar("overhead of an experiment over its runs", 100 * (seconds / max(took) - 1), "%", 15, False, told)]
+    seconds, each = _run_experiment(folder, "--max-simulations", "2"), sum(took) / runs
+    told = f"{runs} runs of {1000 * each:.0f} ms; alone {max(took):.1f} s, experiment {seconds:.1f} s"
+    name = f"overhead of an experiment over {runs} runs of {people} people, {rounds} rounds"
+    return Bar(name, 100 * (seconds / max(took) - 1), "%", 15, False, told)
 
 
 def _run_alone(folder: Path, scenario: dict[str, Any], first: int, count: int) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from shoal.runs.directory import RunDirectory
+from shoal.runs.directory import CONTROL_LOCK, RunDirectory
 from shoal.runs.launchers import ForkLauncher, find_worker, start_run
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
@@ -76,9 +76,9 @@ async def test_a_fork_server_that_is_killed_while_it_starts_a_worker_delays_it_o
 ) -> None:
     run = create_run(validate(LONG), tmp_path / "run")
     starting = asyncio.create_task(start_run(run, launcher))
-    while launcher.server_pid is None:  # noqa: ASYNC110  # the task goes on meanwhile
+    while not run.file(CONTROL_LOCK).exists():  # noqa: ASYNC110  # the task goes on meanwhile
         await asyncio.sleep(0)
-    os.kill(launcher.server_pid, signal.SIGKILL)
+    os.kill(read_server(launcher), signal.SIGKILL)
     worker = await starting
     found = find_worker(run)
     assert found is not None
@@ -88,14 +88,14 @@ async def test_a_fork_server_that_is_killed_while_it_starts_a_worker_delays_it_o
 CLIENT = """
 import asyncio, os, sys
 from pathlib import Path
-from shoal.runs.directory import RunDirectory
+from shoal.runs.directory import CONTROL_LOCK, RunDirectory
 from shoal.runs.launchers import ForkLauncher, start_run
 
 async def main():
-    launcher = ForkLauncher(os.environ, idle_seconds=0)
-    await start_run(RunDirectory.open(Path(sys.argv[1])), launcher)
-    print(launcher.server_pid, flush=True)
-    await asyncio.Event().wait()
+    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
+        await start_run(RunDirectory.open(Path(sys.argv[1])), launcher)
+        print(launcher.server_pid, flush=True)
+        await asyncio.Event().wait()
 
 asyncio.run(main())
 """

@@ -78,7 +78,7 @@ class ForkLauncher:
 
     @property
     def server_pid(self) -> int | None:
-        """The fork server's process; None before the first worker."""
+        """The fork server's process; None where there is none yet, or none any more."""
         return None if self._server is None else self._server.pid
 
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:
@@ -106,6 +106,8 @@ class ForkLauncher:
             server.close()
 
     def __enter__(self) -> ForkLauncher:
+        # It imports while runs are prepared.
+        self._server = self._server or _ForkServer(self._environ)
         return self
 
     def __exit__(
