@@ -70,7 +70,7 @@ from shoal.scenario.declared.events import (
     parse_minutes,
 )
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
-from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention
+from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention, JudgedClaim
 from shoal.scenario.declared.kinds import MindField, OwnMindSettings, OwnWorldSettings, Worlds
 from shoal.scenario.declared.population import AssistantEntry, ColumnChoice, Entries, FileEntry, GroupEntry, PersonEntry
 from shoal.scenario.fields import Hours, Who
@@ -135,6 +135,7 @@ TITLES: Mapping[type[BaseModel], str] = {
     StopEvent: "Stop event",
     SkipEvent: "Skip event",
     Intervention: "Intervention",
+    JudgedClaim: "Judged claim",
 }
 
 _DISTRIBUTION = "number or [distribution](#distributions)"

@@ -34,12 +34,14 @@ __all__ = [
     "Action",
     "Decision",
     "Event",
+    "Facts",
     "Mind",
     "Observation",
 ]
 
 TYPE_CHECKING = False  # type checkers read this as true; `typing` itself would double the cost of the import
 if TYPE_CHECKING:
+    from shoal.engine.facts import Facts
     from shoal.engine.population import variable
     from shoal.errors import ShoalError
     from shoal.experiments.metrics.base import metric
@@ -72,6 +74,7 @@ else:
         "Action": "shoal.types",
         "Decision": "shoal.types",
         "Event": "shoal.types",
+        "Facts": "shoal.engine.facts",
         "Mind": "shoal.types",
         "Observation": "shoal.types",
         "BaseWorld": "shoal.worlds.base",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from shoal.agents.interview import Approach, Unanswered, ask_survey
-from shoal.agents.propositions import MAX_LINE_CHARS, SCORE_FORM, Proposition, excerpt_record
+from shoal.agents.propositions import SCORE_FORM, Proposition
+from shoal.agents.record import MAX_LINE_CHARS, excerpt_record
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
 from shoal.models.base import Answer

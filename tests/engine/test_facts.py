@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from shoal.engine.interventions import Facts
+from shoal.engine.facts import Facts
 from shoal.types import Event
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from shoal.engine.interventions import Facts, Rule, Schedule
+from shoal.engine.facts import Facts
+from shoal.engine.interventions import Rule, Schedule
 from shoal.types import Happening
 
 NEWS = Happening("broadcast", "news")

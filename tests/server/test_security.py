@@ -108,6 +108,9 @@ def test_a_made_up_event_id_is_refused(serve: Serve, finished: str) -> None:
         ({"worlds": {"mine": {"kind": "subprocess:Popen"}}}, "cannot name code"),
         ({"worlds": {"mine": {"kind": "room", "mind": "os:system"}}}, "cannot name code"),
         ({"worlds": ["os:system"]}, "cannot name code"),
+        ({"variables": ["os:getcwd"]}, "cannot name code"),
+        ({"interventions": [{"check": "os:getcwd", "do": {"broadcast": "x"}}]}, "cannot name code"),
+        ({"interventions": [{"when": "round > 0", "call": "os:getcwd"}]}, "cannot name code"),
         ({"mind": {"kind": "language", "model": "x", "key_variable": "AWS_SECRET_ACCESS_KEY"}}, "was not declared"),
         (
             {"mind": {"kind": "language", "model": "x", "key_variable": "MINE", "base_url": "http://evil.example"}},

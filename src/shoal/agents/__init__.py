@@ -14,7 +14,8 @@ from shoal.agents.interview import (
     build_question,
     parse_fields,
 )
-from shoal.agents.propositions import SCORE_FORM, Proposition, excerpt_record
+from shoal.agents.propositions import JUDGE, SCORE_FORM, ClaimJudge, NoJudge, Proposition
+from shoal.agents.record import RunningRecord, excerpt_record, write_transcript
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import (
     PROMPT_TEMPLATES,

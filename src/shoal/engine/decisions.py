@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from shoal.engine.blocking import BLOCKING_SECONDS, BusyTime, MeasuredAwaitable
+from shoal.engine.functions import FunctionCaller
 from shoal.engine.metrics import Latencies
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
@@ -49,6 +50,8 @@ class Decider:
     def __init__(self, mind: Mind, journal: Journal, limits: DecisionLimits) -> None:
         self._mind = mind
         self._journal = journal
+        #: Calls functions of the user's own in interventions.
+        self.caller = FunctionCaller(journal, limits.deadline_seconds, limits.log)
         self._deadline_seconds = limits.deadline_seconds
         self._slots = limits.slots
         self._busy = limits.busy

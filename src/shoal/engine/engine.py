@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from shoal.engine.decisions import Decider
-from shoal.engine.interventions import STOP, Schedule
+from shoal.engine.interventions import FAILURE, INTERVENTION, STOP, Schedule
 from shoal.engine.metrics import Step
 from shoal.engine.population import TOPIC, StateRecorder
 from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain_digest
@@ -38,7 +38,7 @@ _CHUNK_AGENTS = 1024
 _ASKED_AT_ONCE = 128
 
 #: Kinds of happenings that the engine handles itself.
-POST, CHANGE, INTERVENTION = "post", "change", "intervention"
+POST, CHANGE = "post", "change"
 
 Pending = asyncio.Task[Decision]
 
@@ -170,7 +170,7 @@ class Engine:
                     # A pause is not the time that a round took.
                     self._since += time.perf_counter() - held_at
                 self._next = round + 1
-                in_flight.append(await self._open(round))
+                in_flight.append(await self._open(round, stopping))
                 if round > 0:
                     yield round
             while in_flight and not self._over:
@@ -186,11 +186,23 @@ class Engine:
     def _over(self) -> bool:
         return self._ended or self._world.over
 
-    async def _open(self, round: int) -> _OpenRound:
+    async def _find_due(self, round: int, stopping: asyncio.Task[bool]) -> Sequence[Happening]:
+        """Find what is due. A stopped run does not wait for what an intervention asks; what was answered is kept."""
+        if not self._schedule.asks:
+            return self._schedule.due(round)
+        finding = asyncio.create_task(self._schedule.find_due(round, self._decider.caller, self._digest))
+        await asyncio.wait({finding, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not finding.done():
+            finding.cancel()
+            await asyncio.gather(finding, return_exceptions=True)
+            raise Stopped("stopped while an intervention was decided upon")
+        return finding.result()
+
+    async def _open(self, round: int, stopping: asyncio.Task[bool]) -> _OpenRound:
         """Carry out what is due before the agents observe, and let the first group decide."""
-        happenings, happened = self._schedule.due(round), list[Event | Notice]()
+        happenings, happened = await self._find_due(round, stopping), list[Event | Notice]()
         for happening in happenings:
-            if happening.kind in (INTERVENTION, STOP):
+            if happening.kind in (INTERVENTION, FAILURE, STOP):
                 if happening.kind == STOP:
                     self._ending = round
                 happened.append(happening.notice(round, self._world.timestamp(round)))
@@ -328,7 +340,7 @@ class Engine:
         turns = sum(map(len, opened.groups))
         self._turns, self._decided, self._first_open = self._turns - turns, self._decided - turns, round + 1
         hours = self._world.hours(round)
-        self._schedule.add_round(round, hours, buffer.events, buffer.failures)
+        self._schedule.add_round(round, hours, buffer.happened, buffer.failures)
         if self._schedule.watches:
             self._schedule.facts.set_figures(self._world.figures())
         calls, self._calls = self._decider.calls - self._calls, self._decider.calls

@@ -3,131 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isnan, sqrt
-from statistics import fmean
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
-from shoal.types import Event, Happening
-
-#: The action of a turn in which nothing is done.
-_NOTHING = "DO_NOTHING"
-
-
-class Facts:
-    """Figures of the history, for conditions. `round` is the last round that is over."""
-
-    def __init__(self) -> None:
-        self.round = 0
-        self.hours = 0.0
-        #: Counts of the last round, and of all rounds so far.
-        self.actions = self.total_actions = 0
-        self.rejected = self.total_rejected = 0
-        #: Turns without a decision.
-        self.errors = self.total_errors = 0
-        self.timeouts = self.total_timeouts = 0
-        self._kinds: Counter[str] = Counter()
-        self._all_kinds: Counter[str] = Counter()
-        self._by: Counter[str] = Counter()
-        self._last_act: dict[str, int] = {}
-        self._texts: list[str] = []
-        self._opinions: Callable[[], Sequence[float]] = tuple
-        self._said: Counter[str] = Counter()
-        self._figures: Mapping[tuple[str, str], float] = {}
-        self._beliefs: Callable[[], Mapping[str, Sequence[float]]] = dict
-
-    def track_words(self, words: Sequence[str]) -> None:
-        """Count the mentions of these words from the start."""
-        self._said.update(dict.fromkeys(map(str.casefold, words), 0))
-
-    def set_opinions(
-        self, opinions: Callable[[], Sequence[float]], beliefs: Callable[[], Mapping[str, Sequence[float]]] = dict
-    ) -> None:
-        """Set the functions that return all opinions and beliefs when a condition needs them."""
-        self._opinions = opinions
-        self._beliefs = beliefs
-
-    def set_figures(self, figures: Mapping[tuple[str, str], float]) -> None:
-        """Set the figures of the world after the last round."""
-        self._figures = figures
-
-    def add_round(
-        self, round: int, hours: float, events: Sequence[Event], failures: Counter[str] | None = None
-    ) -> None:
-        """Add a round that is over. Failures are turns without a decision, by what went wrong."""
-        failures = failures or Counter()
-        self.timeouts = failures["timeout"]
-        self.errors = failures.total() - self.timeouts
-        self.total_timeouts += self.timeouts
-        self.total_errors += self.errors
-        self.round, self.hours = round, hours
-        done = [event for event in events if event.success and event.action_type != _NOTHING]
-        self.actions = len(done)
-        self.rejected = sum(not event.success for event in events) - self.errors - self.timeouts
-        self.total_actions += self.actions
-        self.total_rejected += self.rejected
-        self._kinds = Counter(event.action_type for event in done)
-        self._all_kinds.update(self._kinds)
-        self._by.update(event.agent_name for event in done)
-        self._last_act.update((event.agent_name, round) for event in done)
-        # What was written or said, but not what it refers to.
-        written = (event.action_args.get(name) for event in done for name in ("content", "quote_content", "message"))
-        self._texts = [text.casefold() for text in written if isinstance(text, str)]
-        for word in self._said:
-            self._said[word] += self.said(word)
-
-    def count(self, kind: str) -> int:
-        """Return how often an action was done in the last round, for example `count("CREATE_POST")`."""
-        return self._kinds[kind]
-
-    def total(self, kind: str) -> int:
-        """Return how often an action was done so far."""
-        return self._all_kinds[kind]
-
-    def by(self, name: str) -> int:
-        """Return how many actions an agent has done so far."""
-        return self._by[name]
-
-    def quiet(self, name: str) -> int:
-        """Return for how many rounds an agent has done nothing."""
-        return self.round - self._last_act.get(name, 0)
-
-    def said(self, words: str) -> int:
-        """Return in how many texts of the last round these words occur."""
-        needle = words.casefold()
-        return sum(needle in text for text in self._texts)
-
-    def total_said(self, words: str) -> int:
-        """Return in how many texts these words have occurred so far."""
-        return self._said[words.casefold()]
-
-    def reach(self, claim: str) -> float:
-        """Return which share of the people had to do with a claim so far."""
-        return self._figures.get(("reach", claim), 0.0)
-
-    def belief(self, claim: str) -> float:
-        """Return what people think of a claim on average, -1 to 1."""
-        return _average(self._beliefs().get(claim, ()))
-
-    @property
-    def mean_opinion(self) -> float:
-        return _average(self._opinions())
-
-    @property
-    def opinion_spread(self) -> float:
-        """Standard deviation of opinions: 0 when all agree, 1 when one half is at each end."""
-        opinions, mean = [opinion for opinion in self._opinions() if not isnan(opinion)], self.mean_opinion
-        return sqrt(fmean((opinion - mean) ** 2 for opinion in opinions)) if opinions else 0.0
-
-
-def _average(values: Sequence[float]) -> float:
-    """Return the mean of the values that are known; 0 where none is."""
-    known = [value for value in values if not isnan(value)]
-    return fmean(known) if known else 0.0
-
+from shoal.engine.facts import Facts
+from shoal.engine.functions import FunctionCaller, InterventionFailed, OwnFunction
+from shoal.journal import JournalKey, digest
+from shoal.types import Event, Happening, Notice
 
 #: The kind of happening that ends the world's history.
 STOP = "stop"
+#: Kinds of notices: an intervention happens, or could not be decided upon.
+INTERVENTION, FAILURE = "intervention", "intervention_failed"
+#: So much of a rule's key stands in the keys of the journal.
+RULE_CHARS = 12
+#: Purposes of keys in the journal: whether something happens, and what.
+CHECK, CALL = "check", "call"
+
+
+class Judge(Protocol):
+    """Judges whether something holds that no figure tells, such as a claim that a language model judges."""
+
+    async def judge(self, round: int) -> bool:
+        """Return whether it holds when a round begins; raise InterventionFailed where this cannot be told."""
+        ...
+
+
+#: Turns what a function returned, as the journal holds it, into what happens in a round.
+ReadHappenings = Callable[[int, Any], Sequence[Happening]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +51,12 @@ class Rule:
     until: int | None = None
     #: Words whose mentions the condition counts.
     words: tuple[str, ...] = ()
+    #: What must hold besides: what a function returns, and what is judged. Each is asked only where all before it hold.
+    check: OwnFunction | None = None
+    judge: Judge | None = None
+    #: Returns what happens besides, and how that is read.
+    call: OwnFunction | None = None
+    read: ReadHappenings | None = None
 
     def may_happen(self, round: int, earlier: Sequence[int]) -> bool:
         """Return whether it may happen in a round, given the rounds in which it has happened."""
@@ -158,13 +68,23 @@ class Rule:
 class Schedule:
     """Decides what is due in each round. Asked once per round, in order."""
 
-    def __init__(self, scheduled: Iterable[tuple[int, Happening]] = (), rules: Sequence[Rule] = ()) -> None:
+    def __init__(
+        self,
+        scheduled: Iterable[tuple[int, Happening]] = (),
+        rules: Sequence[Rule] = (),
+        world: str = "",
+        listeners: Sequence[Callable[[Sequence[Event | Notice]], None]] = (),
+    ) -> None:
         self._scheduled: defaultdict[int, list[Happening]] = defaultdict(list)
         for round, happening in scheduled:
             self._scheduled[round].append(happening)
         self._rules = rules
         self._fired: dict[str, list[int]] = {}
-        self.facts = Facts()
+        #: Rule -> how it failed last, so that the same failure in every round is noted once.
+        self._failed: dict[str, str] = {}
+        #: Are given what happened in each round that is over.
+        self._listeners = listeners
+        self.facts = Facts(world)
         self.facts.track_words([word for rule in rules for word in rule.words])
 
     @property
@@ -180,17 +100,83 @@ class Schedule:
             if round > after:
                 self._scheduled[round].append(happening)
 
+    def forget_functions(self) -> None:
+        """Let conditions hold whatever functions would return, for a plan, which calls none."""
+        self._rules = [replace(rule, check=None, call=None) for rule in self._rules]
+
+    @property
+    def asks(self) -> bool:
+        """Whether what is due may depend on functions of the user's own, or on what is judged."""
+        return any(rule.check or rule.judge or rule.call for rule in self._rules)
+
     def due(self, round: int) -> list[Happening]:
         """Return what is scheduled, then what interventions do, each of them preceded by a notice of it."""
         due = self._scheduled.pop(round, [])
-        for rule in self._rules:
-            fired = self._fired.setdefault(rule.key, [])
-            if round > 0 and rule.may_happen(round, fired) and rule.condition(self.facts):
-                fired.append(round)
-                due += [Happening("intervention", rule.name), *rule.happenings]
+        for rule in self._list_holding(round):
+            due += self._begin(rule, round, rule.happenings)
         return due
 
-    def add_round(self, round: int, hours: float, events: Sequence[Event], failures: Counter[str]) -> None:
+    async def find_due(self, round: int, caller: FunctionCaller, history: str) -> list[Happening]:
+        """Return the same where interventions ask something.
+
+        `history` is the digest of all rounds that are over, by which a fork knows whether it may ask the same again.
+        """
+        due = self._scheduled.pop(round, [])
+        for rule in self._list_holding(round):
+            try:
+                happenings = await self._find_effects(rule, round, caller, history)
+                self._failed.pop(rule.key, None)
+            except InterventionFailed as failure:
+                if self._failed.get(rule.key) != str(failure):
+                    self._failed[rule.key] = str(failure)
+                    said = str(failure) if str(failure).startswith(rule.name) else f"{rule.name}: {failure}"
+                    due.append(Happening(FAILURE, said))
+                continue
+            if happenings is not None:
+                due += self._begin(rule, round, happenings)
+        return due
+
+    def _list_holding(self, round: int) -> Iterator[Rule]:
+        """Yield the rules that may happen in a round, and whose figures hold."""
+        for rule in self._rules:
+            if (
+                round > 0
+                and rule.may_happen(round, self._fired.setdefault(rule.key, []))
+                and rule.condition(self.facts)
+            ):
+                yield rule
+
+    def _begin(self, rule: Rule, round: int, happenings: Sequence[Happening]) -> list[Happening]:
+        self._fired[rule.key].append(round)
+        return [Happening(INTERVENTION, rule.name), *happenings]
+
+    async def _find_effects(
+        self, rule: Rule, round: int, caller: FunctionCaller, history: str
+    ) -> Sequence[Happening] | None:
+        """Return what happens by a rule whose figures hold; None where nothing does."""
+
+        async def ask(function: OwnFunction, purpose: str) -> Any:
+            key = JournalKey(self.facts.world, round, rule.key[:RULE_CHARS], purpose)
+            return await caller.call(function, key, digest((rule.key, history)), self.facts)
+
+        if rule.check is not None and not await ask(rule.check, CHECK):
+            return None
+        if rule.judge is not None and not await rule.judge.judge(round):
+            return None
+        if rule.call is None or rule.read is None:
+            return rule.happenings
+        return [*rule.happenings, *rule.read(round, await ask(rule.call, CALL))]
+
+    def add_round(
+        self,
+        round: int,
+        hours: float,
+        happened: Sequence[Event | Notice],
+        failures: Counter[str],
+    ) -> None:
         """Add a round that is over."""
         if self._rules:
+            events = [one for one in happened if isinstance(one, Event)]
             self.facts.add_round(round, hours, events, failures)
+        for listen in self._listeners:
+            listen(happened)

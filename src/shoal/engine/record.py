@@ -58,11 +58,11 @@ class Ledger(Protocol):
 
 
 class RoundBuffer:
-    """Collects what happens in a round as encoded lines and counts. Keeps the events too, if `keeps_events`."""
+    """Collects what happens in a round as encoded lines and counts. Keeps what happened too, if `keeps_all`."""
 
-    def __init__(self, keeps_events: bool = False) -> None:
-        self._keeps_events = keeps_events
-        self.events: list[Event] = []
+    def __init__(self, keeps_all: bool = False) -> None:
+        self._keeps_all = keeps_all
+        self.happened: list[Event | Notice] = []
         self._parts: list[bytes] = []
         self._kinds: Counter[str] = Counter()
         #: Turns without a decision, by what went wrong.
@@ -74,8 +74,8 @@ class RoundBuffer:
         acts = [event for event in events if isinstance(event, Event)]
         self._acted += len(acts)
         self._kinds.update([event.action_type for event in acts if event.success])
-        if self._keeps_events:
-            self.events += acts
+        if self._keeps_all:
+            self.happened += events
 
     def add_failures(self, failures: Iterable[str]) -> None:
         """Count turns without a decision."""

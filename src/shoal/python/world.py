@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from shoal.agents import OBJECTIVE
+from shoal.engine import Facts
 from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.python.person import Person, Who, name_of, names_of
 from shoal.python.results import Answers, Figures, render_heading
@@ -93,6 +94,9 @@ class Cast:
         return f"[{', '.join(self._people)}]" if self._people else f"<{self.describe()}>"
 
 
+#: Functions of the user's own for interventions: whether one happens, and what happens then.
+Condition: TypeAlias = Callable[[Facts], "bool | Awaitable[bool]"]
+Effect: TypeAlias = Callable[[Facts], Any]
 #: A span of time: a timedelta, a text such as `3 days`, or minutes.
 Span: TypeAlias = timedelta | str | int
 #: What a question is about: people, the world itself, or all people.
@@ -246,9 +250,23 @@ class World:
         """Change traits of people: `world.change(ada, stance=0.5)`."""
         return self.happen(round, change=traits, to=names_of(who))
 
-    def intervene(self, when: str, do: Mapping[str, Any] | Sequence[Mapping[str, Any]], **more: Any) -> World:
-        """Add events for when a condition holds: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`."""
-        declared = _to_plain({"when": when, "do": do, **more})
+    def intervene(
+        self,
+        when: str | Condition | None = None,
+        do: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Effect = (),
+        **more: Any,
+    ) -> World:
+        """Add events for when a condition holds: `world.intervene("quiet('Ada') > 3", {"hear": "Ada?"})`.
+
+        `when` may be a function that takes the `Facts` of the world and returns True or False, and `do` one that
+        returns events. `judge="They agree on a plan."` is a claim that the language model must find to be true.
+        """
+        declared = {name: part for name, part in (("when", when), ("do", do), *more.items()) if part is not None}
+        for part, name in (("when", "check"), ("do", "call"), ("check", "check"), ("call", "call")):
+            if callable(function := declared.get(part)):
+                del declared[part]
+                declared[name] = _name_function(function)
+        declared = _to_plain(declared)
         self._check_part("interventions", declared, "intervene")
         self._interventions.append(declared)
         return self
@@ -417,11 +435,20 @@ def _name_mind(mind: object) -> object:
     return mind
 
 
-def _name_class(kind: type) -> str:
+def _name_function(function: Callable[..., object]) -> str:
+    """Return a function as a scenario names it."""
+    name = getattr(function, "__qualname__", "")
+    if not name or "<lambda>" in name:
+        what = "a lambda" if name else repr(function)
+        raise ScenarioInvalid([f"{what} has no name by which a resumed run finds it; write a function with `def`"])
+    return _name_class(function)
+
+
+def _name_class(kind: type | Callable[..., object]) -> str:
     name = name_class(kind)
     if "<locals>" in name:
         where = "is defined inside a function, where a resumed run could not find it"
-        raise ScenarioInvalid([f"{kind.__name__} {where}; define it at the top of the script"])
+        raise ScenarioInvalid([f"{kind.__qualname__.split('.')[-1]} {where}; define it at the top of the script"])
     return name
 
 

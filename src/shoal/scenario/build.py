@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from shoal.agents import (
+    Approach,
     AskPerson,
+    ClaimJudge,
     DelayedMind,
     HeuristicSettings,
     HumanMind,
     LanguageSettings,
     MemorySettings,
+    NoJudge,
     PlayedMind,
+    RunningRecord,
     ScriptedMind,
     ScriptedSettings,
     SplitMind,
@@ -22,12 +27,14 @@ from shoal.agents import (
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import AssistantMind, LanguageMind, OpinionPoll, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
-from shoal.engine import DecisionLimits, Schedule, Variable
+from shoal.engine import DecisionLimits, Judge, Schedule, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
+from shoal.scenario.declared.interventions import JudgedClaim
 from shoal.scenario.declared.kinds import OwnMindSettings, OwnWorldSettings, name_class
 from shoal.scenario.happenings import (
+    Asked,
     build_clock,
     build_schedule,
     count_by_round,
@@ -112,7 +119,8 @@ def build(
         human = HumanMind(sources.answer or _refuse_to_answer)
         minds = {name: PlayedMind(mind, human, played) for name, mind in minds.items()}
     events = list_events(scenarios, injected)
-    schedules = {name: build_schedule(name, scenarios, context, events) for name in scenario.worlds}
+    asked = Asked(find_function, partial(_make_judge, latest.mind, sources.model))
+    schedules = {name: build_schedule(name, scenarios, context, events, asked) for name in scenario.worlds}
     limits = DecisionLimits(latest.workers, latest.deadline_seconds, latest.metrics)
     return Simulation(scenario.seed, latest.rounds, limits, people, context, worlds, minds, schedules, prefixes)
 
@@ -159,6 +167,10 @@ def check_classes(scenario: Scenario) -> None:
     if isinstance(scenario.mind, OwnMindSettings):
         find_class(scenario.mind.kind, "mind.kind", Mind)
     find_variables(scenario)
+    for index, rule in enumerate(scenario.interventions):
+        for field in ("check", "call"):
+            if (place := getattr(rule, field)) is not None:
+                find_function(place, f"interventions.{index}.{field}")
 
 
 def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContext) -> WorldProtocol:
@@ -211,6 +223,16 @@ def _build_language_mind(
     if not context.population.assistants:
         return mind
     return SplitMind(mind, AssistantMind(context, settings, model or _NoModel()), context.population.assistants)
+
+
+def _make_judge(
+    mind: object, model: Model | None, world: str, key: str, judged: JudgedClaim, record: RunningRecord
+) -> Judge:
+    """Make the judge of a claim: the model of the mind, where it has one."""
+    if not isinstance(mind, LanguageSettings) or model is None:
+        return NoJudge()
+    approach = Approach(mind.model, mind.temperature, mind.max_tokens)
+    return ClaimJudge(world, key, judged.claim, judged.at_least, judged.every, record, approach, model)
 
 
 class _NoModel:
@@ -282,6 +304,14 @@ def find_class(kind: str, field: str, base: type) -> Any:
         noun = "mind" if base is Mind else "world"
         raise ScenarioInvalid([f"{field}: {kind} is not a {noun}; it must be a subclass of shoal.{base.__name__}"])
     return found
+
+
+def find_function(kind: str, field: str) -> Callable[..., Any]:
+    """Find a function; ScenarioInvalid says what to do without it."""
+    found = find_object(kind, field)
+    if not callable(found):
+        raise ScenarioInvalid([f"{field}: {kind} is not a function"])
+    return found  # type: ignore[no-any-return]
 
 
 def find_variables(scenario: Scenario) -> tuple[Variable, ...]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from shoal.engine import Rule, Schedule
+from shoal.agents import RunningRecord
+from shoal.engine import Facts, Judge, OwnFunction, Rule, Schedule, UnusableResult
 from shoal.errors import ScenarioInvalid
 from shoal.journal import digest
 from shoal.scenario.declared.claims import Speaking
@@ -26,9 +29,12 @@ from shoal.scenario.declared.events import (
     StimulusEvent,
     StopEvent,
 )
+from shoal.scenario.declared.interventions import ALWAYS, JudgedClaim
 from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, count_people
 from shoal.scenario.scenario import Scenario
 from shoal.scenario.validation.consistency import accepts_event
+from shoal.scenario.validation.problems import show_value
+from shoal.scenario.validation.report import check
 from shoal.seeds import derive
 from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Mention, Versioned
 from shoal.worlds import Clock, NameIndex, WorldContext, WorldSettings
@@ -110,10 +116,21 @@ def resolve_events(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What interventions may ask: functions of the user's own, and a judge of claims."""
+
+    #: Imports the function at a place; the second text is the field that names it.
+    find_function: Callable[[str, str], Callable[[Facts], Any]]
+    #: Makes the judge of a claim, in a world, for the intervention with this key.
+    make_judge: Callable[[str, str, JudgedClaim, RunningRecord], Judge]
+
+
 def build_schedule(
-    name: str, scenarios: Versioned[Scenario], context: WorldContext, events: Sequence[PlacedEvent]
+    name: str, scenarios: Versioned[Scenario], context: WorldContext, events: Sequence[PlacedEvent], asked: Asked
 ) -> Schedule:
     """Build the schedule of a world: its events, and the interventions of each version while it is in force."""
+    record = RunningRecord()
     scheduled = resolve_events(name, scenarios.first.worlds[name], context, events)
     rules: list[Rule] = []
     starts = [0, *(since for since, _ in scenarios.changes)]
@@ -128,10 +145,12 @@ def build_schedule(
                 for number, event in enumerate(intervention.do)
                 if accepts_event(version.worlds[name], event)
             ]
+            key = digest(intervention.model_dump(mode="json", exclude_defaults=True))
+            field, judged = f"interventions.{place}", intervention.judge
             rules.append(
                 Rule(
-                    key=digest(intervention.model_dump(mode="json")),
-                    name=intervention.name or intervention.when,
+                    key=key,
+                    name=intervention.title,
                     condition=condition.holds,
                     happenings=tuple(happenings),
                     times=intervention.times,
@@ -139,16 +158,58 @@ def build_schedule(
                     since=since,
                     until=until,
                     words=condition.asked.get("total_said", ()),
+                    check=_build_function(intervention.check, f"{field}.check", _read_truth, asked),
+                    judge=None if judged is None else asked.make_judge(name, key, judged, record),
+                    call=_build_function(intervention.call, f"{field}.call", partial(_read_events, version), asked),
+                    read=partial(_resolve_called, resolver, version.worlds[name], place),
                 )
             )
-    return Schedule(scheduled, rules)
+    is_judged = any(rule.judge is not None for rule in rules)
+    return Schedule(scheduled, rules, name, [record.add_round] if is_judged else ())
+
+
+def _build_function(place: str | None, field: str, read: Callable[[Any], Any], asked: Asked) -> OwnFunction | None:
+    return None if place is None else OwnFunction(place, partial(asked.find_function, place, field), read)
+
+
+def _read_truth(result: Any) -> bool:
+    if not isinstance(result, bool | np.bool_):
+        raise UnusableResult(f"returned {show_value(result)}, not True or False")
+    return bool(result)
+
+
+def _read_events(scenario: Scenario, result: Any) -> list[dict[str, Any]]:
+    """Check the events that a function returned; None stands for no event."""
+    events = [] if result is None else [result] if isinstance(result, Mapping) else result
+    if not isinstance(events, list | tuple):
+        raise UnusableResult(f"returned {show_value(result)}, not events such as {{'broadcast': 'Look out!'}}")
+    if not events:
+        return []
+    declared = {"when": ALWAYS, "do": list(events)}
+    checked, problems = check({**scenario.model_dump(mode="json"), "interventions": [declared]})
+    if checked is None:
+        texts = (str(replace(problem, path=problem.path[3:])) for problem in problems)
+        raise UnusableResult(f"returned what cannot happen: {'; '.join(texts)}")
+    return [event.model_dump(mode="json") for event in checked.interventions[0].do]
+
+
+def _resolve_called(
+    resolver: EventResolver, settings: WorldSettings, place: int, round: int, events: Sequence[Mapping[str, Any]]
+) -> list[Happening]:
+    """Return what a function lets happen in a round of the resolver's world."""
+    parsed = enumerate(map(parse_event, events))
+    return [
+        resolver.resolve(PlacedEvent(f"intervention {place} round {round}", number, event), None)
+        for number, event in parsed
+        if accepts_event(settings, event)
+    ]
 
 
 class EventResolver:
     """Turns declared events into happenings of one world: names become numbers, and random authors are drawn."""
 
     def __init__(self, world: str, context: WorldContext, since: int = 0) -> None:
-        self._world = world
+        self.world = world
         self._context = context
         #: The round from which on interventions are in force.
         self._since = since
@@ -197,7 +258,7 @@ class EventResolver:
         if event.by == MOST_FOLLOWED and (graph := graph.leave_out(self._context.absent)).edges:
             author = int(np.argmax(np.bincount(graph.targets)))
         elif event.by in (RANDOM, MOST_FOLLOWED):
-            author = derive(self._context.seed, self._world, placed.source, placed.place) % people
+            author = derive(self._context.seed, self.world, placed.source, placed.place) % people
         else:
             author = self._index[event.by]
         if round is None:

@@ -51,6 +51,18 @@ def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
             yield shortened
 
 
+def describe_unjudged_claims(scenario: Scenario) -> list[str]:
+    """Say which interventions never happen, because no language model is there to judge their claims."""
+    if isinstance(scenario.mind, LanguageSettings):
+        return []
+    return [
+        f"intervention {rule.title!r} never happens: a language model judges its claim, and the mind is "
+        f"{scenario.mind.kind}"
+        for rule in scenario.interventions
+        if rule.judge is not None
+    ]
+
+
 def describe_shortened_personas(scenario: Scenario) -> list[str]:
     """Say whose personas are cut and by how much, the most first; nothing where no limit is set."""
     found = sorted(find_shortened_personas(scenario), key=lambda one: one.kept - one.tokens)
@@ -62,3 +74,8 @@ def describe_shortened_personas(scenario: Scenario) -> list[str]:
     if lines:
         lines[-1] += "; `prompt.persona_tokens` of the mind sets the limit"
     return lines
+
+
+def describe_notes(scenario: Scenario) -> list[str]:
+    """Say what a user should know about a valid scenario before it runs."""
+    return [*describe_unjudged_claims(scenario), *describe_shortened_personas(scenario)]

@@ -184,7 +184,7 @@ class BaseWorld:
         self.add(_USER, agent, agent, who.username, who.name, who.bio, round)
 
     def join(self, round: int, agent: int) -> None:
-        """Let somebody in who was not there."""
+        """Let in an agent that was not there."""
         self.absent.discard(agent)
         if agent in self._unknown:
             self._unknown -= {agent}
@@ -192,7 +192,7 @@ class BaseWorld:
             self.add(SIGN_UP_LATER, agent)
 
     def leave(self, round: int, agent: int) -> None:
-        """Let somebody go."""
+        """Let an agent go."""
         self.absent.add(agent)
         self._news.pop(agent, None)
 

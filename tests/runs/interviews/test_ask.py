@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from shoal.agents import write_transcript
 from shoal.agents.human import AskPerson
 from shoal.agents.interview import Item, Survey, parse_fields
 from shoal.agents.memory.past import LEARNED
@@ -33,7 +34,7 @@ from shoal.runs.interviews.ask import (
     score_world,
 )
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
-from shoal.runs.interviews.snapshots import Copies, snapshot_agents, write_transcript
+from shoal.runs.interviews.snapshots import Copies, snapshot_agents
 from shoal.runs.operations import create_run
 from shoal.runs.resources import RunResources
 from shoal.runs.worker import work_on_run

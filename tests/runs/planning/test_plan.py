@@ -405,3 +405,11 @@ async def test_a_proxy_of_a_provider_on_this_machine_costs_what_the_provider_doe
     found = await plan_run(scenario, servers=describe_servers(scenario, {}))
     assert found.total.cost == (await plan_run(scenario)).total.cost
     assert found.total.cost
+
+
+async def test_a_plan_counts_the_claims_that_interventions_have_judged_and_calls_no_function() -> None:
+    judged = {"judge": {"claim": "They agree.", "every": 2}, "check": "nowhere:function", "do": {"stop": "agreed"}}
+    before, after = await plan_run(small()), await plan_run(small(interventions=[judged]))
+    assert [each.judging for each in (*before.expected, *after.expected)] == [0, 3]
+    assert after.total.calls == before.total.calls + 3
+    assert after.total.input > before.total.input

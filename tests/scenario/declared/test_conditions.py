@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from shoal.engine.interventions import Facts
+from shoal.engine.facts import Facts
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, compile_condition
 from shoal.scenario.expressions import MAX_DEPTH, MAX_LENGTH, UnreadableExpression
 from shoal.types import Event

@@ -13,7 +13,9 @@ from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.runs.worker import build_from
+from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.loading import validate
+from shoal.scenario.validation.report import check
 from tests.engine.harness import crowd, village
 from tests.runs.harness import branch, check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
 
@@ -247,3 +249,34 @@ async def test_a_run_without_interventions_watches_nothing(tmp_path: Path) -> No
     directory = create_run(validate(make_scenario()), tmp_path / "run")
     async with Journal.open(directory.journal) as journal:
         assert not build_from(directory, journal).schedules["twitter"].watches
+
+
+@pytest.mark.parametrize(
+    ("declared", "title"),
+    [
+        ({"when": "round > 3", "do": {"stop": "x"}}, "round > 3"),
+        ({"check": "my:fine", "do": {"stop": "x"}}, "my:fine"),
+        (
+            {"when": "round > 3", "check": "my:fine", "judge": "All agree.", "call": "my:news"},
+            "round > 3 and my:fine and All agree.",
+        ),
+        ({"when": "round > 3", "do": {"stop": "x"}, "name": "end"}, "end"),
+    ],
+)
+def test_an_intervention_is_called_by_its_condition_unless_it_has_a_name(declared: dict[str, Any], title: str) -> None:
+    assert Intervention.model_validate(declared).title == title
+
+
+@pytest.mark.parametrize(
+    ("declared", "problem"),
+    [
+        ({"when": "round > 3"}, "nothing happens"),
+        ({"do": {"stop": "x"}}, "it needs a condition"),
+        ({"check": "fine", "do": {"stop": "x"}}, "a function as module:function"),
+        ({"judge": {"claim": "x", "at_least": 10}, "do": {"stop": "x"}}, "at_least"),
+        ({"judge": {"claim": "x", "every": 0}, "do": {"stop": "x"}}, "every"),
+    ],
+)
+def test_an_intervention_needs_a_condition_and_something_that_happens(declared: dict[str, Any], problem: str) -> None:
+    _, problems = check({"population": {"count": 3}, "interventions": [declared]})
+    assert problem in " ".join(map(str, problems))

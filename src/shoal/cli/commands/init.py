@@ -12,7 +12,7 @@ from shoal.cli.views.output import echo, echo_json
 from shoal.errors import RunRefused, ScenarioInvalid, StorageFailed
 from shoal.scenario import (
     check_classes,
-    describe_shortened_personas,
+    describe_notes,
     import_mirofish,
     is_mirofish,
     override,
@@ -72,7 +72,7 @@ def validate_(scenario: Path, sets: tuple[str, ...], as_json: bool) -> None:
         if as_json:
             echo_json({"valid": False, "problems": error.problems, "notes": []})
         raise
-    notes = [*(import_mirofish(scenario).notes if is_mirofish(scenario) else ()), *describe_shortened_personas(checked)]
+    notes = [*(import_mirofish(scenario).notes if is_mirofish(scenario) else ()), *describe_notes(checked)]
     if as_json:
         echo_json({"valid": True, "problems": [], "notes": notes})
         return

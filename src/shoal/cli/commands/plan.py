@@ -26,7 +26,13 @@ from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.runs import describe_servers
 from shoal.runs.planning import Expected, Plan, plan_run
-from shoal.scenario import BudgetSettings, Scenario, describe_shortened_personas
+from shoal.scenario import (
+    BudgetSettings,
+    Scenario,
+    describe_notes,
+    describe_shortened_personas,
+    describe_unjudged_claims,
+)
 from shoal.text import format_count, format_duration, hide_controls
 from shoal.types import Versioned
 
@@ -66,7 +72,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     found = run_async(plan_run(wanted, latency, servers=describe_servers(wanted, os.environ)))
     if as_json:
         totals = {name: getattr(found.total, name) for name in _TOTALS}
-        more = {"may_end_early": found.may_end_early, "unpriced": found.unpriced}
+        more = {"may_end_early": found.may_end_early, "unpriced": found.unpriced, "notes": describe_notes(wanted)}
         echo_json(msgspec.to_builtins(found) | totals | more)
         return
     console = Output()
@@ -90,6 +96,10 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     else:
         own = f"The mind {wanted.mind.kind} is your own: whether it asks anybody cannot be seen from here."
         console.print_text(Text(own))
+    for number, note in enumerate(describe_unjudged_claims(wanted)):
+        if not number:
+            console.print()
+        _print_labelled(console, "note", note, "yellow")
 
 
 def _print_labelled(console: Output, label: str, words: str, style: str) -> None:
@@ -155,6 +165,8 @@ def _explain_figures(found: Plan) -> Iterator[tuple[str, str, str]]:
             f"in {total.embedding:,} of the calls texts are embedded, to find what they bring to mind",
             "",
         )
+    if total.judging:
+        yield "interventions", f"in {total.judging:,} of the calls claims are judged, if none comes true before", ""
     if total.cached:
         share = f"{total.cached / total.input:.0%} of what is sent has been sent before"
         cost, most = (None if each is None else _format_dollars(each) for each in (total.cost, total.cost_uncached))

@@ -14,4 +14,3 @@ from shoal.runs.interviews.ask import (
     score_world,
 )
 from shoal.runs.interviews.selection import AgentSelection
-from shoal.runs.interviews.snapshots import write_transcript

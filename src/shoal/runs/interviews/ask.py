@@ -29,6 +29,7 @@ from shoal.agents import (
     build_question,
     excerpt_record,
     parse_fields,
+    write_transcript,
 )
 from shoal.errors import BudgetReached, ProviderRefused, ProviderUnavailable, QueryFailed
 from shoal.journal import Journal, JournalKey
@@ -36,7 +37,7 @@ from shoal.models import Model, ModelFailed, Question
 from shoal.runs.config import LimitSettings
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import EVERYBODY, AgentSelection
-from shoal.runs.interviews.snapshots import Copies, snapshot_agents, write_transcript
+from shoal.runs.interviews.snapshots import Copies, snapshot_agents
 from shoal.runs.rerun.rerun import check_round
 from shoal.runs.resources import ModelSession, RunResources, open_models
 from shoal.scenario import BudgetSettings, read_document, read_text

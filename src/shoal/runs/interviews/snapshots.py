@@ -5,7 +5,7 @@ The run is run again from its journal up to that round. Nothing is written, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,13 +16,11 @@ from shoal.models import CHARACTERS_PER_TOKEN
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews.selection import AgentSelection
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, check_round, open_rerun
-from shoal.runs.stream import StreamLine
 from shoal.scenario import People
-from shoal.text import format_age, format_moment, quote
-from shoal.types import Decision, Event, Notice, Observation
-from shoal.worlds import DO_NOTHING, Clock, renderer_for
+from shoal.text import format_age
+from shoal.types import Decision, Event, Observation
+from shoal.worlds import Clock, renderer_for
 
-_MAX_QUOTE_CHARS = 400
 #: The length of an observation for minds that do not limit it.
 _OBSERVATION_TOKENS = 550
 _MINUTES_PER_HOUR = 60
@@ -153,21 +151,3 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
         ]
         records[agent] = [line for _, line in sorted(turns, key=lambda turn: turn[0])]
     return Copies(until, respondents, records)
-
-
-def write_transcript(lines: Iterable[StreamLine]) -> Iterator[str]:
-    """Write the lines of a world's stream as text, without markers and without turns in which nothing was done."""
-    for line in lines:
-        if not isinstance(line, Event | Notice):
-            continue
-        when = f"Round {line.round}, {format_moment(line.timestamp)}"
-        if isinstance(line, Notice):
-            yield f"{when}: {line.event_type}: {quote(line.content, _MAX_QUOTE_CHARS)}"
-        elif line.action_type != DO_NOTHING:
-            args = "; ".join(
-                f"{name.replace('_', ' ')} {quote(value, _MAX_QUOTE_CHARS) if isinstance(value, str) else value}"
-                for name, value in line.action_args.items()
-            )
-            action = line.action_type.replace("_", " ").lower() + (f" ({args})" if args else "")
-            refused = f", which came to nothing: {quote(line.result or '', _MAX_QUOTE_CHARS)}"
-            yield f"{when}, {line.agent_name}: {action}{'' if line.success else refused}"

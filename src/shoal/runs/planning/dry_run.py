@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from shoal.agents import HeuristicSettings, LanguageSettings, WrapperMind
+from shoal.agents import JUDGE, HeuristicSettings, LanguageSettings, WrapperMind
 from shoal.engine import Decider, DecisionLimits, Engine, RoundRecord
 from shoal.errors import ScenarioInvalid
 from shoal.journal import REMEMBER, Journal, JournalKey
@@ -83,6 +83,8 @@ class Measurements:
     decided: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     remembered: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     embedded: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
+    #: Questions of interventions whether a claim holds. They do not depend on how many agents there are.
+    judged: defaultdict[CallSite, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
     #: World -> actions other than doing nothing, each counted as a call.
     acts: defaultdict[str, CallTally] = field(default_factory=lambda: defaultdict(CallTally))
 
@@ -127,6 +129,10 @@ class DryRunModel:
             if self._on_turn is not None:
                 self._on_turn(question)
             self._measurements.decided[site] += self._measure(question, REPLY_TOKENS)
+        elif key.purpose == JUDGE:
+            # A reason of usual length, and a score at which nothing happens.
+            text = _encode({"reason": f"{THOUGHT} {THOUGHT}", "score": 0}).decode()
+            self._measurements.judged[site] += self._measure(question, estimate(text))
         else:
             # The second question about a decision that the world's actions cannot express.
             text = '{"thought": "", "actions": []}'
@@ -287,7 +293,7 @@ class DryRun:
     def after(self, done: Mapping[str, int]) -> DryRun:
         """Return what is left when these rounds are done."""
         left = Measurements(acts=self.measurements.acts)
-        for name in ("turns", "decided", "remembered", "embedded"):
+        for name in ("turns", "decided", "remembered", "embedded", "judged"):
             sites = getattr(self.measurements, name).items()
             getattr(left, name).update({site: n for site, n in sites if site.round > done.get(site.world, 0)})
         rounds = {world: rounds[done.get(world, 0) + 1 :] for world, rounds in self.rounds.items()}
@@ -318,6 +324,7 @@ async def play_dry(
         mind = DryRunMind(simulation.minds[name], offline[name], agents, measurements, model)
         decider = Decider(mind, Journal(Path(), [], None), DecisionLimits())
         schedule = simulation.schedules[name]
+        schedule.forget_functions()
         engine = Engine(simulation.worlds[name], decider, ledgers[name], simulation.seed, schedule)
         await engine.run(simulation.rounds, asyncio.Event())
 

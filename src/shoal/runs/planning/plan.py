@@ -50,6 +50,8 @@ class Expected(msgspec.Struct, frozen=True):
     remembering: int
     #: The calls in which texts are embedded, to find what agents are reminded of.
     embedding: int
+    #: The calls in which claims of interventions are judged, if none of them comes true.
+    judging: int
     input: int
     #: The part of the input that repeats the beginning of an earlier prompt, for a server with a prefix cache.
     cached: int
@@ -183,12 +185,14 @@ def _predict_calls(run: DryRun, settings: LanguageSettings, prices: Mapping[str,
         followed[site.world] += round(tally.calls)
     # Calls beside turns are scaled to all agents: agents with more turns make more of them.
     remembering, embedding = _sum_by_caller(measured.remembered), _sum_by_caller(measured.embedded)
-    for world, model in sorted({*deciding, *remembering, *embedding}):
+    judging = _sum_by_caller(measured.judged)
+    for world, model in sorted({*deciding, *remembering, *embedding, *judging}):
         times = turns[world] / max(followed[world], 1)
-        kinds = [deciding[world, model], remembering[world, model] * times, embedding[world, model] * times]
+        caller = world, model
+        kinds = [deciding[caller], remembering[caller] * times, embedding[caller] * times, judging[caller]]
         total = sum(kinds, CallTally())
-        decided, remembered, embedded = (round(each.calls) for each in kinds)
-        calls = decided + remembered + embedded
+        decided, remembered, embedded, judged = (round(each.calls) for each in kinds)
+        calls = decided + remembered + embedded + judged
         cached = 0 if model.startswith(UNCACHED) else round(total.cached)
         usage = Usage(round(total.input), round(total.output), cached)
         own = settings.price
@@ -200,6 +204,7 @@ def _predict_calls(run: DryRun, settings: LanguageSettings, prices: Mapping[str,
             calls=calls,
             remembering=remembered,
             embedding=embedded,
+            judging=judged,
             input=usage.input,
             cached=usage.cached,
             output=usage.output,

@@ -16,6 +16,7 @@ from functools import cached_property
 import msgspec
 
 from shoal.agents import LanguageSettings
+from shoal.engine import FAILURE, INTERVENTION
 from shoal.models.local import WordTable
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.database import open_database
@@ -23,7 +24,7 @@ from shoal.runs.reports.language import detect_language
 from shoal.runs.store import database_path
 from shoal.runs.stream import is_own
 from shoal.text import clip
-from shoal.types import Action, Event
+from shoal.types import Action, Event, Notice
 from shoal.worlds import DO_NOTHING, TextReader, find_written
 
 #: Actions that only look on.
@@ -84,6 +85,7 @@ CHECKS: Mapping[str, Check] = {
     "unusable_replies": Check("replies", "replies of the model could not be used", 0.1, 0.4),
     "cut_off_replies": Check("replies", "replies of the model were cut off", 0.02, 0.2),
     "refused_actions": Check("actions", "actions were refused", 0.1, 0.4),
+    "failed_interventions": Check("interventions", "interventions could not be decided upon", 0.01, None, least=1),
     "never_acted": Check("people", "people who had turns only looked on", 0.5, 0.9),
     "repeated_own_texts": Check("texts", "texts repeat word for word what their author wrote before", 0.1, 0.4, 10),
     "repeated_others_texts": Check("texts", "texts repeat word for word what somebody else wrote", 0.2, 0.6, 10),
@@ -158,12 +160,18 @@ class QualityReader:
         #: Round -> opinions for and against in the texts of the round, and who voiced any.
         self._leanings: dict[int, tuple[Counter[bool], set[int]]] = {}
         self._texts_seen = 0
+        versions = directory.scenario_versions.versions()
+        self._has_interventions = any(version.interventions for version in versions)
 
     def assess(self) -> Quality:
         """Read what was added since the last call, and judge the whole run."""
         reader, expected = self._reader, self._languages
         for world, stream in self._streams.items():
-            for event in filter(is_own, stream.read_actions()):
+            for event in stream.read() if self._has_interventions else stream.read_actions():
+                if isinstance(event, Notice):
+                    self._add_notice(event)
+                if not isinstance(event, Event) or not is_own(event):
+                    continue
                 self._add_event(event)
                 if event.success and event.action_type not in _NAMING:
                     text = find_written(Action("", event.action_args))
@@ -172,6 +180,13 @@ class QualityReader:
                         self._read_text(event, text, reader, expected)
         self._read_journal()
         return self._judge()
+
+    def _add_notice(self, notice: Notice) -> None:
+        """Count an intervention that happened, or could not be decided upon."""
+        self._counts["interventions"] += notice.event_type in (INTERVENTION, FAILURE)
+        if notice.event_type == FAILURE:
+            self._counts["failed_interventions"] += 1
+            self._examples.setdefault("failed_interventions", f"in round {notice.round}: {notice.content}")
 
     def _judge(self) -> Quality:
         counts, examples = self._counts.copy(), dict(self._examples)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from shoal.engine import Facts
 from shoal.scenario.declared.events import EventField, SkipEvent
+from shoal.scenario.declared.kinds import FunctionPlace
 from shoal.scenario.declared.population import Name
 from shoal.scenario.expressions import ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.fields import DeclaredModel, Text, Whole
@@ -111,16 +112,48 @@ class _ConditionCompiler(ExpressionCompiler[Facts]):
         raise UnreadableExpression(f"{ast.unparse(part)!r} has no place in a condition")
 
 
+#: What holds from the first round on.
+ALWAYS = "round >= 0"
+
+
+class JudgedClaim(DeclaredModel):
+    """A claim about the world that a language model judges."""
+
+    claim: Annotated[Text, Field(max_length=2_000)] = Field(
+        description="What must be true, for example: The people have agreed on a plan."
+    )
+    at_least: Annotated[Whole, Field(ge=0, le=9)] = Field(
+        default=7, description="The least score at which it counts as true: 0 plainly false, 9 plainly true."
+    )
+    every: Annotated[Whole, Field(ge=1)] = Field(default=1, description="Judge it in every so many rounds.")
+
+
+def _parse_judged(value: object) -> object:
+    """Expand the short form, the claim alone."""
+    return {"claim": value} if isinstance(value, str) else value
+
+
 class Intervention(DeclaredModel):
     """When a condition holds after a round, do this in the next."""
 
-    when: Text = Field(description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5.')
+    when: Text = Field(
+        default=ALWAYS,
+        description='What must hold, for example: total("CREATE_POST") > 100 and round >= 5; default: nothing.',
+    )
+    check: FunctionPlace | None = Field(
+        default=None, description="A function of your own that must return true, as module:function."
+    )
+    judge: Annotated[JudgedClaim, BeforeValidator(_parse_judged)] | None = Field(
+        default=None, description="A claim that a language model must find to be true: a text, or {claim: ...}."
+    )
     #: A single event may stand without a list around it.
     do: Annotated[
         tuple[EventField, ...],
-        Field(min_length=1),
         BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else (value,)),
-    ] = Field(description="Events as in `events`, without a round.")
+    ] = Field(default=(), description="Events as in `events`, without a round.")
+    call: FunctionPlace | None = Field(
+        default=None, description="A function of your own that returns such events, as module:function."
+    )
     name: Text | None = Field(default=None, description="What to call it in the stream; default: its condition.")
     times: Annotated[Whole, Field(ge=1)] = Field(default=1, description="How often at most.")
     pause: Annotated[Whole, Field(ge=0)] = Field(default=0, description="Rounds before it may happen again.")
@@ -152,6 +185,21 @@ class Intervention(DeclaredModel):
         if problems:
             raise InvalidValue(*problems)
         return value
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Intervention:
+        if not self.do and self.call is None:
+            raise InvalidValue(Problem((), "nothing happens: it needs `do` with an event, or `call` with a function"))
+        if not self.model_fields_set & {"when", "check", "judge"}:
+            raise InvalidValue(Problem((), "it needs a condition: `when`, `check` or `judge`"))
+        return self
+
+    @property
+    def title(self) -> str:
+        """What it is called in the stream: its name, or its condition."""
+        parts = [self.when] if self.when != ALWAYS else []
+        parts += [part for part in (self.check, None if self.judge is None else self.judge.claim) if part is not None]
+        return self.name or " and ".join(parts or [self.when])
 
     @property
     def condition(self) -> Condition:

@@ -5,7 +5,7 @@ Classes of the user's own are named as `module:Class`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, TypeAdapter
@@ -28,8 +28,8 @@ def names_class(kind: object) -> bool:
     return isinstance(kind, str) and ":" in kind
 
 
-def name_class(found: type) -> str:
-    """Return what to write into a scenario so that the class is found again."""
+def name_class(found: type | Callable[..., object]) -> str:
+    """Return what to write into a scenario so that the class or function is found again."""
     return f"{found.__module__}:{found.__qualname__}"
 
 
@@ -165,7 +165,9 @@ def check_place(value: str) -> str:
     return value
 
 
-Variables = Annotated[tuple[Annotated[Text, AfterValidator(check_place)], ...], BeforeValidator(name_variables)]
+#: A function of the user's own.
+FunctionPlace = Annotated[Text, AfterValidator(check_place)]
+Variables = Annotated[tuple[FunctionPlace, ...], BeforeValidator(name_variables)]
 
 MindField = Annotated[
     Annotated[HeuristicSettings, refuse_coercion(HeuristicSettings), Tag("<heuristic>")]

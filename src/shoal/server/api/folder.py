@@ -98,14 +98,8 @@ class RunFolder:
 
 def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:
     """Find what a scenario may not name when somebody else sends it: before it is validated, which reads files."""
-    for part in ("population", "follows"):
-        for path, key, _ in _walk(value.get(part), part):
-            if key in ("file", "fragments"):
-                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
-    for part in ("mind", "worlds"):
-        for path, key, found in _walk(value.get(part), part):
-            if key in ("kind", "mind", None) and isinstance(found, str) and ":" in found:
-                yield f"{path}: a scenario that is sent cannot name code"
+    yield from _find_files(value)
+    yield from _find_code(value)
     mind = value.get("mind")
     if isinstance(mind, Mapping) and mind.get("key_variable") is not None:
         if mind["key_variable"] not in key_variables:
@@ -114,6 +108,24 @@ def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) ->
             yield "mind.base_url: an address that is sent gets no key of this machine; leave out key_variable"
     if value.get("play"):
         yield "play: nobody sits at the server; play from a terminal with `shoal run --play`"
+
+
+def _find_files(value: Mapping[str, Any]) -> Iterator[str]:
+    for part in ("population", "follows"):
+        for path, key, _ in _walk(value.get(part), part):
+            if key in ("file", "fragments"):
+                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
+
+
+def _find_code(value: Mapping[str, Any]) -> Iterator[str]:
+    """Find the names of classes and functions, which are imported where a scenario is used."""
+    found = ["variables"] if value.get("variables") else []
+    for part in ("mind", "worlds"):
+        for path, key, named in _walk(value.get(part), part):
+            if key in ("kind", "mind", None) and isinstance(named, str) and ":" in named:
+                found.append(path)
+    found += [path for path, key, _ in _walk(value.get("interventions"), "interventions") if key in ("check", "call")]
+    yield from (f"{path}: a scenario that is sent cannot name code" for path in found)
 
 
 def _walk(value: object, path: str, key: str | None = None) -> Iterator[tuple[str, str | None, object]]:

@@ -120,7 +120,7 @@ class State:
         self.trending: int | None = None
 
     def number_turn(self, round: int, agent: int) -> int:
-        """Return a number for an agent's turn that no other has, whoever joins the run later."""
+        """Return a number for an agent's turn that no other has, also where people join the run later."""
         turns, since, people = 0, 0, self._sizes.first
         for start, size in self._sizes.changes:
             if start <= round:

@@ -9,13 +9,13 @@ from typing import Any
 import click
 import msgspec
 
+from shoal.agents import write_transcript
 from shoal.cli.commands.live.addresses import is_address, open_client, open_directory, run_or_address_argument
 from shoal.cli.errors import complain
 from shoal.cli.options import json_option
 from shoal.cli.views.output import echo
 from shoal.event_loop import run_async
 from shoal.runs import RunDirectory, format_state
-from shoal.runs.interviews import write_transcript
 from shoal.runs.launchers import stop_run
 from shoal.runs.reports import format_line
 from shoal.types import Event, Notice
