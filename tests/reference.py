@@ -59,6 +59,7 @@ from shoal.scenario.declared.distributions import (
 from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
+    ContextEvent,
     EventField,
     JoinEvent,
     LeaveEvent,
@@ -129,6 +130,7 @@ TITLES: Mapping[type[BaseModel], str] = {
     BroadcastEvent: "Broadcast event",
     StimulusEvent: "Stimulus event",
     ChangeEvent: "Change event",
+    ContextEvent: "Context event",
     MuteEvent: "Mute event",
     JoinEvent: "Join event",
     LeaveEvent: "Leave event",

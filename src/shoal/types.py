@@ -84,6 +84,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     #: The agent's own actions that are not visible yet (only with visibility above 1).
     pending: tuple[Action, ...] = ()
+    #: The situation that the agent is in, until it changes; unset where none is declared.
+    context: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
     def sources(self) -> Iterable[tuple[int, object]]:
         """Return the agents it shows something of, and what, so that a difference can be traced to agents."""

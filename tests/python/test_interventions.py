@@ -155,7 +155,7 @@ def test_functions_without_a_name_of_their_own_are_refused_at_once() -> None:
         world.intervene(inner, {"hear": "no"})
     with pytest.raises(ScenarioInvalid, match="nothing happens"):
         world.intervene(is_lively)
-    with pytest.raises(ScenarioInvalid, match="it needs a condition"):
+    with pytest.raises(ScenarioInvalid, match="it needs `when`"):
         world.intervene(do={"hear": "no"})
     with pytest.raises(ScenarioInvalid, match=r"interventions.0.check: there is no 'missing' in"):
         town(interventions=[{"check": f"{__name__}:missing", "do": {"hear": "x"}}]).run()

@@ -255,7 +255,7 @@ WRONG = [
     ("population: {count: 5}\nevents: {post: hi}", "2:9: events: expected a list, found a mapping"),
     (
         "population: {count: 5}\nevents: [{round: 2}]",
-        "2:10: events.0: an event needs one of post, broadcast, hear, see, think, goal, location, change, "
+        "2:10: events.0: an event needs one of post, broadcast, hear, see, think, goal, location, change, context, "
         "mute, join, leave, stop or skip, found none of them",
     ),
     (

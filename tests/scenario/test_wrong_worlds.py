@@ -109,8 +109,14 @@ WRONG = [
         FIVE + "interventions: {when: round > 1, do: {stop: enough}}",
         "2:16: interventions: expected a list, found a mapping",
     ),
-    (FIVE + "interventions: [{when: round > 1}]", "2:17: interventions.0: missing field 'do'"),
-    (FIVE + "interventions: [{do: {stop: enough}}]", "2:17: interventions.0: missing field 'when'"),
+    (
+        FIVE + "interventions: [{when: round > 1}]",
+        "2:17: interventions.0: nothing happens: it needs `do` or `call`",
+    ),
+    (
+        FIVE + "interventions: [{do: {stop: enough}}]",
+        "2:17: interventions.0: it needs `when`, `check` or `judge`",
+    ),
     (
         FIVE + "interventions: [{when: round, do: {stop: enough}}]",
         "2:24: interventions.0.when: 'round' is not a question; compare it with something, for example round >= 5",
@@ -123,7 +129,10 @@ WRONG = [
         FIVE + "interventions: [{when: 5, do: {stop: enough}}]",
         "2:24: interventions.0.when: expected text, found 5; put it in quotes",
     ),
-    (FIVE + "interventions: [{when: round > 1, do: []}]", "2:39: interventions.0.do: must not be empty"),
+    (
+        FIVE + "interventions: [{when: round > 1, do: []}]",
+        "2:17: interventions.0: nothing happens: it needs `do` or `call`",
+    ),
     (
         FIVE + "interventions: [{when: round > 1, do: stop}]",
         "2:39: interventions.0.do: expected an event such as {post: text} or {broadcast: text}, found 'stop'",

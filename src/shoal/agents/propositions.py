@@ -74,7 +74,7 @@ class ClaimJudge:
     statement: str
     #: The least score at which the claim counts as true.
     at_least: int
-    #: It is judged in every so many rounds.
+    #: It is judged in every round that this number divides.
     every: int
     record: RunningRecord
     approach: Approach

@@ -10,7 +10,7 @@ from shoal.types import Event, Notice
 from shoal.worlds import DO_NOTHING
 
 MAX_LINE_CHARS = 500
-#: Of a long record so many lines are kept, at its beginning and at its end.
+#: Of a long record only these many lines are kept, at its beginning and at its end.
 FIRST_LINES, LAST_LINES = 40, 80
 _MAX_QUOTE_CHARS = 400
 

@@ -29,7 +29,8 @@ def render_turn(observation: Observation) -> str:
     """Render what an agent sees, for the person who plays it."""
     head = f"{observation.name} in {observation.world}, round {observation.round}, {observation.time[:16]}"
     news = [f"News: {text}" for text in getattr(observation, "announcements", ())]
-    lines = [f"── {head} ──", *news, *renderer_for(observation).show(observation)]
+    situation = [f"The situation: {text}" for text in observation.context or ()]
+    lines = [f"── {head} ──", *situation, *news, *renderer_for(observation).show(observation)]
     return "".join(f"{printable(line)}\n" for line in lines)
 
 

@@ -20,6 +20,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from shoal.engine.context import Contexts
 from shoal.engine.decisions import Decider
 from shoal.engine.interventions import FAILURE, INTERVENTION, STOP, Schedule
 from shoal.engine.metrics import Step
@@ -38,7 +39,7 @@ _CHUNK_AGENTS = 1024
 _ASKED_AT_ONCE = 128
 
 #: Kinds of happenings that the engine handles itself.
-POST, CHANGE = "post", "change"
+POST, CHANGE, CONTEXT = "post", "change", "context"
 
 Pending = asyncio.Task[Decision]
 
@@ -120,6 +121,7 @@ class Engine:
         #: Keeps the state of the population after each round; None where it is not wanted.
         self._recorder = recorder
         self._schedule.facts.set_opinions(self._list_opinions, self._list_beliefs)
+        self._contexts = Contexts()
         #: The round in which an intervention ends the world, and whether it was committed.
         self._ending: int | None = None
         self._ended = False
@@ -202,9 +204,11 @@ class Engine:
         """Carry out what is due before the agents observe, and let the first group decide."""
         happenings, happened = await self._find_due(round, stopping), list[Event | Notice]()
         for happening in happenings:
-            if happening.kind in (INTERVENTION, FAILURE, STOP):
+            if happening.kind in (INTERVENTION, FAILURE, STOP, CONTEXT):
                 if happening.kind == STOP:
                     self._ending = round
+                elif happening.kind == CONTEXT:
+                    self._contexts.change(round, happening.to, happening.args["texts"])
                 happened.append(happening.notice(round, self._world.timestamp(round)))
             elif happening.kind != POST:
                 if happening.kind == CHANGE:
@@ -260,7 +264,8 @@ class Engine:
         """Let agents decide in this order, those that ask outside while others are still to observe."""
         asks, decisions = self._decider.asks, list[Decision | Pending]()
         for first in range(0, len(agents), _CHUNK_AGENTS):
-            observations = self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
+            seen = self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
+            observations = self._contexts.add_to(seen)
             if not self._decider.outside:
                 decisions += map(self._decide_now, observations)
                 self._decided += len(observations)

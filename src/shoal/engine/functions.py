@@ -46,7 +46,7 @@ class FunctionCaller:
         self._log = log
 
     async def call(self, function: OwnFunction, key: JournalKey, request: str, facts: Facts) -> Any:
-        """Return the result; InterventionFailed where there is none. What is in the journal is not called again."""
+        """Return the result, from the journal where it is there; raise InterventionFailed where the function failed."""
         line = self._journal.lookup(key, lambda: request)
         if line is None:
             line = await self._attempt(function, key, request, facts)

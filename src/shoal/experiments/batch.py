@@ -98,7 +98,7 @@ class BatchSettings:
 
 @dataclass(slots=True)
 class BatchProgress:
-    """How far a batch is, for those who show it."""
+    """How far a batch is, for views."""
 
     total: int
     results: dict[str, BatchResult] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class BatchProgress:
     #: What the user should know, the latest last.
     notes: list[str] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
-    #: Is told of every result and note.
+    #: Receives every result and note.
     watch: Callable[[BatchResult | str], object] = lambda _: None
 
     def add_result(self, result: BatchResult) -> None:
@@ -225,7 +225,7 @@ class Batch:
         return not stop.is_set()
 
     async def _work_for_hours(self, launcher: Launcher, stop: asyncio.Event, now: Callable[[], datetime]) -> None:
-        """Work until all rows are done, or the hours are over, or somebody asks to stop."""
+        """Work until all rows are done, or the hours are over, or the batch is asked to stop."""
         window, halt = self._settings.window, asyncio.Event()
 
         async def announce_halt() -> None:
@@ -418,7 +418,7 @@ def recommend_simulations(scenario: Scenario, folder: Path) -> int:
 
 
 async def _wait_while(window: DailyWindow, is_open: bool, stop: asyncio.Event, now: Callable[[], datetime]) -> None:
-    """Wait while the window is open, or while it is not, but no longer than until somebody asks to stop.
+    """Wait while the window is open, or while it is not, but no longer than until the batch is asked to stop.
 
     Timers stand still while a machine sleeps, and clocks are set: so it looks again and again.
     """

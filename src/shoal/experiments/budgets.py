@@ -101,7 +101,7 @@ class BudgetShares:
         return limit is not None and (own is None or limit < own)
 
     def take_share(self, run: str, own: BudgetSettings, free: int) -> Share:
-        """Return the share of a run that is to start, while so many may start."""
+        """Return the share of a run that is to start, while this number may start."""
         tier = run.partition("/")[0]
         used = self._accounts[run].used if run in self._accounts else dict.fromkeys(_COUNTED, 0.0)
         limit: dict[str, float] = {}

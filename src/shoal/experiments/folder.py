@@ -32,7 +32,7 @@ _ABSENT, _WHOLE = object(), object()
 
 
 class DesignChange(msgspec.Struct, frozen=True):
-    """A change of the design that somebody accepted after runs had ended."""
+    """A change of the design that was accepted after runs had ended."""
 
     at: str
     #: Runs that had ended before.
@@ -139,7 +139,7 @@ class ExperimentState(msgspec.Struct):
     status: str = "running"
     #: Why it stopped.
     reason: str | None = None
-    #: Runs that count, of which so many have ended.
+    #: Runs that count, and how many of them have ended.
     runs: int = 0
     ended: int = 0
     failed: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -64,7 +64,7 @@ class Person:
         fields = {"name": name, "persona": persona or None, **fields}
         self._describe({key: value for key, value in fields.items() if value is not None or key == "name"}, {})
         #: Stimuli for the next round, for example `{"hear": "Good morning!"}`.
-        self.waiting: list[dict[str, str]] = []
+        self.waiting: list[dict[str, Any]] = []
         #: The name of the person's world, if it is in one.
         self.world: str | None = None
         self._world: ReferenceType[PersonWorld] | None = None
@@ -191,14 +191,24 @@ class Person:
     def move_to(self, location: str) -> Person:
         return self._add_stimulus("location", location)
 
+    def change_context(self, context: str | Sequence[str]) -> Person:
+        """Be in another situation from the next round on, which the person sees in every turn until it changes."""
+        texts = [context] if isinstance(context, str) else list(context)
+        self._check_stimulus({"context": texts})
+        self.waiting.append({"context": texts})
+        return self
+
     def _add_stimulus(self, kind: str, text: object, **more: str) -> Person:
         if not isinstance(text, str) or not text.strip():
             raise ScenarioInvalid([f"{self.name}: expected some text, found {text!r}"])
         stimulus = {kind: text, **more}
-        if (world := self._find_world()) is not None:
-            world.check_stimulus(stimulus)
+        self._check_stimulus(stimulus)
         self.waiting.append(stimulus)
         return self
+
+    def _check_stimulus(self, stimulus: Mapping[str, Any]) -> None:
+        if (world := self._find_world()) is not None:
+            world.check_stimulus(stimulus)
 
     def enter(self, world: PersonWorld) -> None:
         """Be in a world. It checks from now on what the person is to perceive there."""

@@ -124,6 +124,7 @@ class World:
         relations: Iterable[tuple[Who, Who, str] | tuple[Who, Who, str, str]] = (),
         follows: Mapping[str, Any] | str | None = None,
         mind: str | Mapping[str, Any] | type[Mind] = "heuristic",
+        context: str | Sequence[str] = (),
         events: Iterable[Mapping[str, Any]] = (),
         interventions: Iterable[Mapping[str, Any]] = (),
         max_workers: int | None = None,
@@ -145,6 +146,7 @@ class World:
         self._declared = {
             "name": slug(name),
             "topic": topic,
+            "context": context,
             "seed": seed,
             "time": {"minutes_per_round": minutes_per_round} | ({} if start is None else {"start": start}),
             "mind": _name_mind(mind),
@@ -233,6 +235,12 @@ class World:
     def broadcast(self, text: str, to: Who | Iterable[Who] = (), *, round: int | None = None) -> World:
         """Send a message to all people, or to some."""
         return self.happen(round, broadcast=text, to=names_of(to))
+
+    def change_context(
+        self, context: str | Sequence[str], to: Who | Iterable[Who] = (), *, round: int | None = None
+    ) -> World:
+        """Replace the situation that all people are in, or some: they see it in every turn until it changes again."""
+        return self.happen(round, context=context, to=names_of(to))
 
     def post(self, text: str, by: Who = "random", *, round: int | None = None) -> World:
         """Publish a post on a social platform in the name of a person."""

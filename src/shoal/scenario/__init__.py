@@ -39,7 +39,7 @@ from shoal.scenario.loading import (
     validate,
     validate_events,
 )
-from shoal.scenario.prompts import describe_notes, describe_shortened_personas, describe_unjudged_claims
+from shoal.scenario.prompts import describe_notes, describe_shortened_personas, describe_unheeded
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, sample
 from shoal.scenario.scenario import BudgetSettings, Scenario

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from shoal.scenario.declared.claims import Speaking
 from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
+    ContextEvent,
     DeclaredEvent,
     EventField,
     JoinEvent,
@@ -63,7 +64,17 @@ def list_events(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent
         for place, event in enumerate(version.events)
         if event.round >= since and scenarios.at(event.round) is version
     ]
-    return [*scheduled, *(PlacedEvent("inject", place, event) for place, event in enumerate(injected))]
+    injections = [PlacedEvent("inject", place, event) for place, event in enumerate(injected)]
+    return [*_list_contexts(scenarios), *scheduled, *injections]
+
+
+def _list_contexts(scenarios: Versioned[Scenario]) -> Iterator[PlacedEvent]:
+    """Yield the situation at the start, and another one where a later version of the scenario states it."""
+    before: tuple[str, ...] = ()
+    for since, version in [(1, scenarios.first), *scenarios.changes]:
+        if version.context != before:
+            yield PlacedEvent("context", 0, ContextEvent(context=version.context, round=max(since, 1)))
+        before = version.context
 
 
 def list_declared_mentions(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent]) -> dict[str, Mention]:
@@ -235,6 +246,9 @@ class EventResolver:
             case ChangeEvent():
                 content = ", ".join(f"{trait} = {value}" for trait, value in event.change.items())
                 return Happening("change", content, to=self._number_all(event.to), args=event.change)
+            case ContextEvent():
+                texts = list(event.context)
+                return Happening("context", "; ".join(texts), to=self._number_all(event.to), args={"texts": texts})
             case MuteEvent():
                 content = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
                 return Happening("mute", content, to=self._number_all(event.mute), args={"rounds": event.rounds})

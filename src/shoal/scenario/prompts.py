@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from shoal.agents import LanguageSettings, PromptSettings
 from shoal.agents.language import PersonaTexts, PromptBook, ShortenedPersona
+from shoal.scenario.declared.events import ContextEvent
 from shoal.scenario.declared.population import FileEntry
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
@@ -51,16 +52,22 @@ def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
             yield shortened
 
 
-def describe_unjudged_claims(scenario: Scenario) -> list[str]:
-    """Say which interventions never happen, because no language model is there to judge their claims."""
+def describe_unheeded(scenario: Scenario) -> list[str]:
+    """Say what has no effect because the mind is no language model: claims to judge, and situations to be in."""
+    kind, rules = scenario.mind.kind, scenario.interventions
     if isinstance(scenario.mind, LanguageSettings):
         return []
-    return [
-        f"intervention {rule.title!r} never happens: a language model judges its claim, and the mind is "
-        f"{scenario.mind.kind}"
-        for rule in scenario.interventions
+    notes = [
+        f"intervention {rule.title!r} never happens: a language model judges its claim, and the mind is {kind}"
+        for rule in rules
         if rule.judge is not None
     ]
+    events = [*scenario.events, *(event for rule in rules for event in rule.do)]
+    if kind in ("heuristic", "scripted") and (
+        scenario.context or any(isinstance(event, ContextEvent) for event in events)
+    ):
+        notes.append(f"the {kind} mind does not read the `context`, so it changes nothing in what people do")
+    return notes
 
 
 def describe_shortened_personas(scenario: Scenario) -> list[str]:
@@ -78,4 +85,4 @@ def describe_shortened_personas(scenario: Scenario) -> list[str]:
 
 def describe_notes(scenario: Scenario) -> list[str]:
     """Say what a user should know about a valid scenario before it runs."""
-    return [*describe_unjudged_claims(scenario), *describe_shortened_personas(scenario)]
+    return [*describe_unheeded(scenario), *describe_shortened_personas(scenario)]

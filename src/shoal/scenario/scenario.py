@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from shoal.agents import HeuristicSettings, MeasureSettings
 from shoal.scenario.declared.claims import DeclaredClaim
-from shoal.scenario.declared.events import EventField
+from shoal.scenario.declared.events import Context, EventField
 from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.declared.kinds import MindField, Variables, Worlds, count_rounds_needed
@@ -48,6 +48,9 @@ class Scenario(DeclaredModel):
     follows: Follows = Field(default=FollowSettings(), description="The follow graph when the run starts.")
     worlds: Worlds = Field(default=DEFAULT_WORLDS, description="Where people meet: names, or names with settings.")
     mind: MindField = Field(default=HeuristicSettings(), description="What makes the decisions.")
+    context: Context = Field(
+        default=(), description="The situation that people are in at the start, a text or several; they see it always."
+    )
     events: tuple[EventField, ...] = Field(default=(), description="Events, and when they happen.")
     interventions: tuple[Intervention, ...] = Field(
         default=(), description="Events that happen when a condition holds."

@@ -132,6 +132,8 @@ class ObservationRenderer(Generic[S]):
         writer = PromptWriter(seen, budget_chars, ago, speech_chars)
         now = format_moment(seen.time)
         writer.lines.append(f"It was {now}." if is_past else f"# Now\nIt is {now}.")
+        # Nothing of it is left out, however little room there is.
+        writer.lines += [f"The situation: {text}" for text in seen.context or ()]
         self.write_prompt(writer, seen)
         return "\n".join(writer.lines)
 
@@ -204,8 +206,7 @@ class ObservationRenderer(Generic[S]):
     def view(self, seen: S) -> Iterator[ViewRow]:
         """Yield everything that was there to be seen, as labelled rows."""
         for name in seen.__struct_fields__:
-            value = msgspec.to_builtins(getattr(seen, name))
-            if name not in _HEAD and value:
+            if name not in _HEAD and (value := msgspec.to_builtins(getattr(seen, name))):
                 told = value if name == "view" and isinstance(value, Mapping) else {name: value}
                 yield from (ViewRow(str(key), value=part) for key, part in told.items())
 

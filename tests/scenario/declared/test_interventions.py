@@ -271,7 +271,7 @@ def test_an_intervention_is_called_by_its_condition_unless_it_has_a_name(declare
     ("declared", "problem"),
     [
         ({"when": "round > 3"}, "nothing happens"),
-        ({"do": {"stop": "x"}}, "it needs a condition"),
+        ({"do": {"stop": "x"}}, "it needs `when`"),
         ({"check": "fine", "do": {"stop": "x"}}, "a function as module:function"),
         ({"judge": {"claim": "x", "at_least": 10}, "do": {"stop": "x"}}, "at_least"),
         ({"judge": {"claim": "x", "every": 0}, "do": {"stop": "x"}}, "every"),

@@ -31,7 +31,7 @@ from shoal.scenario import (
     Scenario,
     describe_notes,
     describe_shortened_personas,
-    describe_unjudged_claims,
+    describe_unheeded,
 )
 from shoal.text import format_count, format_duration, hide_controls
 from shoal.types import Versioned
@@ -96,7 +96,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
     else:
         own = f"The mind {wanted.mind.kind} is your own: whether it asks anybody cannot be seen from here."
         console.print_text(Text(own))
-    for number, note in enumerate(describe_unjudged_claims(wanted)):
+    for number, note in enumerate(describe_unheeded(wanted)):
         if not number:
             console.print()
         _print_labelled(console, "note", note, "yellow")

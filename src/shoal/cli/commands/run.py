@@ -53,7 +53,7 @@ from shoal.runs.commands import RunServing
 from shoal.runs.launchers import make_room
 from shoal.runs.reports import summarize
 from shoal.runs.rerun import archive_failed, plan_retry
-from shoal.scenario import BudgetSettings, describe_unjudged_claims, import_mirofish, is_mirofish, sample
+from shoal.scenario import BudgetSettings, describe_unheeded, import_mirofish, is_mirofish, sample
 from shoal.text import format_count, quote_path
 from shoal.types import Versioned
 from shoal.worlds import NameIndex
@@ -110,7 +110,7 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
         complain(f"{imported.kind}: fields {counts}; {details}")
         for note in imported.notes:
             complain(f"note: {note}")
-    for note in () if mode.quiet else describe_unjudged_claims(wanted):
+    for note in () if mode.quiet else describe_unheeded(wanted):
         complain(f"note: {note}")
     check_models(wanted, resources)
     if not yes:

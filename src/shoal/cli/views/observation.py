@@ -26,6 +26,8 @@ Row = tuple[str, RenderableType]
 def render_observation(observation: Observation) -> Table:
     """Render everything that was there to be seen."""
     rows: list[Row] = []
+    if observation.context:
+        rows.append(("situation", Group(*(Text(printable(text)) for text in observation.context))))
     for row in renderer_for(observation).view(observation):
         if row.lines:
             lines = [(_render_line(line), line.is_reply) for line in row.lines]

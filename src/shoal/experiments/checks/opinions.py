@@ -54,7 +54,7 @@ def _count_camps_above_half(laboratory: Laboratory) -> float:
 
 
 def _find_threshold(laboratory: Laboratory) -> float:
-    """Return the smallest epsilon at which people who hear everybody agree."""
+    """Return the smallest epsilon at which people who hear all others agree."""
     for epsilon in (0.16, 0.18, 0.20, 0.22, 0.24, 0.26, 0.28):
         if _settle(laboratory, HEGSELMANN_KRAUSE, epsilon, 500, 25) == 1:
             return epsilon
@@ -78,7 +78,7 @@ def _move_by_minority(laboratory: Laboratory, share: float) -> float:
         ],
         "worlds": {"room": {"kind": "room", "hearing": "pairs"}},
         "mind": {"confidence": 1.6, "persuasion": 0.15, "outspoken": True, "attention": 3},
-        # Nobody changes the minds of the committed: they are set back each round.
+        # The committed do not change their minds: they are set back each round.
         "events": [
             {"change": {"stance": 0.9}, "to": list(range(people - committed, people)), "round": round_}
             for round_ in range(1, 41)

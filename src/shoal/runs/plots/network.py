@@ -70,7 +70,7 @@ def _draw_people(
         (x1, y1), (x2, y2) = at[one], at[other]
         parts.append(f'<line class="edge" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
     most = max(int(ties.max()), 1)
-    # Whoever has most ties is drawn last, on top.
+    # The person with most ties is drawn last, on top.
     for person in reversed(range(len(names))):
         style = f'class="node" fill="{colour_of(float(opinions[person]))}"'
         radius = _SMALL + (_LARGE - _SMALL) * float(ties[person] / most) ** 0.5

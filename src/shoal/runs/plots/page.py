@@ -42,7 +42,7 @@ class PlotPage:
     html: str
 
     def _repr_html_(self) -> str:
-        # A frame of its own keeps the style of the page away from that of the notebook.
+        # A separate frame keeps the style of the page away from that of the notebook.
         return f'<iframe srcdoc="{escape(self.html, quote=True)}" style="width:100%;height:820px;border:0"></iframe>'
 
     def save(self, folder: Path) -> list[Path]:

@@ -67,6 +67,9 @@ class BroadcastEvent(Speaking, _WorldEvent):
         return self.broadcast
 
 
+#: Texts that agents see in every turn; a single one may stand without a list around it.
+Context = Annotated[tuple[Text, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
 #: Traits that are numbers with bounds; anything else may be changed to anything.
 _BOUNDS = {"stance": (-1, 1), "activity": (0, 1), "sentiment": (-1, 1)}
 
@@ -109,6 +112,13 @@ class ChangeEvent(_WorldEvent):
             if isinstance(number, bool) or not isinstance(number, (int, float)) or not low <= number <= high:
                 raise InvalidValue(Problem.mismatch(f"a number from {low} to {high}", number, trait))
         return changed
+
+
+class ContextEvent(_WorldEvent):
+    """The situation that people are in from then on. It replaces the one before."""
+
+    context: Context = Field(description="A text or several; an empty list ends the situation before.")
+    to: tuple[Who, ...] = Field(default=(), description="Names or numbers of the people it concerns; default: all.")
 
 
 class MuteEvent(_WorldEvent):
@@ -171,6 +181,7 @@ DeclaredEvent = (
     | BroadcastEvent
     | StimulusEvent
     | ChangeEvent
+    | ContextEvent
     | MuteEvent
     | JoinEvent
     | LeaveEvent
@@ -183,6 +194,7 @@ _KINDS: Mapping[str, type[_Event]] = {
     "broadcast": BroadcastEvent,
     **dict.fromkeys(STIMULI, StimulusEvent),
     "change": ChangeEvent,
+    "context": ContextEvent,
     "mute": MuteEvent,
     "join": JoinEvent,
     "leave": LeaveEvent,
@@ -221,6 +233,7 @@ EventField = Annotated[
     | Annotated[BroadcastEvent, Tag(make_tag(BroadcastEvent))]
     | Annotated[StimulusEvent, Tag(make_tag(StimulusEvent))]
     | Annotated[ChangeEvent, Tag(make_tag(ChangeEvent))]
+    | Annotated[ContextEvent, Tag(make_tag(ContextEvent))]
     | Annotated[MuteEvent, Tag(make_tag(MuteEvent))]
     | Annotated[JoinEvent, Tag(make_tag(JoinEvent))]
     | Annotated[LeaveEvent, Tag(make_tag(LeaveEvent))]

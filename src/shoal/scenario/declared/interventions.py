@@ -189,9 +189,9 @@ class Intervention(DeclaredModel):
     @model_validator(mode="after")
     def _check_parts(self) -> Intervention:
         if not self.do and self.call is None:
-            raise InvalidValue(Problem((), "nothing happens: it needs `do` with an event, or `call` with a function"))
+            raise InvalidValue(Problem((), "nothing happens: it needs `do` or `call`"))
         if not self.model_fields_set & {"when", "check", "judge"}:
-            raise InvalidValue(Problem((), "it needs a condition: `when`, `check` or `judge`"))
+            raise InvalidValue(Problem((), "it needs `when`, `check` or `judge`"))
         return self
 
     @property
