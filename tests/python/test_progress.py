@@ -1,37 +1,25 @@
-"""The line that shows how far a run is."""
+"""The bar that a script or a notebook shows."""
 
 from __future__ import annotations
 
-import pytest
+import io
 
-from shoal.python.person import Person
-from shoal.python.world import World
-from tests.python.minds import Troubled
+from rich.console import Console
+from rich.progress import BarColumn
 
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "120")
+from shoal.engine.engine import TurnCount
+from shoal.python.session import LiveBars
+from shoal.runs.progress import RunProgress
+from shoal.worlds.clock import Clock, TimeSettings
 
 
-@pytest.mark.usefixtures("terminal")
-def test_a_person_at_a_terminal_sees_how_far_a_run_is(capsys: pytest.CaptureFixture[str]) -> None:
-    World("[bold]Town", [Person("Ada"), Person("Cem")], mind=Troubled).run(rounds=2)
-    shown = capsys.readouterr()
-    assert "[bold]Town" in shown.err
-    assert "2/2" in shown.err
-    assert "1 failed in round 2" in shown.err
-    assert shown.out == ""
-
-
-@pytest.mark.usefixtures("terminal")
-def test_who_wants_quiet_has_it(capsys: pytest.CaptureFixture[str]) -> None:
-    World("Town", 2).run(rounds=2, quiet=True)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_log_is_not_filled_with_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    World("Town", 2).run(rounds=2)
-    assert capsys.readouterr().err == ""
+def test_the_bar_moves_within_a_round() -> None:
+    progress, turns = RunProgress(2, {"room": 0}, Clock(TimeSettings())), TurnCount(1, 8, 0)
+    progress.follow_turns("room", lambda: turns)
+    console = Console(file=io.StringIO(), width=100)
+    bars, positions = LiveBars(progress, "Town", BarColumn(), console=console), []
+    for decided in (0, 2, 4, 8):
+        turns = TurnCount(1, 8, decided)
+        console.print(*bars.get_renderables())
+        positions.append(bars.tasks[0].completed)
+    assert positions == [0, 0.25, 0.5, 1]

@@ -9,7 +9,7 @@ import signal
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,9 +18,17 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from shoal.engine import RoundRecord
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError, Stopped
@@ -104,7 +112,7 @@ def _interrupts_to(ask_to_stop: Callable[[], object]) -> Iterator[None]:
 
 
 @contextmanager
-def show_progress(title: str, run: RunDirectory, progress: RunProgress, console: Console | None) -> Iterator[None]:
+def show_progress(title: str, progress: RunProgress, console: Console | None) -> Iterator[None]:
     """Show a bar for each world, if there is a console that is a terminal or a notebook."""
     if console is None or not _can_show(console):
         yield
@@ -117,22 +125,37 @@ def show_progress(title: str, run: RunDirectory, progress: RunProgress, console:
         TimeRemainingColumn(),
         TextColumn("[yellow]{task.fields[note]}"),
     )
-    with Progress(*columns, console=console, transient=True) as line:
-        rounds, worlds = run.scenario.rounds, progress.worlds.values()
-        title = hide_controls(title)
-        titles = {world.name: title if len(worlds) == 1 else f"{title}: {world.name}" for world in worlds}
-        bars = {world.name: line.add_task(escape(titles[world.name]), total=rounds, note="") for world in worlds}
+    line = LiveBars(progress, hide_controls(title), *columns, console=console)
 
-        def advance(record: RoundRecord) -> None:
-            failed = record.tally.errors + record.tally.timeouts
-            note = f"{failed} failed in round {record.round}" if failed else ""
-            line.update(bars[record.world], completed=record.round, note=note)
+    def note_failures(record: RoundRecord) -> None:
+        failed = record.tally.errors + record.tally.timeouts
+        line.update(line.bars[record.world], note=f"{failed} failed in round {record.round}" if failed else "")
 
-        progress.watch(advance)
+    with line:
+        progress.watch(note_failures)
         try:
             yield
         finally:
-            progress.unwatch(advance)
+            progress.unwatch(note_failures)
+
+
+class LiveBars(Progress):
+    """Bars that read how far the worlds are whenever they are drawn, so that they move within a round."""
+
+    def __init__(self, progress: RunProgress, title: str, *columns: ProgressColumn, console: Console) -> None:
+        self._progress = progress
+        self.bars: dict[str, TaskID] = {}
+        super().__init__(*columns, console=console, transient=True)
+        worlds = progress.worlds.values()
+        for world in worlds:
+            shown = escape(title if len(worlds) == 1 else f"{title}: {world.name}")
+            self.bars[world.name] = self.add_task(shown, total=world.rounds, note="")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        for name, bar in self.bars.items():
+            world = self._progress.worlds[name]
+            self.update(bar, completed=world.position, total=world.rounds)
+        return super().get_renderables()
 
 
 def _can_show(console: Console) -> bool:
@@ -255,7 +278,7 @@ class Session:
         try:
             if extension is not None:
                 worker.extend(extension)
-            with show_progress(title, worker.run, worker.progress, None if quiet else self._console):
+            with show_progress(title, worker.progress, None if quiet else self._console):
                 await worker.advance(stop)
         finally:
             worker.release()

@@ -32,6 +32,7 @@ from shoal.runs.resources import (
     KnownServer,
     RunResources,
     check_models,
+    describe_free_models,
     describe_servers,
     find_endpoints,
     serve_local_models,

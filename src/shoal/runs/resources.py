@@ -171,6 +171,19 @@ def describe_servers(scenario: Scenario, environ: Mapping[str, str]) -> dict[str
     return known
 
 
+def describe_free_models(scenario: Scenario, limits: LimitSettings, environ: Mapping[str, str]) -> list[str]:
+    """Say which models a limit of the cost cannot hold, as they count as $0 because of where their servers are."""
+    if limits.apply_to(scenario.budget).max_cost is None or not isinstance(scenario.mind, LanguageSettings):
+        return []
+    endpoints = find_endpoints(scenario.mind, environ).items()
+    return [
+        f"{name} counts as $0, as its server is on this machine or in the private network, so max_cost cannot stop "
+        "it; where that server passes calls on to a paid one, give the price as mind.price, or limit calls or tokens"
+        for name, endpoint in endpoints
+        if endpoint.is_taken_to_be_free(name)
+    ]
+
+
 def find_tables(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, WordTable]:
     """Open the table on this machine that embeds the memories of agents, if the scenario names it."""
     name = mind.memory.embeddings

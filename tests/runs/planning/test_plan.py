@@ -16,9 +16,10 @@ from shoal.models.base import Answer, Question, Usage
 from shoal.models.costs import Spent
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
+from shoal.runs.config import LimitSettings
 from shoal.runs.operations import create_run
 from shoal.runs.planning.plan import Plan, plan_run
-from shoal.runs.resources import KnownServer, RunResources, describe_servers
+from shoal.runs.resources import KnownServer, RunResources, describe_free_models, describe_servers
 from shoal.runs.worker import work_on_run
 from shoal.scenario.build import Sources, build
 from shoal.scenario.loading import load, override, validate
@@ -413,3 +414,19 @@ async def test_a_plan_counts_the_claims_that_interventions_have_judged_and_calls
     assert [each.judging for each in (*before.expected, *after.expected)] == [0, 3]
     assert after.total.calls == before.total.calls + 3
     assert after.total.input > before.total.input
+
+
+@pytest.mark.parametrize(
+    ("mind", "limit", "said"),
+    [
+        ({"base_url": "http://10.0.0.7:4000/v1"}, 2.0, 1),
+        ({"base_url": "http://10.0.0.7:4000/v1"}, None, 0),
+        ({"base_url": "http://10.0.0.7:4000/v1", "price": {"input": 1, "output": 2}}, 2.0, 0),
+        ({"base_url": "http://10.0.0.7:4000/v1", "model": MINI}, 2.0, 0),
+        ({"base_url": "https://models.example.org/v1"}, 2.0, 0),
+    ],
+)
+def test_a_limit_of_the_cost_says_what_it_cannot_hold(mind: dict[str, Any], limit: float | None, said: int) -> None:
+    scenario = small(mind={"kind": "language", "model": "our/alias", **mind})
+    notes = describe_free_models(scenario, LimitSettings(max_cost=limit), {"OPENAI_API_KEY": "x", "OUR_API_KEY": "x"})
+    assert [note[:19] for note in notes] == ["our/alias counts as"] * said

@@ -43,6 +43,7 @@ from shoal.runs import (
     RunResources,
     check_models,
     create_run,
+    describe_free_models,
     extend_run,
     fork_run,
     plan_fork,
@@ -113,6 +114,8 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     for note in () if mode.quiet else describe_unheeded(wanted):
         complain(f"note: {note}")
     check_models(wanted, resources)
+    for note in () if mode.quiet else describe_free_models(wanted, resources.limits, resources.environ):
+        complain(f"note: {note}")
     if not yes:
         confirm(Versioned(wanted), resources.limits.apply_to(wanted.budget))
     run = create_run(wanted, out, resources.limits)

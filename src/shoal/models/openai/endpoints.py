@@ -41,6 +41,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """
         return self.price or find_price(name) or (Price(0.0, 0.0) if self.is_own_server else None)
 
+    def is_taken_to_be_free(self, name: str) -> bool:
+        """Return whether this model counts as $0 only because of where its server is."""
+        return self.file is None and self.price is None and find_price(name) is None and self.is_own_server
+
     @property
     def is_own_server(self) -> bool:
         """Whether the server is on this machine or in the private network."""
