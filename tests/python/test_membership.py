@@ -160,3 +160,19 @@ def test_dialogues_take_nobody_in() -> None:
     with pytest.raises(ScenarioInvalid, match="'leave' cannot happen"):
         world.remove("Ada")
     assert (world.run().rounds, len(world.people)) == (2, 2)
+
+
+@pytest.mark.parametrize("visibility", [1, 2])
+def test_who_joins_has_not_heard_what_was_broadcast_before(visibility: int) -> None:
+    events = [
+        {"join": ["Cem"], "round": 3},
+        {"broadcast": "Too early.", "round": 2},
+        {"broadcast": "In time.", "round": 3},
+        {"leave": ["Ada"], "round": 2},
+        {"join": ["Ada"], "round": 3},
+    ]
+    people = ada(), ben(), Person("Cem", activity=1)
+    run = net(*people, events=events, settings={"visibility": visibility}).run(3)
+    for name in ("Ada", "Cem"):
+        seen = str(run.explain(name, round=3).explanations[0].saw)
+        assert ("In time." in seen, "Too early." in seen) == (True, False)

@@ -221,6 +221,9 @@ class Platform(BaseWorld):
                 return [happening.notice(round, self.timestamp(round))]
             case "join" | "leave":
                 are_coming = happening.kind == "join"
+                # Who comes has not heard what was broadcast before.
+                absent = [agent for agent in happening.to if are_coming and agent in self._find_absent(round)]
+                self._last_turn[absent] = np.maximum(self._last_turn[absent], round - 1)
                 if self.visibility == 1:
                     self._let_in_or_out(round, are_coming, happening.to)
                 else:
