@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from shoal.errors import RunChanged, RunRefused
 from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.operations import create_run, extend_run, plan_resume
 from shoal.runs.state import RunOutcome, Status
+from shoal.runs.store import read_rounds
 from shoal.scenario.loading import validate
 from tests.cli.terminal import call
 from tests.runs.harness import go_on, repeat, start, stop_after
@@ -208,3 +211,27 @@ def test_the_journal_of_a_run_that_goes_on_is_longer_than_its_state_says(tmp_pat
     go_on(directory)
     (tmp_path / "run/run_state.json").write_bytes(state)
     directory.check_journal()
+
+
+#: Changes the database of a run and is killed in the middle of it.
+_KILLED = """
+import os, signal, sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("PRAGMA journal_mode=" + sys.argv[2])
+database.execute("PRAGMA cache_size=1")
+database.execute("BEGIN IMMEDIATE")
+database.execute("UPDATE shoal_round SET actions = -1")
+database.execute("CREATE TABLE more AS SELECT * FROM trace, shoal_round")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("mode", ["DELETE", "WAL"])
+def test_what_a_kill_left_half_written_is_rolled_back_when_it_is_read(mode: str, tmp_path: Path) -> None:
+    start(SCENARIO, tmp_path / "run")
+    before = read_rounds(tmp_path / "run", "twitter")
+    database = tmp_path / "run" / "twitter_simulation.db"
+    subprocess.run([sys.executable, "-c", _KILLED, str(database), mode], check=False)
+    left = {"DELETE": "-journal", "WAL": "-wal"}[mode]
+    assert database.with_name(f"{database.name}{left}").stat().st_size > 0
+    assert read_rounds(tmp_path / "run", "twitter") == before

@@ -281,10 +281,29 @@ def _query(directory: Path, world: str, sql: str) -> list[tuple[Any, ...]]:
 def open_to_read(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a database for reading only."""
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+        with closing(_connect_to_read(path)) as database:
             yield database
     except sqlite3.Error as error:
         raise StorageFailed(f"cannot read {path}: {error}") from error
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """Connect for reading only. What a killed worker left half written is rolled back first, as no reader may do.
+
+    The locks of the database keep that from a worker that is alive.
+    """
+    uri = path.absolute().as_uri()
+    database = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+    try:
+        _has_rounds(database)
+    except sqlite3.Error as error:
+        database.close()
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
+            raise
+        with closing(sqlite3.connect(f"{uri}?mode=rw", uri=True)) as writing:
+            _has_rounds(writing)
+        database = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
+    return database
 
 
 def _has_rounds(database: sqlite3.Connection) -> bool:

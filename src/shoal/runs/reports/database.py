@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 
-from shoal.errors import QueryFailed, StorageFailed
+from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
-from shoal.runs.store import database_path
+from shoal.runs.store import database_path, open_to_read
 
 #: What a query may do. Everything else is refused: writing, attaching other files, changing settings.
 _READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
@@ -72,11 +72,7 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection | None]:
     if not path.exists():
         yield None
         return
-    try:
-        uri = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as database:
-            database.execute("PRAGMA temp_store=MEMORY")
-            database.execute("BEGIN")
-            yield database if database.execute(_HAS_ROUNDS).fetchone() else None
-    except sqlite3.Error as error:
-        raise StorageFailed(f"cannot read {path}: {error}") from error
+    with open_to_read(path) as database:
+        database.execute("PRAGMA temp_store=MEMORY")
+        database.execute("BEGIN")
+        yield database if database.execute(_HAS_ROUNDS).fetchone() else None
