@@ -15,6 +15,7 @@ from pathlib import Path
 from bench import bars as social
 from bench import experiments, language, limits, sending, server, slots
 from bench.bars import Bar, measure
+from bench.coverage import coverage
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
 from bench.imports import importing
@@ -23,7 +24,7 @@ from bench.recording import recording
 from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
 
-_OTHERS = (recording, room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies)
+_OTHERS = (recording, room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies, coverage)
 ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *experiments.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 

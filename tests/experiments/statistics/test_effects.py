@@ -1,6 +1,9 @@
+from math import inf
+
+import numpy as np
 import pytest
 
-from shoal.experiments.statistics import compare_paired, correct_holm, describe_power
+from shoal.experiments.statistics import Effect, compare_paired, compare_rates, correct_holm, describe_power
 
 
 def test_only_common_seeds_are_compared() -> None:
@@ -32,3 +35,60 @@ def test_comparisons_are_corrected_for_their_number() -> None:
 def test_too_few_seeds_are_noted() -> None:
     assert "13 seeds" in (describe_power(4) or "")
     assert describe_power(13) is None
+
+
+def agree(effect: Effect | None) -> bool:
+    assert effect is not None
+    assert effect.p is not None
+    return (effect.p < 0.05) == (not effect.difference.low <= 0 <= effect.difference.high)
+
+
+def test_p_and_interval_never_disagree() -> None:
+    draw = np.random.default_rng(3)
+    for _ in range(300):
+        seeds = range(int(draw.integers(2, 20)))
+        control = dict.fromkeys(seeds, 0.0)
+        # Rounded, so that differences are equal or nothing now and then.
+        assert agree(compare_paired({seed: round(draw.normal(0.6, 1), 1) for seed in seeds}, control))
+        passed = {seed: bool(draw.random() < 0.8) for seed in seeds}
+        assert agree(compare_rates(passed, {seed: bool(draw.random() < 0.4) for seed in seeds}))
+
+
+def test_the_interval_of_flipped_signs_is_that_of_the_means_of_subsets() -> None:
+    effect = compare_paired(dict(enumerate([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])), dict.fromkeys(range(6), 0.0))
+    assert effect is not None
+    # 2 of 64 ways are as far as all signs alike. The only subset that refutes less is the smallest value alone.
+    assert (effect.p, effect.difference.low, effect.difference.high) == (2 / 64, 1.0, 6.0)
+
+
+def test_few_seeds_are_compared_as_by_student() -> None:
+    effect = compare_paired({1: 2.0, 2: 4.0, 3: 9.0}, {1: 1.0, 2: 1.0, 3: 1.0})
+    assert effect is not None
+    # Computed with scipy.stats.ttest_1samp.
+    assert (effect.test, effect.p) == ("t", pytest.approx(0.19461, abs=1e-4))
+    assert effect.difference.low == pytest.approx(-4.95669, abs=1e-4)
+
+
+def test_few_seeds_that_differ_alike_leave_the_interval_open() -> None:
+    effect = compare_paired(dict.fromkeys(range(4), 2.0), dict.fromkeys(range(4), 1.0))
+    assert effect is not None
+    assert (effect.p, effect.difference.low) == (0.125, -inf)
+
+
+def test_rates_are_compared_by_the_test_of_mcnemar() -> None:
+    # One pair of 44 differs: the test of McNemar with z = 1.
+    arm = {seed: seed < 43 for seed in range(44)}
+    effect = compare_rates(arm, dict.fromkeys(range(44), True))
+    assert effect is not None
+    assert effect.difference.value == pytest.approx(-1 / 44)
+    assert effect.p == pytest.approx(0.3173, abs=1e-4)
+
+
+def test_idle_arms_are_seldom_found_to_differ() -> None:
+    draw = np.random.default_rng(4)
+    found = 0
+    for _ in range(400):
+        control = dict(enumerate(draw.lognormal(0, 1, 10).tolist()))
+        effects = [compare_paired(dict(enumerate(draw.lognormal(0, 1, 10).tolist())), control) for _ in range(3)]
+        found += min(correct_holm([effect.p for effect in effects if effect and effect.p])) < 0.05
+    assert found / 400 <= 0.07

@@ -49,3 +49,15 @@ def test_one_value_leaves_everything_possible_and_equal_values_nothing_else() ->
 
 def test_the_same_values_have_the_same_interval() -> None:
     assert bootstrap_mean([1.0, 2.0, 4.0]) == bootstrap_mean([1.0, 2.0, 4.0])
+
+
+def test_three_values_have_the_interval_of_student() -> None:
+    interval = bootstrap_mean([1.0, 2.0, 6.0])
+    # Computed with scipy.stats.t.interval.
+    assert (interval.low, interval.high) == (pytest.approx(-3.5724, abs=1e-4), pytest.approx(9.5724, abs=1e-4))
+
+
+def test_skewed_values_are_covered_too() -> None:
+    draw = np.random.default_rng(7)
+    intervals = [bootstrap_mean(draw.exponential(1.0, 20).tolist(), 1000) for _ in range(_TRIALS)]
+    assert 0.93 <= np.mean([each.low <= 1.0 <= each.high for each in intervals]) <= 0.97

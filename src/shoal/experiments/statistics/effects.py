@@ -1,17 +1,26 @@
-"""Effects of arms against the control, paired by seed, and comparisons that are corrected for their number."""
+"""Effects of arms against the control, paired by seed, and comparisons that are corrected for their number.
+
+The p of an effect and its interval come from the same test: an interval holds the differences that the test does not
+refute. So p is below 0.05 exactly where zero is outside the interval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
-from math import sqrt
+from math import inf, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shoal.experiments.statistics.intervals import Interval, bootstrap_mean
+from shoal.experiments.statistics.intervals import COVERED, MANY, NORMAL, Interval
+from shoal.experiments.statistics.student import find_normal_p, find_t, find_two_sided_p
 from shoal.seeds import derive
 
+#: With fewer seeds no way to flip signs is rare enough for a p below 0.05.
+FEWEST_FLIPPED = 6
 #: Up to so many seeds every way to flip the signs is tried; with more, as many ways are drawn.
 _EXACT_SEEDS = 12
 _FLIPS = 10_000
@@ -29,32 +38,113 @@ class Effect:
     difference: Interval
     #: Mean difference over its standard deviation (Cohen's d of pairs); None where all differences are alike.
     standardised: float | None
-    #: Chance of a difference as large if the arm did nothing, by flipping signs; None with a single seed.
+    #: Chance of a difference as large if the arm did nothing; None with a single seed.
     p: float | None
+    #: The test that p and the interval come from: `flips`, `t` or `score`.
+    test: str = "flips"
 
 
 def compare_paired(arm: Mapping[int, float], control: Mapping[int, float]) -> Effect | None:
-    """Compare values by seed; None where no seed is in both."""
+    """Compare values by seed; None where no seed is in both.
+
+    If the arm did nothing, each difference could as well have the other sign. That holds however values are
+    distributed, so the test flips signs. Fewer than six seeds are compared by Student's t, and so are very many.
+    """
     seeds = sorted(arm.keys() & control.keys())
     if not seeds:
         return None
     differences = np.asarray([arm[seed] - control[seed] for seed in seeds], np.float64)
-    spread = float(differences.std(ddof=1)) if len(seeds) > 1 else 0.0
-    standardised = float(differences.mean()) / spread if spread > 1e-12 else None
-    p = _test_signs(differences) if len(seeds) > 1 else None
-    return Effect(len(seeds), bootstrap_mean(differences.tolist()), standardised, p)
+    count, mean = len(seeds), float(differences.mean())
+    if count < 2:
+        return Effect(count, Interval(mean, -inf, inf), None, None)
+    spread = float(differences.std(ddof=1))
+    if spread <= 1e-12 * max(abs(mean), 1.0):
+        return _compare_alike(mean, count)
+    if FEWEST_FLIPPED <= count <= MANY:
+        interval, p = _flip_signs(differences)
+        return Effect(count, interval, mean / spread, p)
+    error = spread / sqrt(count)
+    half = find_t(1 - COVERED, count - 1) * error
+    p = find_two_sided_p(mean / error, count - 1)
+    return Effect(count, Interval(mean, mean - half, mean + half), mean / spread, p, "t")
 
 
-def _test_signs(differences: np.ndarray) -> float:
-    """Return the two-sided p of a permutation test: were the arms alike, each sign could as well be the other."""
-    count = len(differences)
-    if count <= _EXACT_SEEDS:
-        signs = np.asarray(list(product((1.0, -1.0), repeat=count)))
-    else:
-        draw = np.random.default_rng(derive(0, "statistics", "signs"))
-        signs = np.vstack([np.ones(count), draw.choice((1.0, -1.0), (_FLIPS, count))])
-    found = np.abs(signs @ differences)
-    return float((found >= found[0] * (1 - 1e-12)).mean())
+def _compare_alike(mean: float, count: int) -> Effect:
+    """Compare arms that differ by the same in every seed. So few seeds may be alike by chance."""
+    if abs(mean) <= 1e-12:
+        return Effect(count, Interval(0.0, 0.0, 0.0), None, 1.0)
+    end = 0.0 if count >= FEWEST_FLIPPED else inf
+    return Effect(count, Interval(mean, mean - end, mean + end), None, max(2.0 ** (1 - count), 2 / _FLIPS))
+
+
+def _flip_signs(differences: NDArray[np.float64]) -> tuple[Interval, float]:
+    """Return the interval and the two-sided p of the test that flips signs.
+
+    Flipping the signs of some differences from an assumed effect moves their sum past that of all exactly where the
+    mean of those flipped is on the other side of the assumed effect. So the means of all subsets hold both answers.
+    """
+    subsets = _list_subsets(len(differences))
+    mean = float(differences.mean())
+    means = np.sort(subsets @ differences / subsets.sum(axis=1))
+    ways, tiny = len(means) + 1, 1e-12 * float(np.abs(differences).max())
+    # The empty subset flips nothing, and belongs to those that are as far as what was found.
+    beyond = 1 + int((means <= tiny).sum() if mean > 0 else (means >= -tiny).sum())
+    # The smallest number of ways that is not rare, the empty subset among them.
+    needed = int((1 - COVERED) / 2 * ways) + 1
+    low, high = (float(means[needed - 2]), float(means[1 - needed])) if needed > 1 else (-inf, inf)
+    ends = (0.0 if abs(end) <= tiny else end for end in (low, high))
+    return Interval(mean, *ends), min(2 * beyond / ways, 1.0)
+
+
+@lru_cache(maxsize=4)
+def _list_subsets(seeds: int) -> NDArray[np.float64]:
+    """Return subsets of the seeds, a row of zeros and ones for each, without the empty one: all, or as many drawn."""
+    if seeds <= _EXACT_SEEDS:
+        return np.asarray(list(product((0.0, 1.0), repeat=seeds))[1:])
+    draw = np.random.default_rng(derive(0, "statistics", "signs"))
+    drawn = draw.integers(0, 2, (_FLIPS // 2 - 1, seeds)).astype(np.float64)
+    # The opposite of each belongs to them, so that both sides are alike; that of the empty one are all seeds.
+    subsets = np.vstack([drawn, 1 - drawn, np.ones(seeds)])
+    subsets[subsets.sum(axis=1) == 0] = 1.0
+    return subsets
+
+
+def compare_rates(arm: Mapping[int, bool], control: Mapping[int, bool]) -> Effect | None:
+    """Compare how often runs passed, by seed, with the score test of Tango (1998); None where no seed is in both.
+
+    At a difference of zero it is the test of McNemar.
+    """
+    seeds = sorted(arm.keys() & control.keys())
+    if not seeds:
+        return None
+    differences = np.asarray([int(arm[seed]) - int(control[seed]) for seed in seeds], np.float64)
+    better, worse, count = int((differences > 0).sum()), int((differences < 0).sum()), len(seeds)
+    mean, spread = float(differences.mean()), float(differences.std(ddof=1)) if count > 1 else 0.0
+
+    def score(difference: float) -> float:
+        """Return how many standard errors the pairs are from a difference of the rates."""
+        linear = (2 * count - better + worse) * difference - better - worse
+        square = linear**2 + 8 * count * worse * difference * (1 - difference)
+        discordant = max((sqrt(max(square, 0.0)) - linear) / (4 * count), 0.0)
+        variance = count * (2 * discordant + difference * (1 - difference))
+        excess = better - worse - count * difference
+        if variance <= 1e-12:
+            return 0.0 if abs(excess) <= 1e-9 else inf if excess > 0 else -inf
+        return float(excess / sqrt(variance))
+
+    z = NORMAL
+    low = -1.0 if mean <= -1 else _find_crossing(score, z, -1.0, mean)
+    high = 1.0 if mean >= 1 else _find_crossing(score, -z, mean, 1.0)
+    standardised = mean / spread if spread > 1e-12 else None
+    return Effect(count, Interval(mean, low, high), standardised, find_normal_p(score(0.0)), "score")
+
+
+def _find_crossing(falling: Callable[[float], float], level: float, low: float, high: float) -> float:
+    """Return where a falling function crosses a level, by halving."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > level else (low, middle)
+    return (low + high) / 2
 
 
 def correct_holm(values: Sequence[float]) -> list[float]:
