@@ -55,6 +55,21 @@ set_option = click.option(
 )
 
 
+def human_options(command: F) -> F:
+    """Add `--human`, `--answers` and `--by`, which set people beside what was simulated."""
+    for option in (
+        click.option("--by", multiple=True, metavar="COLUMN", help="Divides people into groups; may be repeated."),
+        click.option(
+            "--answers", type=PATH, metavar="FILE", help="Simulated answers, as `shoal ask --csv` writes them."
+        ),
+        click.option(
+            "--human", type=PATH, metavar="FILE", help="What people answered: a row each, columns of outcomes."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def describe_scenario(scenario: Scenario) -> str:
     """Describe a scenario in one line: people, worlds, rounds."""
     worlds = f"{format_count(len(scenario.worlds), 'world')} ({', '.join(scenario.worlds)})"

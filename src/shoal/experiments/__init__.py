@@ -1,6 +1,6 @@
 """Many runs: batches; tiers, arms and seeds; judges, statistics and the report."""
 
-from shoal.experiments.batch import Batch, BatchProgress, BatchResult, BatchSettings, recommend_simulations
+from shoal.experiments.batch import RESULTS, Batch, BatchProgress, BatchResult, BatchSettings, recommend_simulations
 from shoal.experiments.batch_rows import BatchRow, name_batch, read_rows
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.design import Design, Experiment, TierSettings, load_experiment

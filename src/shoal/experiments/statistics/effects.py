@@ -165,6 +165,6 @@ def describe_power(seeds: int) -> str | None:
         return None
     needed = int(np.ceil((_FOUND / _LARGE) ** 2))
     return (
-        f"{seeds} seeds find only effects above {smallest:.1f} standard deviations four times out of five; "
+        f"{seeds} seeds find only effects above {smallest:.2f} standard deviations four times out of five; "
         f"{needed} seeds would find those above {_LARGE}."
     )

@@ -10,7 +10,14 @@ from shoal.runs.store import database_path
 
 _STATE_KNOWN = "SELECT 1 FROM sqlite_master WHERE name = 'figure'"
 _FIGURES = "SELECT name, about, value FROM figure WHERE round <= ? ORDER BY rowid"
+_SERIES = "SELECT name, about, round, value FROM figure ORDER BY round"
 _EVER = 1 << 60
+_LAST_OPINIONS = """SELECT opinion_change.about, coalesce(user.name, opinion_change.agent_id), opinion_change.value
+FROM opinion_change JOIN (
+    SELECT agent_id, about, max(rowid) AS last FROM opinion_change GROUP BY agent_id, about
+) AS latest ON latest.last = opinion_change.rowid
+LEFT JOIN user ON coalesce(user.agent_id, user.user_id) = opinion_change.agent_id
+ORDER BY opinion_change.about, opinion_change.agent_id"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +41,21 @@ def read_outcomes(directory: RunDirectory, world: str, until: int | None = None)
             # Only the first value and the latest.
             found.setdefault((name, about), [value])[1:] = [value]
     return tuple(Outcome(name, about, values[0], values[-1]) for (name, about), values in found.items())
+
+
+def read_figures(directory: RunDirectory, world: str) -> dict[tuple[str, str], dict[int, float]]:
+    """Read the figures of a world over its rounds: name and what it is about -> round -> value."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    with open_database(database_path(directory.path, world)) as database:
+        if database is not None and database.execute(_STATE_KNOWN).fetchone() is not None:
+            for name, about, round, value in database.execute(_SERIES):
+                found.setdefault((name, about), {})[round] = value
+    return found
+
+
+def read_last_opinions(directory: RunDirectory, world: str) -> list[tuple[str, str, float]]:
+    """Read what every person thinks at the end: what it is about, who, and the opinion."""
+    with open_database(database_path(directory.path, world)) as database:
+        if database is None or database.execute(_STATE_KNOWN).fetchone() is None:
+            return []
+        return [(about, str(name), value) for about, name, value in database.execute(_LAST_OPINIONS)]

@@ -1,4 +1,4 @@
-"""The commands `export` and `plot`, which write a run's files for other tools, and pictures of runs."""
+"""The commands `export` and `plot`, which write tables of runs and experiments for other tools, and pictures."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import msgspec
 
 from shoal.cli.options import PATH, json_option, run_argument
 from shoal.cli.views.output import echo, echo_json
+from shoal.errors import RunRefused
+from shoal.experiments import RESULTS
+from shoal.experiments.comparison import export_results
 from shoal.formats import FORMATS, Format
 from shoal.runs import RunDirectory
 from shoal.runs.plots import plot_runs
@@ -29,19 +32,25 @@ _GRAPHS: tuple[Graphs, ...] = ("follows", "talk", "all", "none")
 def export_(  # noqa: PLR0913  # a command has as many options as it has
     run: Path, out: Path | None, format: Format, graph: Graphs, force: bool, raw: bool, as_json: bool
 ) -> None:
-    """Write a run's tables and graphs for other tools.
+    """Write the tables of a run, or of an experiment, for other tools.
 
-    Every table of every world, the stream of actions, the people and the metrics, one file each; the follow graph
-    at the end and the graph of interactions as GraphML; and manifest.json, which says what there is. The run is only
-    read. In CSV, a text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, so that
-    no spreadsheet runs it as a formula.
+    Of an experiment, one table: a row for each run, with arms, metrics, judgements and what the arms change.
+
+    Of a run, every table of every world, the stream of actions, the people and the metrics, one file each; the follow
+    graph at the end and the graph of interactions as GraphML; and manifest.json, which says what there is. The run is
+    only read. In CSV, a text that begins with =, +, -, @, a tab or a carriage return gets an apostrophe before it, so
+    that no spreadsheet runs it as a formula.
 
     \b
     Examples:
       shoal export runs/rumour-1
       shoal export runs/rumour-1 --format parquet --out study/rumour
       shoal export runs/rumour-1 --graph follows --force
+      shoal export results/misinformation --format parquet
     """
+    if (run / RESULTS).is_file():
+        _export_experiment(run, out or run / "export", format, force, raw, as_json)
+        return
     folder = out or run / "export"
     manifest = export_run(RunDirectory(run), folder, format, graph, force, raw)
     if as_json:
@@ -51,6 +60,19 @@ def export_(  # noqa: PLR0913  # a command has as many options as it has
     rows = format_count(sum(file.rows for file in tables), "row")
     graphs = format_count(len(manifest.files) - len(tables), "graph")
     echo(f"{folder}: {format_count(len(tables), 'table')} with {rows}, {graphs}")
+
+
+def _export_experiment(  # what the options say
+    experiment: Path, folder: Path, format: Format, force: bool, raw: bool, as_json: bool
+) -> None:
+    path = folder / f"runs.{format}"
+    if path.exists() and not force:
+        raise RunRefused(f"{path} is there already.\nReplace it with --force, or choose another folder with --out.")
+    rows = export_results(experiment, path, format, raw)
+    if as_json:
+        echo_json({"out": str(path), "rows": rows})
+    else:
+        echo(f"{path}: {format_count(rows, 'run')}")
 
 
 @click.command("plot")

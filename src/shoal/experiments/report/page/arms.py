@@ -1,0 +1,196 @@
+"""The tables of a tier in the page: its arms, and every metric of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from math import isfinite
+
+import msgspec
+
+from shoal.experiments.report.figures import ArmReport, ExperimentReport, TierReport
+from shoal.experiments.report.page.charts import draw_effect, draw_rate, find_forest_axis
+from shoal.experiments.report.page.html import write_address, write_table, write_text
+from shoal.experiments.report.reading import RunLine
+from shoal.experiments.report.wording import (
+    describe_effect,
+    format_money,
+    format_money_range,
+    format_p,
+    format_range,
+    format_signed,
+    format_value,
+    name_outcome,
+)
+from shoal.experiments.results import PASS_RATE
+from shoal.formats import Axis
+from shoal.text import format_duration, printable
+
+#: Seeds of an arm that are shown as squares.
+_MAX_SQUARES = 120
+#: Tables with more rows are closed when the page is opened.
+_OPEN_ROWS = 24
+
+
+def write_arms(tier: TierReport, outcome: str) -> str:
+    """Write the table of a tier's arms. A column that says nothing of any arm is left out."""
+    effects = [arm.effects[outcome].effect.difference for arm in tier.arms if outcome in arm.effects]
+    axis = find_forest_axis(effects)
+    is_judged, has_cost = tier.totals.judged > 0, bool(tier.totals.cost)
+    #: Name, kind, whether it is shown, and the cell of an arm.
+    every: list[tuple[str, str, bool, Callable[[ArmReport], tuple[str, str]]]] = [
+        ("Arm", "text", True, _write_name),
+        (name_outcome(outcome), "num", True, lambda arm: _write_outcome(arm, outcome)),
+        ("Effect, 95 %", "effect", axis is not None, lambda arm: (_draw_arm(arm, outcome, axis), "")),
+        ("Difference", "num", bool(effects), lambda arm: _write_difference(arm, outcome)),
+        ("Seeds", "", True, lambda arm: (_write_squares(arm), "")),
+        ("Pass rate", "num", is_judged and outcome != PASS_RATE, lambda arm: _write_outcome(arm, PASS_RATE)),
+        ("Cost a run", "num", has_cost, _write_cost),
+        ("Cost of a pass", "num", is_judged and has_cost, _write_cost_of_pass),
+        ("Tokens", "num", tier.totals.tokens > 0, lambda arm: (_shorten(arm.totals.tokens), str(arm.totals.tokens))),
+        ("Time", "num", True, lambda arm: (format_duration(arm.totals.seconds), f"{arm.totals.seconds}")),
+    ]
+    columns = [(name, kind, write) for name, kind, is_shown, write in every if is_shown]
+    table = write_table(
+        [(name, kind) for name, kind, _ in columns],
+        [[write(arm) for _, _, write in columns] for arm in tier.arms],
+        best=next((number for number, arm in enumerate(tier.arms) if arm is tier.best_arm), None),
+    )
+    return (
+        f'<section class="card"><div class="bar-of-card"><h3>Arms</h3>{_write_legend(is_judged)}</div>{table}</section>'
+    )
+
+
+def _shorten(number: int) -> str:
+    """Write a large number with three digits."""
+    for size, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (10_000, "k")):
+        if number >= size:
+            return f"{number / min(size, 10**9 if letter == 'G' else 10**6 if letter == 'M' else 1000):.3g} {letter}"
+    return f"{number:,}"
+
+
+def _write_legend(is_judged: bool) -> str:
+    kinds = (
+        [("pass", "passed"), ("fail", "not passed"), ("unknown", "not judged")]
+        if is_judged
+        else [("done", "completed")]
+    )
+    kinds.append(("lost", "did not complete"))
+    marks = "".join(f'<span><i class="sq {kind}"></i>{name}</span>' for kind, name in kinds)
+    return f'<p class="legend">{marks}<span>each opens its run</span></p>'
+
+
+def _write_name(arm: ArmReport) -> tuple[str, str]:
+    tag = ' <span class="tag">control</span>' if arm.is_control else ""
+    changes = ", ".join(f"{path} = {_format_change(value)}" for path, value in arm.record.changes.items())
+    shown = f'<small class="code" title="{escape(printable(changes), quote=True)}">{write_text(changes)}</small>'
+    link = f'<a href="{write_address(arm.record.folder)}"><b>{write_text(arm.name)}</b></a>'
+    return link + tag + (shown if changes else ""), arm.name
+
+
+def _write_cost(arm: ArmReport) -> tuple[str, str]:
+    if arm.cost is None:
+        return '<span class="dim">unknown</span>', ""
+    words = f"<b>{format_money(arm.cost.value)}</b><small>{format_money_range(arm.cost)}</small>"
+    return words, f"{arm.cost.value}"
+
+
+def _format_change(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _write_outcome(arm: ArmReport, outcome: str) -> tuple[str, str]:
+    found = arm.read_outcome(outcome)
+    if found is None:
+        return '<span class="dim">not known</span>', ""
+    words = f"<b>{format_value(found.value, outcome)}</b><small>{format_range(found, outcome)}</small>"
+    if outcome == PASS_RATE:
+        about = f"{arm.totals.passed} of {arm.totals.judged} passed, 95 % interval {format_range(found, outcome)}"
+        words += draw_rate(found, about)
+    return words, f"{found.value}"
+
+
+def _write_difference(arm: ArmReport, outcome: str) -> tuple[str, str]:
+    effect = arm.effects.get(outcome)
+    if effect is None:
+        return '<span class="dim">–</span>', ""
+    found = effect.effect
+    d = "" if found.standardised is None else f", d {format_signed(found.standardised)}"
+    return (
+        f"<b{' class=yes' if effect.is_found else ''}>{format_signed(found.difference.value, outcome)}</b>"
+        f"<small>{format_range(found.difference, outcome, signed=True)}</small>"
+        f'<small class="dim">corrected {escape(format_p(effect.corrected_p))}{d}</small>',
+        f"{found.difference.value}",
+    )
+
+
+def _write_cost_of_pass(arm: ArmReport) -> tuple[str, str]:
+    cost = arm.cost_of_pass
+    if cost is None:
+        return '<span class="dim">not known</span>', ""
+    if not isfinite(cost.value):
+        return f"<b>∞</b><small>none passed; at least {format_money(cost.low)}</small>", "1e300"
+    return f"<b>{format_money(cost.value)}</b><small>{format_money_range(cost)}</small>", f"{cost.value}"
+
+
+def _write_squares(arm: ArmReport) -> str:
+    runs = arm.record.runs
+    marks = "".join(_write_square(run) for run in runs[:_MAX_SQUARES])
+    more = (
+        f' <a href="{write_address(arm.record.folder)}">and {len(runs) - _MAX_SQUARES:,} more</a>'
+        if len(runs) > _MAX_SQUARES
+        else ""
+    )
+    return f'<span class="squares">{marks}{more}</span>'
+
+
+def _write_square(run: RunLine) -> str:
+    kind, words = "done", "completed"
+    if run.status != "completed":
+        kind, words = "lost", run.status
+    elif run.passed is not None:
+        kind, words = ("pass", "passed") if run.passed else ("fail", "not passed")
+    elif run.error:
+        kind, words = "unknown", "not judged"
+    label = f"seed {run.seed}, {words}"
+    return f'<a class="sq {kind}" href="{write_address(run.folder)}" title="{label}" aria-label="{label}"></a>'
+
+
+# Tables
+
+
+def write_metrics(report: ExperimentReport, tier: TierReport) -> Iterator[str]:
+    """Write every metric of every arm beside that of the control."""
+    rows = []
+    control = tier.control if len(tier.arms) > 1 else None
+    for name in report.metrics:
+        effects = [arm.effects[name].effect.difference for arm in tier.arms if name in arm.effects]
+        axis = find_forest_axis(effects)
+        for arm in tier.arms:
+            if name not in arm.metrics or arm is control:
+                continue
+            cells = [(write_text(name), name), _write_name_alone(arm), _write_outcome(arm, name)]
+            if control is not None:
+                cells += [_write_outcome(control, name), (_draw_arm(arm, name, axis), ""), _write_difference(arm, name)]
+            runs = str(arm.metrics[name].runs)
+            rows.append([*cells, (runs, runs)])
+    if not rows:
+        return
+    columns = [("Metric", "text"), ("Arm", "text"), ("Mean", "num")]
+    if control is not None:
+        columns += [("Control", "num"), ("Effect, 95 %", "effect"), ("Difference", "num")]
+    state = " open" if len(rows) <= _OPEN_ROWS else ""
+    yield f'<details{state}><summary>{write_text(f"All metrics of {tier.name}")}</summary><section class="card">'
+    yield write_table([*columns, ("Runs", "num")], rows) + "</section></details>"
+
+
+def _draw_arm(arm: ArmReport, outcome: str, axis: Axis | None) -> str:
+    effect = arm.effects.get(outcome)
+    if effect is None or axis is None:
+        return ""
+    return draw_effect(effect.effect.difference, axis, effect.is_found, describe_effect(effect, outcome))
+
+
+def _write_name_alone(arm: ArmReport) -> tuple[str, str]:
+    return f'<a href="{write_address(arm.record.folder)}">{write_text(arm.name)}</a>', arm.name
