@@ -21,6 +21,7 @@ from shoal.experiments.batch import LOCK, RESULTS, BatchResult, BatchSettings
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.design import Experiment
 from shoal.experiments.folder import STATE, ExperimentState, check_design, freeze_design, read_experiment_state
+from shoal.experiments.report import write_report
 from shoal.experiments.results import RunResult
 from shoal.experiments.scheduling import ExperimentBatch
 from shoal.runs import RunResources, Status, replace_json, storage_errors, wall_clock
@@ -100,6 +101,7 @@ class ExperimentRun:
             if self._has_begun:
                 self._write_results()
                 self._write_state(self.make_state("completed" if reason is None else "stopped", reason))
+                write_report(self.folder)
         return self.batch.list_judged()
 
     def _begin(self) -> None:

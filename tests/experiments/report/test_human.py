@@ -8,7 +8,12 @@ import pytest
 
 from shoal.errors import RunRefused
 from shoal.experiments.report import compare_with_people, write_report
-from tests.experiments.report.harness import Elements, make_study, read_json
+from shoal.experiments.statistics import bootstrap_mean
+from shoal.runs.reports import open_database
+from tests.experiments.report.harness import Elements, make_result, make_study, read_json, write_results
+from tests.runs.harness import start
+
+SCENARIO = {"name": "town", "population": [{"count": 6}], "rounds": 2, "worlds": ["twitter"], "topic": "pools"}
 
 PEOPLE = "person,region,go,go.retest,anger\n"
 PEOPLE += "Ada,north,yes,yes,2\nBen,north,no,yes,8\nCyd,south,yes,yes,6\nDee,south,no,no,4\n"
@@ -73,6 +78,27 @@ def test_outcomes_of_runs_stand_beside_those_of_people_in_the_report(tmp_path: P
     assert "Beside people" in Elements(written.page.read_text()).text
     assert "## Beside people" in written.markdown.read_text()
     assert len(read_json(written.figures)["people"]["rows"]) == 2
+
+
+def test_people_of_one_run_are_one_observation(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        start({**SCENARIO, "seed": seed}, tmp_path / "study" / "main" / "a" / str(seed))
+    write_results(tmp_path / "study", [make_result("main", "a", seed) for seed in (1, 2, 3)])
+    people = tmp_path / "people.csv"
+    people.write_text("person,opinion(topic)\nAda,0.2\nBen,-0.4\nCyd,0.9\n")
+    (row,) = compare_with_people(people, tmp_path / "study").rows
+    # Six people in each of three runs: eighteen answers, and an interval as wide as three means leave it.
+    assert (row.simulated, row.agreement) == (18, None)
+    assert row.simulated_mean is not None
+    ends = []
+    for seed in (1, 2, 3):
+        with open_database(tmp_path / "study" / "main" / "a" / str(seed) / "twitter_simulation.db") as database:
+            assert database is not None
+            query = "SELECT value FROM figure WHERE name = 'mean' AND about = 'topic' ORDER BY round DESC LIMIT 1"
+            ends.append(database.execute(query).fetchone()[0])
+    expected = bootstrap_mean(ends)
+    found = row.simulated_mean
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
 
 
 @pytest.mark.parametrize(

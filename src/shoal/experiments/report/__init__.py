@@ -14,4 +14,4 @@ from shoal.experiments.report.wording import (
     join_sentence,
     name_outcome,
 )
-from shoal.experiments.report.writing import ReportFiles, write_report
+from shoal.experiments.report.writing import PAGE, ReportFiles, write_report

@@ -48,6 +48,8 @@ class SimulatedAnswer(NamedTuple):
     person: str | None = None
     #: Column -> value, where the simulated answers have these columns themselves.
     groups: Mapping[str, str] | None = None
+    #: The run that it is of, where one run brings several.
+    run: str | None = None
 
 
 #: Arm -> outcome -> values.
@@ -184,7 +186,7 @@ def _read_opinions(folder: Path, arm: ArmColumns) -> dict[str, list[SimulatedAns
             run = RunDirectory.open(folder / line.folder)
             for world in run.worlds:
                 for about, name, value in read_last_opinions(run, world):
-                    found[_OPINION.format(about)].append(SimulatedAnswer(value, name))
+                    found[_OPINION.format(about)].append(SimulatedAnswer(value, name, run=line.folder))
     return found
 
 
@@ -250,7 +252,10 @@ def _compare_group(
     is_numeric = numbers is not None and simulated is not None
     agreement = _compare_persons(human, outcome, rows, answers, is_numeric)
     if numbers is not None and simulated is not None:
-        yield _compare_numbers((arm, outcome, group), numbers, simulated, agreement)
+        of_runs: dict[object, list[float]] = defaultdict(list)
+        for number, (answer, value) in enumerate(zip(answers, simulated, strict=True)):
+            of_runs[answer.run or number].append(value)
+        yield _compare_numbers((arm, outcome, group), numbers, list(of_runs.values()), agreement)
     else:
         yield _compare_categories((arm, outcome, group), [*map(str, values)], [*map(str, given)], agreement)
 
@@ -261,9 +266,11 @@ def _read_numbers(values: Sequence[float | str]) -> list[float] | None:
 
 
 def _compare_numbers(
-    place: tuple[str, str, str], human: Sequence[float], simulated: Sequence[float], agreement: Agreement | None
+    place: tuple[str, str, str], human: Sequence[float], runs: Sequence[Sequence[float]], agreement: Agreement | None
 ) -> OutcomeComparison:
-    difference = compare_unpaired(simulated, human)
+    """Compare numbers. People of one run hear one another, so a run is one observation, however many are in it."""
+    means, simulated = [fmean(values) for values in runs], [value for values in runs for value in values]
+    difference = compare_unpaired(means, human)
     distance = measure_wasserstein(simulated, human)
     spread = fmean((value - fmean(human)) ** 2 for value in human) ** 0.5
     arm, outcome, group = place
@@ -275,10 +282,10 @@ def _compare_numbers(
         simulated=len(simulated),
         is_numeric=True,
         human_mean=bootstrap_mean(human),
-        simulated_mean=bootstrap_mean(simulated),
+        simulated_mean=bootstrap_mean(means),
         difference=None if difference is None else difference.difference,
         shares={},
-        variance_ratio=estimate_variance_ratio(simulated, human),
+        variance_ratio=estimate_variance_ratio(runs, human),
         wasserstein=distance,
         standardised_wasserstein=distance / spread if spread else None,
         total_variation=None,

@@ -93,16 +93,26 @@ def _pair_shares(one: Sequence[Hashable], other: Sequence[Hashable]) -> list[tup
     return [(first[each] / len(one), second[each] / len(other)) for each in dict.fromkeys([*first, *second])]
 
 
-def estimate_variance_ratio(one: Sequence[float], other: Sequence[float]) -> Interval | None:
-    """Estimate the variance of one sample over that of the other by bootstrap; None where the other has none."""
-    first, second = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    if min(len(first), len(second)) < 2 or not second.var():
+def estimate_variance_ratio(groups: Sequence[Sequence[float]], other: Sequence[float]) -> Interval | None:
+    """Estimate the variance of values that come in groups over that of a sample; None where the sample has none.
+
+    The interval is a bootstrap over groups, such as runs, because what one run brings to all its people is one draw.
+    """
+    first = [np.asarray(group, np.float64) for group in groups if len(group)]
+    second = np.asarray(other, np.float64)
+    if sum(map(len, first)) < 2 or len(second) < 2 or not second.var():
         return None
+    value = float(np.concatenate(first).var(ddof=1) / second.var(ddof=1))
+    if len(first) < 2:
+        return Interval(value, 0.0, inf)
     draw = _draw("variance ratio")
-    upper, lower = (_resample(draw, each).var(axis=1, ddof=1) for each in (first, second))
+    moments = np.asarray([(len(group), group.sum(), (group**2).sum()) for group in first])
+    counts, sums, squares = moments[draw.integers(0, len(first), (_RESAMPLES, len(first)))].sum(axis=1).T
+    upper = np.maximum(squares - sums**2 / counts, 0.0) / np.maximum(counts - 1, 1)
+    lower = second[draw.integers(0, len(second), (_RESAMPLES, len(second)))].var(axis=1, ddof=1)
     ratios = np.divide(upper, lower, out=np.full(_RESAMPLES, np.inf), where=lower > 0)
     low, high = np.quantile(ratios, _TAILS, method="nearest").tolist()
-    return Interval(float(first.var(ddof=1) / second.var(ddof=1)), low, high)
+    return Interval(value, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +147,6 @@ def estimate_agreement(simulated: Sequence[float], retests: Sequence[float | Non
     ratios = np.divide(sums[:, 0], sums[:, 1], out=np.full(_RESAMPLES, np.inf), where=sums[:, 1] > 0)
     low, high = np.quantile(ratios, _TAILS, method="nearest").tolist()
     return Agreement(len(simulated), mean, again, Interval(one / again, low, high))
-
-
-def _resample(draw: np.random.Generator, values: Values) -> Values:
-    drawn: Values = values[draw.integers(0, len(values), (_RESAMPLES, len(values)))]
-    return drawn
 
 
 def _draw(purpose: str) -> np.random.Generator:

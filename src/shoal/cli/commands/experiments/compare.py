@@ -100,8 +100,12 @@ def _show(found: Comparison) -> None:
             format_p(row.corrected_p).removeprefix("p ").removeprefix("= "),
         )
     output.print(table)
-    paired = any(row.is_paired for row in found.metrics)
-    echo("runs are paired by seed\n" if paired else "no seeds in common: by the t test of Welch\n")
+    if any(row.is_paired for row in found.metrics):
+        echo("runs are paired by seed\n")
+    elif min(found.runs) < 2:
+        echo("one run alone shows no difference beyond chance: compare arms with several seeds\n")
+    else:
+        echo("no seeds in common: by the t test of Welch\n")
 
 
 def _show_value(value: object) -> str:

@@ -37,6 +37,7 @@ from shoal.experiments import (
     read_standing,
     recommend_simulations,
 )
+from shoal.experiments.report import PAGE
 from shoal.runs import LimitSettings, RunResources
 from shoal.runs.launchers import ForkLauncher
 from shoal.text import format_count, quote_path
@@ -204,6 +205,8 @@ def _list_places(folder: Path, standing: ExperimentStanding) -> Sequence[tuple[s
     if status in ("stopped", "killed") and state.command:
         lines.append(("go on", Text(state.command)))
     lines.append(("results", Text(quote_path(folder / "results.jsonl"))))
+    if (folder / PAGE).exists():
+        lines.append(("report", Text(quote_path(folder / PAGE))))
     return lines
 
 
