@@ -20,6 +20,7 @@ from shoal.experiments.report.wording import (
     format_signed,
     format_value,
     list_commands,
+    list_formulas,
     name_outcome,
 )
 from shoal.experiments.results import PASS_RATE
@@ -82,6 +83,7 @@ def _write(report: ExperimentReport, people: HumanComparison | None) -> Iterator
     yield from (f"- `{command}`: {words}" for command, words in list_commands(report))
     yield "\n## Methods\n"
     yield from (f"- {_escape(line)}" for line in METHODS)
+    yield from (f"- **{_escape(name)}**: {_escape(formula)}" for name, formula in list_formulas(report))
 
 
 def _write_tier(report: ExperimentReport, tier: TierReport) -> Iterator[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import floor, inf, isfinite, log10
 from typing import NamedTuple
 
+from shoal.errors import QueryFailed
+from shoal.experiments.metrics import METRICS, MetricName
 from shoal.experiments.report.figures import (
     SIGNIFICANT,
     ArmEffect,
@@ -224,6 +226,20 @@ def describe_effect(effect: ArmEffect, outcome: str) -> str:
     )
 
 
+def list_formulas(report: ExperimentReport) -> list[tuple[str, str]]:
+    """Return the formulas of the metrics that Shoal knows, each once."""
+    found = {}
+    for name in report.metrics:
+        try:
+            metric = METRICS.get(MetricName.parse(name).metric)
+        except QueryFailed:
+            # A name that a user gave to something else.
+            continue
+        if metric is not None:
+            found[metric.name] = metric.formula
+    return list(found.items())
+
+
 def list_commands(report: ExperimentReport) -> list[tuple[str, str]]:
     """Return what reproduces the figures, each with what it does."""
     folder = report.record.folder
@@ -257,5 +273,6 @@ METHODS = (
     f"Corrected p: Holm, over all arms that are compared in the same outcome. Below {SIGNIFICANT} a finding is called "
     "beyond chance. The interval is that of one comparison alone, so a corrected p can exceed 0.05 beside an interval "
     "without zero. Of many metrics some differ by chance: only the outcome above was chosen before looking.",
+    "Bands over rounds are Student's t of each round by itself.",
     "d is the mean difference in standard deviations of the differences.",
 )

@@ -26,6 +26,7 @@ from shoal.experiments.report.wording import (
     format_money,
     format_money_range,
     list_commands,
+    list_formulas,
     name_outcome,
 )
 from shoal.text import format_count, format_duration, printable
@@ -185,6 +186,7 @@ def _write_reproduction(report: ExperimentReport) -> Iterator[str]:
 
 def _write_methods(report: ExperimentReport) -> Iterator[str]:
     items = "".join(f"<li>{escape(line)}</li>" for line in METHODS)
+    items += "".join(f"<li><b>{escape(name)}</b>: {escape(formula)}</li>" for name, formula in list_formulas(report))
     yield (
         f'<details class="methods"><summary>Methods</summary><ul>{items}</ul></details>'
         f'<footer class="dim">Shoal {escape(shoal.__version__)} · The same figures are in '
