@@ -44,5 +44,5 @@ def test_runs_that_were_moved_leave_out_curves_and_nothing_else(study: Path) -> 
     assert "mean(topic) over rounds" in write_report(study).page.read_text()
     (study / "main").rename(study / "elsewhere")
     page = write_report(study).page.read_text()
-    assert "over rounds" not in page
+    assert "mean(topic) over rounds" not in page
     assert "<bdi>calm</bdi>" in page
