@@ -195,3 +195,17 @@ def test_a_note_says_how_many_texts_the_offline_mind_cannot_read(tmp_path: Path)
     rows = "".join(f"Person {n},{'关注校园事件' if n < 3 else 'Follows the campus affair'}\n" for n in range(10))
     notes = import_path(write_file(tmp_path, "mixed.csv", f"name,persona\n{rows}")).notes
     assert any(note.startswith("3 of 10 texts are not in English: ") for note in notes)
+
+
+def test_whom_people_follow_is_found_by_another_number_where_that_is_said(tmp_path: Path) -> None:
+    people = tmp_path / "people.csv"
+    people.write_text('user_id,name,follows\n7,Ada,8\n8,Ben,"7;9"\n9,Cem,\n')
+    with pytest.raises(
+        ScenarioInvalid, match=r"unknown person 8; if it is a 'user_id', say `follows: \{by: user_id\}`"
+    ):
+        import_path(people, ImportOptions())
+    found = import_path(people, ImportOptions(by="user_id"))
+    assert "who follows whom: 3 edges" in found.notes
+    scenario = validate(found.scenario)
+    graph = draw_follow_graph(scenario, sample(scenario))
+    assert (graph.starts.tolist(), graph.targets.tolist()) == ([0, 1, 3, 3], [1, 0, 2])

@@ -53,7 +53,9 @@ class FollowSettings(DeclaredModel):
         default=None, description="The file's columns; default: those with usual names, else the first two."
     )
     by: Text | None = Field(
-        default=None, description="Trait in which the file's ends are found; default: names, usernames, numbers."
+        default=None,
+        description="Trait in which the ends of the file, or without one of `follows` columns, are found; default: "
+        "names, usernames, numbers.",
     )
 
     _from_file: Edges | None = PrivateAttr(default=None)

@@ -84,8 +84,10 @@ def _import_people(path: Path, options: ImportOptions) -> ImportResult:
     stem = path.name.removesuffix(AGENT_SUFFIX) if path.name.endswith(AGENT_SUFFIX) else path.stem
     name = re.sub(r"[^A-Za-z0-9]+", "-", stem)[:_MAX_NAME_CHARS].strip("-") or "scenario"
     content: dict[str, Any] = {"name": name, "population": [entry]}
-    if options.follows is not None:
-        content["follows"] = {"file": _make_absolute(options.follows), **({"by": options.by} if options.by else {})}
+    follows = {} if options.follows is None else {"file": _make_absolute(options.follows)}
+    follows |= {} if options.by is None else {"by": options.by}
+    if follows:
+        content["follows"] = follows
     scenario = validate(content, str(path))
     [people] = (entry.roster for entry in scenario.population if isinstance(entry, FileEntry))
     edges = scenario.follows.from_file

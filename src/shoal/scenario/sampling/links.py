@@ -48,14 +48,16 @@ def read_links(entries: PopulationEntries, follows: FollowSettings) -> Links:
     stated = list(_list_edges_in_files(entries, follows))
     by_name = _PeopleIndex(entries) if stated else None
     for path, edges in stated:
-        trait = follows.by if path == ("follows", "file") else None
+        # Where there is no file of edges, the trait is that of the people in columns.
+        is_column = path != ("follows", "file")
+        trait = follows.by if not is_column or follows.from_file is None else None
         owners = (entry if isinstance(entry, GroupEntry) else entry.roster for entry in entries)
         if trait is not None and trait not in (known := {name: None for owner in owners for name in owner.traits}):
             message, suggestion = f"nobody has a trait {trait!r}", nearest(trait, known)
             problem = Problem(("follows", "by"), message, suggestion=suggestion, needs=_NEEDS)
             found.append(Links(none, none, [problem], ()))
         else:
-            people = by_name if by_name is not None and trait is None else _PeopleIndex(entries, trait)
+            people = by_name if by_name is not None and trait is None else _PeopleIndex(entries, trait, is_column)
             found.append(_resolve_edges(path, edges, people))
     return Links(
         np.concatenate([links.sources for links in found]),
@@ -71,9 +73,12 @@ class _PeopleIndex:
     Unlike `NameIndex` it knows only names that are not drawn, and takes them literally.
     """
 
-    def __init__(self, entries: PopulationEntries, trait: str | None = None) -> None:
+    def __init__(self, entries: PopulationEntries, trait: str | None = None, numbers_count: bool = False) -> None:
         self._trait = trait
+        #: Whether whole numbers count people all the same, as the owners of columns are given by number.
+        self._numbers_count = numbers_count
         self._count = count_people(entries)
+        self._rosters = [entry.roster for entry in entries if isinstance(entry, FileEntry)]
         if trait is None:
             usernames = find_own_names(entries, "username").items()
             self._names = number_own_names(entries)
@@ -91,7 +96,7 @@ class _PeopleIndex:
     def find(self, who: EdgeEnd) -> int | None:
         if isinstance(who, tuple):
             return next((number for one in who if (number := self.find(one)) is not None), None)
-        if self._trait is not None:
+        if self._trait is not None and not (self._numbers_count and isinstance(who, int)):
             return self._numbers.get(str(who))
         if isinstance(who, str):
             found = self._numbers.get(who)
@@ -106,8 +111,15 @@ class _PeopleIndex:
             return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
         shown = who[0] if isinstance(who, tuple) else who
         near = self._index.list_candidates(str(shown)) or hint(shown, self._names)
+        near = near or self._suggest_trait(str(shown))
         near = near or f"; expected a name, a username or a number, 0 to {self._count - 1}"
         return f"unknown person {shown!r}{near}"
+
+    def _suggest_trait(self, shown: str) -> str:
+        """Return a hint at the trait that holds a number, where a number counts people."""
+        traits = [trait for roster in self._rosters for trait in roster.traits.items()] if shown.isdecimal() else []
+        found = next((name for name, values in traits if shown in map(str, values)), None)
+        return "" if found is None else f"; if it is a {found!r}, say `follows: {{by: {found}}}`, or --by of an import"
 
 
 def _resolve_edges(path: Path, stated: Edges, people: _PeopleIndex) -> Links:
@@ -156,6 +168,7 @@ def _list_edges_in_files(entries: PopulationEntries, follows: FollowSettings) ->
         for row, followed in enumerate(entry.roster.fields["follows"]):
             for who in followed or ():
                 is_number = isinstance(who, int) or (str(who).isdecimal() and who not in own_names)
+                is_number = is_number and (follows.by is None or follows.from_file is not None)
                 rows.append(row)
                 targets.append(start + int(who) if is_number else str(who))
         encoded, lines = encode_edges([start + row for row in rows], targets), [table.lines[row] for row in rows]
