@@ -26,6 +26,7 @@ from shoal.experiments.results import RunResult
 from shoal.experiments.scheduling import ExperimentBatch
 from shoal.runs import RunResources, Status, replace_json, storage_errors, wall_clock
 from shoal.runs.launchers import Launcher
+from shoal.text import format_count
 from shoal.unix import try_lock
 
 #: How often time is counted, and how often the state is written meanwhile.
@@ -95,6 +96,10 @@ class ExperimentRun:
             if self.batch.spent and not stop.is_set() and not isinstance(error, ExperimentBudgetReached):
                 # What ran when the hours were over has been stopped.
                 error = self.batch.describe_shortage()
+            elif not isinstance(error, ExperimentBudgetReached):
+                # Batches know nothing of tiers that wait for others.
+                left = format_count(self.batch.count_left(), "simulation")
+                error = Stopped(f"stopped with {left} left; nothing is lost")
             reason = str(error)
             raise error from None
         finally:
