@@ -14,7 +14,7 @@ from shoal.agents import LanguageSettings
 from shoal.errors import BudgetReached, ExperimentBudgetReached, RunRefused
 from shoal.experiments.batch import RESULTS, Batch, BatchResult, BatchSettings
 from shoal.experiments.batch_rows import BatchRow
-from shoal.experiments.budgets import BudgetLimits, BudgetShares, Share
+from shoal.experiments.budgets import BudgetLimits, BudgetShare, BudgetShares
 from shoal.experiments.design import Experiment, TierSettings
 from shoal.experiments.results import RunResult, measure_arm, read_results
 from shoal.experiments.stopping import ArmStop, TierStops
@@ -49,7 +49,7 @@ class ExperimentBatch(Batch):
         super().__init__(experiment.base, [], folder, settings)
         self.experiment = experiment
         self.budget = budget
-        #: What came of every run that has ended and is judged.
+        #: The results of runs that have ended and are judged.
         self.judged: dict[str, RunResult] = {}
         #: Tier -> what its runs change on top of the base scenario, once that is known.
         self.inherited: dict[str, Mapping[str, Any]] = {}
@@ -59,7 +59,7 @@ class ExperimentBatch(Batch):
         self.skipped: dict[str, str] = {}
         #: Tiers whose budget is used up -> which limit of it; an empty name is the whole experiment.
         self.spent: dict[str, str] = {}
-        #: Is called once nobody else can work on the folder, before anything runs.
+        #: Is called once the lock of the folder is held, before anything runs.
         self.prepare: Callable[[], object] = lambda: None
         self._judge = judge
         #: Tiers that are queued -> their stopping rules.
@@ -327,12 +327,12 @@ class ExperimentBatch(Batch):
                 state = RunDirectory(self._find_folder(row)).read_state()
                 self._shares.settle(row.id, state.cost, state.calls)
 
-    def _take_share(self, row: BatchRow) -> Share:
+    def _take_share(self, row: BatchRow) -> BudgetShare:
         if not self._shares.budgets:
-            return Share(LimitSettings())
+            return BudgetShare(LimitSettings())
         scenario = row.apply_to(self.experiment.base)
         if not isinstance(scenario.mind, LanguageSettings):
-            return Share(LimitSettings())
+            return BudgetShare(LimitSettings())
         free = min(self.progress.at_once - len(self.progress.running), len(self._queue))
         return self._shares.take_share(row.id, scenario.budget, free)
 

@@ -160,7 +160,7 @@ class Bandwidth:
 
 
 def estimate_bandwidth(calls_at_once: int, seconds_per_call: float) -> Bandwidth:
-    """Return what so many calls at once send and receive, if each is of a usual size."""
+    """Return what calls at once send and receive, if each is of a usual size."""
     a_second = calls_at_once / seconds_per_call
     return Bandwidth(round(a_second * BYTES_SENT_PER_CALL * 8), round(a_second * BYTES_RECEIVED_PER_CALL * 8))
 

@@ -92,7 +92,7 @@ class ExperimentView:
     def _list_running(self, width: int) -> list[Text]:
         running = list(self.work.batch.progress.running.items())
         lines = [
-            Text.assemble("  ", (_shorten_start(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
+            Text.assemble("  ", (_shorten_name(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
             for name, run in running[:_MAX_RUNNING_SHOWN]
         ]
         if len(running) > _MAX_RUNNING_SHOWN:
@@ -173,7 +173,7 @@ def _describe_run(run: RunDirectory) -> str:
     return f"  round {state.current_round}/{state.total_rounds}  {state.actions_count:,} actions{waiting}"
 
 
-def _shorten_start(name: str, width: int) -> str:
+def _shorten_name(name: str, width: int) -> str:
     """Cut the beginning of a long name: runs differ in the end of theirs."""
     return name if len(name) <= width else f"…{name[-width + 1 :]}"
 
