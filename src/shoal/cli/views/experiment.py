@@ -104,7 +104,8 @@ class ExperimentView:
         if now - self._asked_at > _LIMITS_SECONDS and self.work.batch.progress.running:
             self._asked_at = now
             snapshot = fetch_snapshot(BrokerLocation.of_user(os.environ))
-            self._pools = () if snapshot is None else snapshot.pools
+            pools = () if snapshot is None else snapshot.pools
+            self._pools = tuple(pool for pool in pools if pool.held or pool.waiting)
         for pool in sorted(self._pools, key=lambda pool: pool.name != AGENTS)[:_MAX_POOLS_SHOWN]:
             parts = [f"{pool.held:,} of {pool.control['size']:,} at once"]
             parts += [f"{pool.waiting:,} waiting"] if pool.waiting else []
@@ -150,11 +151,11 @@ def describe_standing(work: ExperimentRun, standing: ExperimentStanding, now: fl
     # A run that has ended and is being judged has no result yet.
     ended = max(standing.ended, min(len(progress.results) - standing.state.uncounted, standing.runs))
     parts = [f"{ended:,}/{standing.runs:,} done"]
+    parts += [f"{format_duration(left)} left"] if left else []
     parts += [f"{len(progress.running)} of {progress.at_once} running"] if progress.running else []
     parts += [f"{count} {name}" for name in ("failed", "stopped") if (count := standing.count(name))]
     if standing.count("calls"):
         parts.append(describe_cost(standing))
-    parts += [f"{format_duration(left)} left"] if left else []
     return "  ".join(parts)
 
 
