@@ -135,7 +135,9 @@ class ExperimentRun:
             now = time.monotonic()
             if not self._has_begun:
                 continue
-            working = {"", *(name.partition("/")[0] for name in self.batch.progress.running)}
+            running = list(self.batch.progress.running)
+            # Hours in which nothing may run are not worked.
+            working = {"", *(name.partition("/")[0] for name in running)} if running else set()
             for owner in working:
                 self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600
             last = now

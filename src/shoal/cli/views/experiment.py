@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -50,6 +50,8 @@ _NAME_WIDTH, _NOTE_WIDTH = 6, 20
 #: Columns of what is shown of a simulation that runs, beside its name.
 _RUN_WIDTH = 32
 _GAP = 2
+#: Counting what has ended may take one part of this many of the time.
+_COUNTING_SHARE = 20
 
 
 def choose_experiment_display(console: Console, work: ExperimentRun, title: str, quiet: bool) -> ProgressDisplay:
@@ -69,11 +71,13 @@ class ExperimentView:
     title: str
     is_stopping: bool = False
     _pools: tuple[PoolView, ...] = ()
-    _asked_at: float = field(default=0.0)
+    _asked_at: float = 0.0
+    _standing: ExperimentStanding | None = None
+    _count_again_at: float = 0.0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         batch, now = self.work.batch, time.monotonic()
-        progress, standing, width = batch.progress, take_live_standing(self.work), options.max_width - 4
+        progress, standing, width = batch.progress, self._take_standing(now), options.max_width - 4
         head = Text.assemble(f"{format_duration(now - progress.began)}  ", (self.title, "bold"))
         bar = "━" * (BAR_WIDTH * standing.ended // max(standing.runs, 1))
         parts = [
@@ -88,6 +92,13 @@ class ExperimentView:
         # One line for the cursor, one for the titles, and one for what is hidden.
         height = max((console.height or 24) - len(parts) - len(below) - 3, 4)
         yield fit_lines([*parts, *_draw_arms(standing.arms, width, height), *below], options)
+
+    def _take_standing(self, now: float) -> ExperimentStanding:
+        """Count what has ended; with many thousands of runs more seldom, so that the counting takes little time."""
+        if self._standing is None or now >= self._count_again_at:
+            self._standing = take_live_standing(self.work)
+            self._count_again_at = now + _COUNTING_SHARE * (time.monotonic() - now)
+        return self._standing
 
     def _list_running(self, width: int) -> list[Text]:
         running = list(self.work.batch.progress.running.items())
