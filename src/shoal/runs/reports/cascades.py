@@ -60,14 +60,17 @@ class _Followed:
     """The people that each person follows. Edges are kept as numbers, so that millions of them fit into memory."""
 
     def __init__(self, edges: Iterable[tuple[int, int]]) -> None:
-        pairs = np.fromiter(edges, np.dtype((np.int32, 2)))
-        ordered = pairs[np.argsort(pairs[:, 0], kind="stable")] if len(pairs) else pairs
-        self._followers, self._followees = ordered.reshape(-1, 2).T
+        pairs = np.fromiter(edges, np.dtype((np.int32, 2))).reshape(-1, 2)
+        self._followees = pairs[np.argsort(pairs[:, 0], kind="stable"), 1]
+        #: Person -> where their followees begin, and end where those of the next one begin.
+        self._starts = np.concatenate(([0], np.bincount(pairs[:, 0]).cumsum())).tolist()
 
     def find_source(self, agent: int, places: dict[int, int]) -> int:
         """Return the latest place of any sharer that the person follows, and else the first."""
-        low, high = np.searchsorted(self._followers, [agent, agent + 1])
-        return max((places[other] for other in self._followees[low:high].tolist() if other in places), default=0)
+        if agent + 1 >= len(self._starts):
+            return 0
+        followees = self._followees[self._starts[agent] : self._starts[agent + 1]].tolist()
+        return max((places[other] for other in followees if other in places), default=0)
 
 
 def read_cascades(database: Connection, most: int) -> list[list[SharedPost]]:
