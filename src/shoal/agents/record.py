@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from shoal.text import clip, format_moment, quote
 from shoal.types import Event, Notice
@@ -16,10 +17,13 @@ _MAX_QUOTE_CHARS = 400
 
 
 def excerpt_record(lines: Iterable[str], first: int = FIRST_LINES, last: int = LAST_LINES) -> str:
-    """Write down what happened, line by line; of a long record only the beginning and the end."""
-    kept = [*lines]
-    left_out = max(len(kept) - first - last, 0)
-    return _join_lines(kept[:first], left_out, kept[first + left_out :])
+    """Write down what happened, line by line; of a long record only the beginning and the end, which alone are kept."""
+    rest, end, count = iter(lines), deque[str](maxlen=last), 0
+    beginning = [*islice(rest, first)]
+    for line in rest:
+        end.append(line)
+        count += 1
+    return _join_lines(beginning, count - last, end)
 
 
 def _join_lines(first: Iterable[str], left_out: int, last: Iterable[str]) -> str:
