@@ -36,6 +36,7 @@ COMMANDS = {
     "show": (f"{_ROOM}.show", "Summarise a run."),
     "metrics": (f"{_ROOM}.experiments.metrics", "Measure a run: reach, cascades, polarisation, and more."),
     "query": (f"{_ROOM}.show", "Query a run's database in SQL."),
+    "judge": (f"{_ROOM}.experiments.judge", "Judge runs that have ended again, with other judges."),
     "list": (f"{_ROOM}.show", "List the runs in a folder."),
     "explain": (f"{_ROOM}.reading.explain", "Show what an agent saw in a round, and why it decided so."),
     "diff": (f"{_ROOM}.reading.explain", "Show where two runs part, and how the difference spread."),

@@ -15,7 +15,8 @@ from shoal.experiments.folder import (
     read_experiment_state,
 )
 from shoal.experiments.forecast import ArmForecast, Forecast, forecast_experiment
+from shoal.experiments.judges.rejudging import ExperimentJudging, judge_directory
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
-from shoal.experiments.results import Judgement, RunResult, measure_arm, read_results
+from shoal.experiments.results import Judgement, RunResult, list_counted, measure_arm, read_results
 from shoal.experiments.standing import ArmStanding, ExperimentStanding, read_standing, take_standing
 from shoal.experiments.stopping import ArmStop, StopRule

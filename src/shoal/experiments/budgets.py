@@ -51,7 +51,7 @@ class BudgetLimits(ExperimentPart):
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetShare:
+class Share:
     """What a run may use: limits, or nothing before another run ends, or nothing at all."""
 
     limits: LimitSettings | None = None
@@ -59,7 +59,7 @@ class BudgetShare:
     spent: tuple[str, str] | None = None
 
     @classmethod
-    def wait(cls) -> BudgetShare:
+    def wait(cls) -> Share:
         return cls()
 
 
@@ -100,8 +100,8 @@ class BudgetShares:
         limit = self._accounts[run].limit.get(setting)
         return limit is not None and (own is None or limit < own)
 
-    def take_share(self, run: str, own: BudgetSettings, free: int) -> BudgetShare:
-        """Return the share of a run that is to start, while `free` runs may start."""
+    def take_share(self, run: str, own: BudgetSettings, free: int) -> Share:
+        """Return the share of a run that is to start, while this number may start."""
         tier = run.partition("/")[0]
         used = self._accounts[run].used if run in self._accounts else dict.fromkeys(_COUNTED, 0.0)
         limit: dict[str, float] = {}
@@ -112,19 +112,17 @@ class BudgetShares:
                 left = most - taken - used[setting]
                 wanted = self._find_wanted(run, tier, setting, used[setting])
                 if left < wanted and any(each.limit for each in others):
-                    return BudgetShare.wait()
+                    return Share.wait()
                 before = self._short.get(run, {}).get(setting, 0.0)
                 if left < _SMALLEST[setting] or used[setting] + left <= before:
-                    return BudgetShare(spent=(owner, setting))
+                    return Share(spent=(owner, setting))
                 share = min(max(left / max(free, 1), wanted), left)
                 limit[setting] = min(limit.get(setting, share + used[setting]), share + used[setting])
         limit = {setting: min(share, getattr(own, setting) or share) for setting, share in limit.items()}
         if limit:
             self._accounts[run] = _Account(used, limit)
         calls = limit.get("max_calls")
-        return BudgetShare(
-            LimitSettings(max_cost=limit.get("max_cost"), max_calls=None if calls is None else int(calls))
-        )
+        return Share(LimitSettings(max_cost=limit.get("max_cost"), max_calls=None if calls is None else int(calls)))
 
     def _find_wanted(self, run: str, tier: str, setting: str, used: float) -> float:
         """Return what a run should have at hand, so that it probably comes to its end."""

@@ -10,7 +10,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -25,17 +25,29 @@ from shoal.errors import ScenarioInvalid
 from shoal.experiments.batch_rows import BatchRow, check_row
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.declared import SECTION, ExperimentPart, Name, locate_problems, read_error, wrap_in_list
+from shoal.experiments.judges import Judging, JudgingReader
 from shoal.experiments.stopping import StopRule
 from shoal.journal import digest
 from shoal.runs import Config, input_names
-from shoal.scenario import Document, Problem, Scenario, load, override, parse, read_document, read_text, validate
+from shoal.scenario import (
+    Document,
+    OwnWorldSettings,
+    Problem,
+    Scenario,
+    load,
+    override,
+    parse,
+    read_document,
+    read_text,
+    validate,
+)
 from shoal.types import Versioned
 
 #: The arm in which nothing is changed, where there are sweeps.
 BASE = "base"
 #: Runs of one experiment, at most.
 MAX_RUNS = 100_000
-#: Arms of tiers that inherit are checked on top of every arm that they may inherit, up to this number of pairs.
+#: Arms of tiers that inherit are checked on top of every arm that they may inherit, up to so many pairs.
 _MAX_CHECKED = 3000
 _MAX_PROBLEMS = 20
 
@@ -117,6 +129,9 @@ class ExperimentSettings(ExperimentPart):
     stop: Rules = Field(default_factory=list)
     #: What all runs together may use.
     budget: BudgetLimits = BudgetLimits()
+    #: What is measured of each run, and who judges it; `judges` has what they may be.
+    metrics: Any = Field(default_factory=list)
+    judges: Any = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,6 +181,7 @@ class Experiment(Design):
     #: The file of the scenario as users name it; None where it was given in plain values.
     file: Path | None = None
     folder: Path | None = None
+    judging: Judging = field(default_factory=Judging)
 
     @cached_property
     def arms(self) -> dict[str, dict[str, Overrides]]:
@@ -252,11 +268,21 @@ def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
         base = parse(text, name, folder)
     else:
         base = validate({key: value for key, value in document.value.items() if key != SECTION}, name)
-    experiment = Experiment(settings.name or base.name, settings, base.seed, base, file, folder)
+    variables = [place.rpartition(":")[2].rpartition(".")[2] for place in base.variables]
+    reader = JudgingReader(folder, variables, is_open=_has_own_world(base))
+    judging = reader.read(settings.metrics, settings.judges)
+    if reader.problems:
+        raise locate_problems(name, document, reader.problems)
+    experiment = Experiment(settings.name or base.name, settings, base.seed, base, file, folder, judging)
     if experiment.runs > MAX_RUNS:
         raise ScenarioInvalid([f"{name}: {experiment.runs:,} runs; at most {MAX_RUNS:,} are possible"])
     _check_arms(experiment, name, document)
     return experiment
+
+
+def _has_own_world(scenario: Scenario) -> bool:
+    """Return whether a world of the user's own may record figures that nothing declares."""
+    return any(isinstance(world, OwnWorldSettings) for world in scenario.worlds.values())
 
 
 def _check_arms(experiment: Experiment, file: str, document: Document) -> None:

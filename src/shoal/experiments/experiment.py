@@ -12,6 +12,7 @@ import shlex
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,6 @@ from shoal.experiments.results import RunResult
 from shoal.experiments.scheduling import ExperimentBatch
 from shoal.runs import RunResources, Status, replace_json, storage_errors, wall_clock
 from shoal.runs.launchers import Launcher
-from shoal.text import format_count
 from shoal.unix import try_lock
 
 #: How often time is counted, and how often the state is written meanwhile.
@@ -52,6 +52,9 @@ class ExperimentRun:
         self.folder = folder
         #: Owner of a budget -> hours of work so far.
         self._hours: dict[str, float] = {}
+        self._settings = settings
+        #: What judges may use; `check` gives it.
+        self._resources = RunResources(limits=settings.limits)
         self._accept_changes = accept_changes
         self._command = command
         limits = experiment.settings.budget
@@ -80,6 +83,8 @@ class ExperimentRun:
         """Refuse models that cannot be asked, and a folder with another design, before anything runs."""
         check_design(self.experiment, self.folder, accept_changes=self._accept_changes)
         self.batch.check_models(resources)
+        self._resources = replace(resources, limits=self._settings.limits)
+        self.experiment.judging.check_models(self._resources, self.experiment.base)
 
     async def run(self, launcher: Launcher, stop: asyncio.Event) -> list[RunResult]:
         """Run all tiers, and return a result for each run; `Stopped` where it was asked to, or a budget is used up.
@@ -96,10 +101,6 @@ class ExperimentRun:
             if self.batch.spent and not stop.is_set() and not isinstance(error, ExperimentBudgetReached):
                 # What ran when the hours were over has been stopped.
                 error = self.batch.describe_shortage()
-            elif not isinstance(error, ExperimentBudgetReached):
-                # Batches know nothing of tiers that wait for others.
-                left = format_count(self.batch.count_left(), "simulation")
-                error = Stopped(f"stopped with {left} left; nothing is lost")
             reason = str(error)
             raise error from None
         finally:
@@ -110,7 +111,7 @@ class ExperimentRun:
         return self.batch.list_judged()
 
     def _begin(self) -> None:
-        """Freeze the design, once the lock of the folder is held."""
+        """Freeze the design. From now on nobody else works on this folder."""
         self.batch.check_known()
         freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
         self._hours = dict(read_experiment_state(self.folder).hours)
@@ -135,9 +136,7 @@ class ExperimentRun:
             now = time.monotonic()
             if not self._has_begun:
                 continue
-            running = list(self.batch.progress.running)
-            # Hours in which nothing may run are not worked.
-            working = {"", *(name.partition("/")[0] for name in running)} if running else set()
+            working = {"", *(name.partition("/")[0] for name in self.batch.progress.running)}
             for owner in working:
                 self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600
             last = now
@@ -158,7 +157,8 @@ class ExperimentRun:
 
     async def _judge(self, result: BatchResult) -> RunResult:
         """Measure and judge a run that has ended."""
-        return describe_result(result, self._write_command(result))
+        described = describe_result(result, self._write_command(result))
+        return await self.experiment.judging.judge(described, self._resources)
 
     def _write_command(self, result: BatchResult) -> str:
         """Write the command that makes a run again: from the file, or else from its journal."""

@@ -32,7 +32,7 @@ _ABSENT, _WHOLE = object(), object()
 
 
 class DesignChange(msgspec.Struct, frozen=True):
-    """A change of the design that a user accepted after runs had ended."""
+    """A change of the design that was accepted after runs had ended."""
 
     at: str
     #: Runs that had ended before.
@@ -100,7 +100,7 @@ class DesignRecord(msgspec.Struct, frozen=True):
         """Say what another design changes. Budgets do not belong to a design: they may be larger the next time."""
         before, after = (dict(each._list_values()) for each in (self, other))
         found: list[str] = []
-        #: Tiers and arms that only one of them has. Their content gets no further lines.
+        #: Tiers and arms that only one of them has. What belongs to these needs no line of its own.
         whole: list[str] = []
         for path in dict.fromkeys([*before, *after]):
             if any(path.startswith(f"{each}, ") for each in whole):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -10,20 +10,42 @@ from statistics import fmean
 
 import msgspec
 
+from shoal.experiments.metrics import find_value
+
 #: What arms are compared by, beside the metrics of their runs.
 PASS_RATE, COST_OF_PASS, COST = "pass_rate", "cost_of_pass", "cost"
 FIGURES = (PASS_RATE, COST_OF_PASS, COST)
 
 
-class Judgement(msgspec.Struct, frozen=True):
-    """What one judge says of one run. A judge that failed says nothing, and why."""
+class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one judge says of one run. A judge that failed says nothing, and why.
+
+    What judging took is counted here, apart from what the run took.
+    """
 
     judge: str
     #: None where the judge failed, or gives a score alone.
     passed: bool | None
     score: float | None
     reason: str = ""
+    #: Why the judge could not say anything.
     error: str | None = None
+    #: Whether a judge that failed is asked again the next time, as its server did not answer or its budget was reached.
+    is_pending: bool = False
+    #: The scores of a model's votes, how many of them pass the run, and the share of pairs of them that agree on that.
+    votes: tuple[float, ...] = ()
+    votes_for: int = 0
+    agreement: float | None = None
+    #: Dollars that the answers took, whenever they were given; None where a price is not known.
+    cost: float | None = 0.0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def is_verdict(self) -> bool:
+        """Whether it says, or should say, if the run passes. A score alone says nothing about that."""
+        return self.passed is not None or self.error is not None
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -54,6 +76,10 @@ class RunResult(msgspec.Struct, frozen=True):
     cached_calls: int = 0
     #: Makes this run again, and with it every number above.
     command: str = ""
+    #: Metrics without a value -> why they have none.
+    unmeasured: dict[str, str] = {}
+    #: Identifies the metrics and judges by which it was judged.
+    judging: str = ""
 
     @property
     def id(self) -> str:
@@ -62,19 +88,35 @@ class RunResult(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool | None:
-        """Whether all judges passed it; None where one of them failed, none judged, or the run did not complete."""
-        verdicts = [each.passed for each in self.judgements]
-        if self.status != "completed" or not verdicts or None in verdicts:
-            return None
-        return all(verdicts)
+        """Whether all judges passed it: True, False, or None where that is not known, so that it counts neither way.
+
+        It is False as soon as one judge says no. A run that failed has not passed: every judge says no to it. It is
+        None where a judge failed and none says no, where nothing judges, and for a run that was stopped, which goes on.
+        """
+        verdicts = [each.passed for each in self.judgements if each.is_verdict]
+        if False in verdicts:
+            return False
+        return None if not verdicts or None in verdicts else True
+
+    @property
+    def judging_cost(self) -> float | None:
+        """Dollars that judging took, which are not in `cost`; None where a price is not known."""
+        costs = [each.cost for each in self.judgements]
+        return None if None in costs else sum(cost for cost in costs if cost is not None)
 
     def read_figure(self, name: str) -> float | None:
-        """Return a metric, whether it passed, or its cost; None where that is not known or it did not complete."""
-        if self.status != "completed":
-            return None
+        """Return a metric, whether it passed, or its cost; None where that is not known.
+
+        Only a run that completed has metrics and a cost to compare. One that failed has not passed all the same.
+        """
         if name == PASS_RATE:
             return None if self.passed is None else float(self.passed)
-        return self.cost if name == COST else self.metrics.get(name)
+        if self.status != "completed":
+            return None
+        if name == COST or name in self.metrics:
+            return self.cost if name == COST else self.metrics[name]
+        found = find_value(self.metrics, name)
+        return None if isinstance(found, str) else found
 
 
 def measure_arm(results: Sequence[RunResult], name: str) -> float | None:
@@ -82,10 +124,20 @@ def measure_arm(results: Sequence[RunResult], name: str) -> float | None:
     values = [value for result in results if (value := result.read_figure(name)) is not None]
     if name != COST_OF_PASS:
         return fmean(values) if values else None
-    cost, rate = measure_arm(results, COST), measure_arm(results, PASS_RATE)
-    if cost is None or rate is None:
+    counted = list_counted(results)
+    costs = [result.cost for result in counted if result.cost is not None]
+    if not counted or len(costs) < len(counted):
         return None
-    return cost / rate if rate else inf
+    passes = sum(result.passed is True for result in counted)
+    return sum(costs) / passes if passes else inf
+
+
+def list_counted(results: Iterable[RunResult]) -> list[RunResult]:
+    """Return the runs of which it is known whether they passed: those that pass rate and cost of pass are made of.
+
+    A run that failed is among them, with its cost: it was paid for, and did not pass.
+    """
+    return [result for result in results if result.passed is not None]
 
 
 def read_results(path: Path) -> Iterator[RunResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,7 +15,7 @@ from shoal.agents import LanguageSettings
 from shoal.errors import BudgetReached, ExperimentBudgetReached, RunRefused
 from shoal.experiments.batch import RESULTS, Batch, BatchResult, BatchSettings
 from shoal.experiments.batch_rows import BatchRow
-from shoal.experiments.budgets import BudgetLimits, BudgetShare, BudgetShares
+from shoal.experiments.budgets import BudgetLimits, BudgetShares, Share
 from shoal.experiments.design import Experiment, TierSettings
 from shoal.experiments.results import RunResult, measure_arm, read_results
 from shoal.experiments.stopping import ArmStop, TierStops
@@ -49,7 +50,7 @@ class ExperimentBatch(Batch):
         super().__init__(experiment.base, [], folder, settings)
         self.experiment = experiment
         self.budget = budget
-        #: The results of runs that have ended and are judged.
+        #: What came of every run that has ended and is judged.
         self.judged: dict[str, RunResult] = {}
         #: Tier -> what its runs change on top of the base scenario, once that is known.
         self.inherited: dict[str, Mapping[str, Any]] = {}
@@ -59,7 +60,7 @@ class ExperimentBatch(Batch):
         self.skipped: dict[str, str] = {}
         #: Tiers whose budget is used up -> which limit of it; an empty name is the whole experiment.
         self.spent: dict[str, str] = {}
-        #: Is called once the lock of the folder is held, before anything runs.
+        #: Is called once nobody else can work on the folder, before anything runs.
         self.prepare: Callable[[], object] = lambda: None
         self._judge = judge
         #: Tiers that are queued -> their stopping rules.
@@ -237,12 +238,28 @@ class ExperimentBatch(Batch):
         rows = self.experiment.list_rows(tier, inherited)
         self.add_rows(rows)
         self._settle_begun(rows)
-        for row in rows:
-            result = self.progress.results.get(row.id)
-            if result is not None and row.id.split("/")[1] not in rules.stops:
-                before = known.get(row.id)
-                is_same = before is not None and (before.digest, before.status) == (result.digest, result.status)
-                self._take_judged(before if before is not None and is_same else await self._judge_again(result))
+        results = {row.id: result for row in rows if (result := self.progress.results.get(row.id)) is not None}
+        # Judges whose servers did not answer are asked side by side: each may have to wait.
+        pending = [
+            result for name, result in results.items() if name in known and self._is_pending(known[name], result)
+        ]
+        again = {each.id: each for each in await asyncio.gather(*map(self._judge_again, pending))}
+        for name, result in results.items():
+            if name.split("/")[1] not in rules.stops:
+                before = again.get(name, known.get(name))
+                if before is None or not (name in again or self._is_judged(before, result)):
+                    before = await self._judge_again(result)
+                self._take_judged(before)
+
+    def _is_judged(self, before: RunResult, result: BatchResult) -> bool:
+        """Return whether an earlier call judged this very run, with the same judges, and none of them is pending."""
+        is_same = (before.digest, before.status) == (result.digest, result.status)
+        return is_same and self.experiment.judging.is_current(before)
+
+    def _is_pending(self, before: RunResult, result: BatchResult) -> bool:
+        """Return whether an earlier call judged this very run, but for a judge whose server did not answer."""
+        is_same = (before.digest, before.status) == (result.digest, result.status)
+        return is_same and any(each.is_pending for each in before.judgements)
 
     def _make_rules(self, tier: TierSettings) -> TierStops:
         design, arms = self.experiment, list(self.experiment.arms[tier.name])
@@ -327,12 +344,12 @@ class ExperimentBatch(Batch):
                 state = RunDirectory(self._find_folder(row)).read_state()
                 self._shares.settle(row.id, state.cost, state.calls)
 
-    def _take_share(self, row: BatchRow) -> BudgetShare:
+    def _take_share(self, row: BatchRow) -> Share:
         if not self._shares.budgets:
-            return BudgetShare(LimitSettings())
+            return Share(LimitSettings())
         scenario = row.apply_to(self.experiment.base)
         if not isinstance(scenario.mind, LanguageSettings):
-            return BudgetShare(LimitSettings())
+            return Share(LimitSettings())
         free = min(self.progress.at_once - len(self.progress.running), len(self._queue))
         return self._shares.take_share(row.id, scenario.budget, free)
 

@@ -1,14 +1,12 @@
 """Stopping rules, declared in advance: an arm stops when its interval is narrow enough, or when it cannot win any more.
 
-What is decided about an arm after n seeds depends on the results of the first n seeds alone, and not on
+What is decided about an arm after so many seeds depends on the results of these seeds alone, in their order, and not on
 which run ended first. So a repeated or continued experiment decides the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
-from statistics import stdev
 from typing import Annotated, Literal
 
 import msgspec
@@ -21,10 +19,6 @@ from shoal.scenario import Problem
 
 #: Seeds that an arm has at least before it may stop, if a rule does not say otherwise.
 AT_LEAST = 10
-#: Widths are looked at so often that this many looks double the number of seeds.
-_STEPS = 20
-#: An interval that is wider than this by the normal distribution is not computed: it cannot be narrow enough.
-_MUCH_WIDER = 1.5
 
 
 class StopRule(ExperimentPart):
@@ -63,19 +57,14 @@ class StopRule(ExperimentPart):
         verdicts = [each.passed for each in result.judgements if each.judge == self.judge]
         return None if not verdicts or verdicts[0] is None else float(verdicts[0])
 
-    def compares(self, seeds: int) -> bool:
-        """Return whether arms are compared after this number of seeds: at first, and each time it has doubled.
+    def is_look(self, seeds: int) -> bool:
+        """Return whether arms are compared after so many seeds: at first, then each time their number has doubled.
 
-        A comparison after every seed would sooner or later find a difference by chance.
+        A comparison after every seed would sooner or later find a difference where there is none.
         """
         while seeds > self.at_least and seeds % 2 == 0:
             seeds //= 2
-        return self.cannot_win is not None and seeds == self.at_least
-
-    def measures(self, seeds: int) -> bool:
-        """Return whether widths are looked at after this number of seeds: at each of the first, then each 5 % more."""
-        step = max(seeds // _STEPS, 1)
-        return self.narrower is not None and seeds >= self.at_least and seeds % step == 0
+        return seeds == self.at_least
 
 
 class ArmStop(msgspec.Struct, frozen=True):
@@ -122,16 +111,16 @@ class TierStops:
         self, rule: StopRule, going: Sequence[str], results: Mapping[str, RunResult]
     ) -> Iterator[tuple[str, str]]:
         """Yield the arms that a rule stops after the seeds that are done, with the reason."""
-        if not rule.measures(self._done) and not rule.compares(self._done):
+        if self._done < rule.at_least:
             return
         values = {arm: self._read_values(rule, arm, results) for arm in going}
-        if rule.narrower is not None and rule.measures(self._done):
+        if rule.narrower is not None:
             for arm, known in values.items():
-                found = _estimate(rule, list(known.values()), rule.narrower)
+                found = _estimate(rule, list(known.values()))
                 if found is not None and found.high - found.low < rule.narrower:
                     width = f"{found.low:.4g} to {found.high:.4g}"
                     yield arm, f"the interval of {rule.subject}, {width}, is narrower than {rule.narrower:g}"
-        if rule.compares(self._done):
+        if rule.cannot_win is not None and rule.is_look(self._done):
             yield from self._find_losers(rule, values)
 
     def _find_losers(self, rule: StopRule, values: Mapping[str, Mapping[int, float]]) -> Iterator[tuple[str, str]]:
@@ -155,11 +144,7 @@ class TierStops:
         return {seed: value for seed, value in read.items() if value is not None}
 
 
-def _estimate(rule: StopRule, values: Sequence[float], narrower: float) -> Interval | None:
-    """Estimate what a rule looks at; None where there are too few values, or far too wide an interval."""
+def _estimate(rule: StopRule, values: Sequence[float]) -> Interval | None:
     if len(values) < rule.at_least:
         return None
-    if rule.is_rate:
-        return estimate_rate(round(sum(values)), len(values))
-    width = 2 * 1.96 * stdev(values) / sqrt(len(values))
-    return None if width > _MUCH_WIDER * narrower else bootstrap_mean(values)
+    return estimate_rate(round(sum(values)), len(values)) if rule.is_rate else bootstrap_mean(values)

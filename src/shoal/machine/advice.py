@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from operator import attrgetter
-from typing import NamedTuple
 
 from shoal.machine.hardware import Disk, Machine, MemorySpace
 from shoal.machine.pressure import THRESHOLDS, Pressure
@@ -35,13 +34,10 @@ DISK_BYTES_PER_TURN = 1_100
 SECONDS_PER_CALL = 1.5
 #: A usual prompt and the longest reply; providers charge both against a limit before the call is made.
 TOKENS_PER_CALL = 3_000
-#: What a call of that many tokens sends and receives, headers included.
-BYTES_SENT_PER_CALL, BYTES_RECEIVED_PER_CALL = 13 * KB, 3 * KB
 
 #: The part of a machine that is planned with; the rest is kept for peaks and other programs.
 GOOD_CPU_SHARE = THRESHOLDS[Pressure.CPU].below
 GOOD_MEMORY_SHARE = THRESHOLDS[Pressure.MEMORY].above
-GOOD_NETWORK_SHARE = 0.75
 #: Files that a run needs besides its connections: databases, streams, the journal, libraries.
 SPARE_FILES = 64
 #: With less than this no run should start: SQLite needs space to commit and to roll back.
@@ -128,43 +124,6 @@ class Advice:
     warnings: tuple[str, ...]
 
 
-class Purpose(NamedTuple):
-    """What simulations are for: how large a part of those that the machine bears suits it, and how many at most."""
-
-    name: str
-    share: float = 1.0
-    most: int | None = None
-
-
-#: Few are easy to follow and leave the machine free; a large study takes all that the machine bears.
-PURPOSES = (
-    Purpose("development", 0.25, 4),
-    Purpose("research", 0.5, 8),
-    Purpose("batch work", most=16),
-    Purpose("large studies"),
-)
-
-
-def choose_simulations(bounds: tuple[Bound, ...]) -> dict[str, int]:
-    """Return how many simulations side by side suit each purpose, where this many are possible."""
-    possible = bounds[0].count if bounds else 1
-    return {purpose.name: max(min(int(possible * purpose.share), purpose.most or possible), 1) for purpose in PURPOSES}
-
-
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
-    """What calls need of the network, in bits per second."""
-
-    send: int
-    receive: int
-
-
-def estimate_bandwidth(calls_at_once: int, seconds_per_call: float) -> Bandwidth:
-    """Return what calls at once send and receive, if each is of a usual size."""
-    a_second = calls_at_once / seconds_per_call
-    return Bandwidth(round(a_second * BYTES_SENT_PER_CALL * 8), round(a_second * BYTES_RECEIVED_PER_CALL * 8))
-
-
 def advise(machine: Machine, disk: Disk | None, need: Need, served: ServerProfile | None = None) -> Advice:
     """Recommend numbers for runs of this size on this machine with this server."""
     server = served or ServerProfile()
@@ -241,12 +200,6 @@ def _bound_calls(machine: Machine, need: Need, server: ServerProfile, simulation
         reason = f"{files} for a process, and each call needs one; counted for {processes:,} side by side"
         remedy = f"raise the limit of open files (ulimit -Hn) from {files} to 65536"
         yield Bound("open files", max(most - SPARE_FILES, 1) * processes, reason, remedy)
-    if machine.network is not None and machine.network.speed is not None:
-        usable_bits = machine.network.speed * GOOD_NETWORK_SHARE
-        count = int(usable_bits / 8 / BYTES_SENT_PER_CALL * server.seconds_per_call)
-        link = f"{machine.network.interface} sends {format_bits(machine.network.speed)}"
-        reason = f"{link}, and a call of {server.seconds_per_call:.2g} s about {BYTES_SENT_PER_CALL // KB} kB"
-        yield Bound("bandwidth", max(count, 1), reason, "use a faster connection, or shorten prompts")
     if (space := _find_tightest(machine)) is not None:
         left = max(space.below(GOOD_MEMORY_SHARE) - need.memory_bytes, 0)
         reason = f"{_describe_free(space)}, a call that waits takes about {format_bytes(BYTES_PER_CALL)}"
@@ -345,11 +298,6 @@ def format_bytes(count: int) -> str:
     if count >= GIB:
         return f"{count / GIB:,.1f} GiB"
     return f"{count / MB:,.0f} MB" if count >= MB else f"{count / KB:,.0f} kB"
-
-
-def format_bits(a_second: float) -> str:
-    """Return `3.2 Mbit/s` or `10 Gbit/s`."""
-    return f"{a_second / 1e9:,.3g} Gbit/s" if a_second >= 1e9 else f"{a_second / 1e6:,.3g} Mbit/s"
 
 
 def _describe_free(space: MemorySpace) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shoal.machine.cgroups import ENDLESS_BYTES, Groups, MemoryGroup, parse_integer, read_cgroups, read_if_there
-from shoal.machine.network import Network
 
 ROOT = Path("/")
 #: Stands for any number of open files.
@@ -168,8 +167,6 @@ class Machine:
     container: str | None = None
     #: `v1`, `v2` or `hybrid`; None: there are none.
     cgroups: str | None = None
-    #: None: not known.
-    network: Network | None = None
 
 
 def inspect_machine(root: Path = ROOT) -> Machine:
@@ -181,7 +178,6 @@ def inspect_machine(root: Path = ROOT) -> Machine:
         Files.read(root),
         container,
         groups.version,
-        Network.read(root),
     )
 
 

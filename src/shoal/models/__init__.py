@@ -12,7 +12,7 @@ from shoal.models.base import (
     Usage,
     strip_reasoning,
 )
-from shoal.models.costs import Price, Spending, find_price
+from shoal.models.costs import Price, Spending, Spent, find_price
 from shoal.models.middleware.availability import PATIENCE_SECONDS, Availability
 from shoal.models.middleware.budget import Budget
 from shoal.models.middleware.model_gate import Pause

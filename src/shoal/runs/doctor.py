@@ -18,7 +18,6 @@ from shoal.event_loop import run_async
 from shoal.machine import (
     THRESHOLDS,
     Advice,
-    Bandwidth,
     Disk,
     Machine,
     Need,
@@ -27,8 +26,6 @@ from shoal.machine import (
     Sampler,
     ServerProfile,
     advise,
-    choose_simulations,
-    estimate_bandwidth,
     inspect_disk,
     inspect_machine,
 )
@@ -97,10 +94,6 @@ class DoctorReport:
     changes: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    def estimate_bandwidth(self, advice: Advice) -> Bandwidth:
-        """Return what the recommended number of calls at once needs of the network."""
-        return estimate_bandwidth(advice.calls[0].count if advice.calls else 1, self.seconds_per_call)
-
     def as_dict(self) -> dict[str, Any]:
         """Return everything, with the two recommended numbers of each need first."""
         recommended = [
@@ -108,8 +101,6 @@ class DoctorReport:
                 "need": need,
                 "simulations": advice.simulations[0].count if advice.simulations else 1,
                 "calls": (advice.calls[0].count if advice.calls else 1) if need.asks else None,
-                "simulations_by_purpose": choose_simulations(advice.simulations),
-                "bandwidth": self.estimate_bandwidth(advice) if need.asks else None,
             }
             for need, advice in zip(self.needs, self.advice, strict=True)
         ]

@@ -11,23 +11,14 @@ from rich.text import Text
 
 from shoal.cli.options import PATH, POSITIVE, Changes, json_option, load_scenario
 from shoal.cli.views.output import Output, echo_json, label_table
-from shoal.machine import (
-    SECONDS_PER_CALL,
-    UNLIMITED,
-    Advice,
-    Bound,
-    Machine,
-    choose_simulations,
-    format_bits,
-    format_bytes,
-)
+from shoal.machine import SECONDS_PER_CALL, UNLIMITED, Bound, Machine, format_bytes
 from shoal.models.local import ModelSpeed, ServerSize
 from shoal.runs import RUNS, DoctorReport, DoctorTarget, examine, list_limits
 from shoal.text import format_count
 
 _LABEL_WIDTH = 12
 #: Bounds of calls that do not come from the server.
-_MACHINE_BOUNDS = frozenset(("cores", "open files", "memory", "bandwidth"))
+_MACHINE_BOUNDS = frozenset(("cores", "open files", "memory"))
 ReportLine = tuple[str, Text]
 
 
@@ -184,25 +175,11 @@ def _advice_lines(report: DoctorReport, name: str) -> Iterator[ReportLine]:
         minds = f"language models, up to {need.calls_at_once:,} calls at once" if need.asks else "no language model"
         yield "for", Text(f"{name or 'runs'}: {size}, {minds}", "bold")
         yield "simulations", _describe_bound(advice.simulations, "side by side")
-        by_purpose = choose_simulations(advice.simulations)
-        yield "", Text(", ".join(f"{purpose} {count:,}" for purpose, count in by_purpose.items()))
         if need.asks:
             yield "calls", _describe_bound(advice.calls, "at once, all together")
             if all(bound.what in _MACHINE_BOUNDS for bound in advice.calls):
                 unknown = "the server's own limit is not known, and often lower: runs find it by themselves"
                 yield "", Text(unknown, "dim")
-            yield "bandwidth", _describe_bandwidth(report, advice)
-
-
-def _describe_bandwidth(report: DoctorReport, advice: Advice) -> Text:
-    """Say what the calls need of the network. How fast the connection behind the interface is cannot be read."""
-    need, network = report.estimate_bandwidth(advice), report.machine.network
-    text = f"they send about {format_bits(need.send)} and receive {format_bits(need.receive)}"
-    if network is not None and network.speed is not None:
-        return Text(
-            f"{text}; {network.interface} has {format_bits(network.speed)}, the connection behind it may have less"
-        )
-    return Text(f"{text}; how much the connection bears is not known: measure it with shoal tune")
 
 
 def _describe_bound(bounds: tuple[Bound, ...], how: str) -> Text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -50,8 +50,6 @@ _NAME_WIDTH, _NOTE_WIDTH = 6, 20
 #: Columns of what is shown of a simulation that runs, beside its name.
 _RUN_WIDTH = 32
 _GAP = 2
-#: Counting what has ended may take one part of this many of the time.
-_COUNTING_SHARE = 20
 
 
 def choose_experiment_display(console: Console, work: ExperimentRun, title: str, quiet: bool) -> ProgressDisplay:
@@ -71,13 +69,11 @@ class ExperimentView:
     title: str
     is_stopping: bool = False
     _pools: tuple[PoolView, ...] = ()
-    _asked_at: float = 0.0
-    _standing: ExperimentStanding | None = None
-    _count_again_at: float = 0.0
+    _asked_at: float = field(default=0.0)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         batch, now = self.work.batch, time.monotonic()
-        progress, standing, width = batch.progress, self._take_standing(now), options.max_width - 4
+        progress, standing, width = batch.progress, take_live_standing(self.work), options.max_width - 4
         head = Text.assemble(f"{format_duration(now - progress.began)}  ", (self.title, "bold"))
         bar = "━" * (BAR_WIDTH * standing.ended // max(standing.runs, 1))
         parts = [
@@ -93,17 +89,10 @@ class ExperimentView:
         height = max((console.height or 24) - len(parts) - len(below) - 3, 4)
         yield fit_lines([*parts, *_draw_arms(standing.arms, width, height), *below], options)
 
-    def _take_standing(self, now: float) -> ExperimentStanding:
-        """Count what has ended; with many thousands of runs more seldom, so that the counting takes little time."""
-        if self._standing is None or now >= self._count_again_at:
-            self._standing = take_live_standing(self.work)
-            self._count_again_at = now + _COUNTING_SHARE * (time.monotonic() - now)
-        return self._standing
-
     def _list_running(self, width: int) -> list[Text]:
         running = list(self.work.batch.progress.running.items())
         lines = [
-            Text.assemble("  ", (_shorten_name(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
+            Text.assemble("  ", (_shorten_start(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
             for name, run in running[:_MAX_RUNNING_SHOWN]
         ]
         if len(running) > _MAX_RUNNING_SHOWN:
@@ -115,8 +104,7 @@ class ExperimentView:
         if now - self._asked_at > _LIMITS_SECONDS and self.work.batch.progress.running:
             self._asked_at = now
             snapshot = fetch_snapshot(BrokerLocation.of_user(os.environ))
-            pools = () if snapshot is None else snapshot.pools
-            self._pools = tuple(pool for pool in pools if pool.held or pool.waiting)
+            self._pools = () if snapshot is None else snapshot.pools
         for pool in sorted(self._pools, key=lambda pool: pool.name != AGENTS)[:_MAX_POOLS_SHOWN]:
             parts = [f"{pool.held:,} of {pool.control['size']:,} at once"]
             parts += [f"{pool.waiting:,} waiting"] if pool.waiting else []
@@ -162,11 +150,11 @@ def describe_standing(work: ExperimentRun, standing: ExperimentStanding, now: fl
     # A run that has ended and is being judged has no result yet.
     ended = max(standing.ended, min(len(progress.results) - standing.state.uncounted, standing.runs))
     parts = [f"{ended:,}/{standing.runs:,} done"]
-    parts += [f"{format_duration(left)} left"] if left else []
     parts += [f"{len(progress.running)} of {progress.at_once} running"] if progress.running else []
     parts += [f"{count} {name}" for name in ("failed", "stopped") if (count := standing.count(name))]
     if standing.count("calls"):
         parts.append(describe_cost(standing))
+    parts += [f"{format_duration(left)} left"] if left else []
     return "  ".join(parts)
 
 
@@ -185,7 +173,7 @@ def _describe_run(run: RunDirectory) -> str:
     return f"  round {state.current_round}/{state.total_rounds}  {state.actions_count:,} actions{waiting}"
 
 
-def _shorten_name(name: str, width: int) -> str:
+def _shorten_start(name: str, width: int) -> str:
     """Cut the beginning of a long name: runs differ in the end of theirs."""
     return name if len(name) <= width else f"…{name[-width + 1 :]}"
 

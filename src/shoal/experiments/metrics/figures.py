@@ -43,14 +43,17 @@ def read_unread(record: WorldRecord, round: int) -> Measured:
     return read_figure(record, "unread", round)
 
 
-def define_figure(name: str) -> Metric:
-    """Return the metric of a figure that a run records beside the usual ones, such as a variable of the user's own."""
+def define_figure(name: str, suggestion: str = "") -> Metric:
+    """Return the metric of a figure that a run records beside the usual ones, such as a variable of the user's own.
+
+    `suggestion` follows where the run does not record it.
+    """
 
     def measure(record: WorldRecord, round: int) -> Measured:
         """As the run recorded it."""
         return read_figure(record, name, round)
 
-    return Metric(name, measure, needs=f"the run records no figure {name!r}")
+    return Metric(name, measure, needs=f"the run records no figure {name!r}{suggestion}")
 
 
 def time_reach(record: WorldRecord, round: int) -> Measured:

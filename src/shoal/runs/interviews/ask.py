@@ -280,15 +280,18 @@ async def _ask_models(
 
 @asynccontextmanager
 async def open_interviews(
-    directory: RunDirectory, mind: LanguageSettings, outside: RunResources
+    directory: RunDirectory, mind: LanguageSettings, outside: RunResources, kept: Path | None = None
 ) -> AsyncIterator[ModelSession]:
-    """Open the models that are asked, with a journal and a budget of their own: those of the run are not touched."""
+    """Open the models that are asked, with a journal and a budget of their own: those of the run are not touched.
+
+    The journal is thrown away unless a file is named in which it is `kept`.
+    """
     limits = LimitSettings(patience=ASKING_PATIENCE_SECONDS).replace_with(outside.limits)
     budget = outside.limits.apply_to(BudgetSettings())
     scenario = directory.scenario.model_copy(update={"mind": mind, "budget": budget})
     with TemporaryDirectory(prefix="shoal-ask-") as folder:
         async with (
-            Journal.open(Path(folder) / "journal.jsonl") as journal,
+            Journal.open(kept or Path(folder) / "journal.jsonl") as journal,
             open_models(scenario, journal, replace(outside, limits=limits)) as language,
         ):
             yield language
