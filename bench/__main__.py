@@ -1,20 +1,23 @@
-"""python -m bench [--real] [NAME ...]: measures all bars, or those named, prints them and writes bench/results.json.
+"""python -m bench [--real [--only TEXT]] [NAME ...]: measures all bars, or those named, and writes bench/results.json.
 
-Limits are measured in virtual time, and with --real over sockets, which takes minutes. With --real, a language model
-on this machine is measured, too.
+Limits are measured in virtual time, and with --real over sockets, which takes minutes; --only TEXT chooses the settings
+whose names contain it. With --real, a language model on this machine is measured, too. Each figure is printed and kept
+as soon as it is known.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import sys
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from bench import bars as social
-from bench import experiments, language, limits, sending, server, slots
-from bench.bars import Bar, measure
+from bench import experiments, language, limits, real, server, slots
+from bench.bars import Bar, Measurement, measure
 from bench.coverage import coverage
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
@@ -29,23 +32,31 @@ ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *experimen
 RESULTS = Path(__file__).parent / "results.json"
 
 
-def main(names: list[str]) -> int:
-    known = {measurement.__name__: measurement for measurement in ALL}
-    if "--real" in names:
-        names = [name for name in names if name != "--real"]
-        known |= {"limits": sending.limits, "local_model": local_model, "topics": topics}
-    unknown = [name for name in names if name not in known]
+def main(arguments: list[str]) -> int:
+    chosen = _parse(arguments)
+    known: dict[str, Measurement] = {measurement.__name__: measurement for measurement in ALL}
+    if chosen.real:
+        known |= {"limits": partial(real.limits, chosen.only), "local_model": local_model, "topics": topics}
+    unknown = [name for name in chosen.names if name not in known]
     if unknown:
         print(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     bars: list[Bar] = []
-    for name in names or known:
-        found = measure([known[name]])
-        for bar in found:
-            print(_line(bar), flush=True)
-        bars.extend(found)
-    _write(bars, replace=not names)
+    for bar in measure([known[name] for name in chosen.names or known]):
+        print(_line(bar), flush=True)
+        bars.append(bar)
+        _write(bars, replace=False)
+    if chosen.real and not chosen.names and not chosen.only:
+        _write(bars, replace=True)
     return 0 if all(bar.holds for bar in bars) else 1
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--only", action="append", default=[], metavar="TEXT")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    return parser.parse_intermixed_args(arguments)
 
 
 def _line(bar: Bar) -> str:
@@ -55,7 +66,7 @@ def _line(bar: Bar) -> str:
 
 
 def _write(bars: list[Bar], *, replace: bool) -> None:
-    """Bars measured now replace those of the same name; a whole run replaces everything."""
+    """Bars measured now replace those of the same name; everything measured, also in real time, replaces all."""
     before = [] if replace or not RESULTS.exists() else json.loads(RESULTS.read_text())["bars"]
     names = {bar.name for bar in bars}
     kept = [bar for bar in before if bar["name"] not in names]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,13 +158,13 @@ def _slow_minds(folder: Path, rounds_in_flight: int) -> float:
     return float(sum(r["wall"] for r in probe(folder, scenario)["rounds"]))
 
 
-ALL: Sequence[Callable[[Path], list[Bar]]] = (starting, throughput, scaling, ageing, visibility, million)
+#: Yields bars as they are measured, in a folder that is then removed.
+Measurement = Callable[[Path], Iterable[Bar]]
+ALL: Sequence[Measurement] = (starting, throughput, scaling, ageing, visibility, million)
 
 
-def measure(wanted: Sequence[Callable[[Path], list[Bar]]]) -> list[Bar]:
-    """Everything asked for, one after another, each in a folder that is then removed."""
-    bars = []
+def measure(wanted: Sequence[Measurement]) -> Iterator[Bar]:
+    """Measure everything asked for, one after another, each in a folder of its own."""
     for measurement in wanted:
         with tempfile.TemporaryDirectory(prefix="shoal-bench-") as folder:
-            bars.extend(measurement(Path(folder)))
-    return bars
+            yield from measurement(Path(folder))

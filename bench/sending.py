@@ -1,4 +1,4 @@
-"""The same as `bench.limits` over real sockets, processes and clocks: the model stack, a broker and a server.
+"""Sends the calls of a load over real sockets: the model stack and a broker, in one process for each run.
 
 python -m bench.sending    one client: reads what to do from its input, says that it is ready, starts when told, and
                            prints how many calls it had in flight at most
@@ -12,17 +12,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import uvloop
 
-from bench.bars import Bar
-from bench.limits import GOALS, Score, Scores, Setting, find_oracle, make_bars
 from bench.loads import Load, World
-from bench.rehearsed import MODEL, Server, rehearsing
+from bench.rehearsed import MODEL, Server
 from shoal.journal import JournalKey
 from shoal.models.base import Answer, Message, ModelFailure, Question
 from shoal.models.costs import Spending
@@ -32,7 +30,6 @@ from shoal.models.middleware.limited import Limited
 from shoal.models.middleware.retrying import Retrying
 from shoal.models.openai.client import ModelClient
 from shoal.models.openai.endpoints import Endpoint
-from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.model_limits import SharedLimit, name_pool
 from shoal.slots.client import open_slots
 from shoal.slots.leases import Lease
@@ -40,24 +37,6 @@ from shoal.slots.location import BrokerLocation
 
 _SERVED_AS = "rehearsal"
 _ATTEMPT_SECONDS, _DEADLINE_SECONDS = 90.0, 300.0
-#: So many are measured at the same time: they wait for answers, and use little of the machine.
-_SIDE_BY_SIDE = 2
-#: What the real time of a machine with two busy cores allows, where the goal is for virtual time.
-_REAL_TIMES = 1.08
-#: Settings that take seconds, of each kind.
-_NAMES = (
-    "cap 24, rumour: 12 rounds of two worlds",
-    "cap 24, 10 rounds of 150",
-    "cap 7, 20 rounds of 20",
-    "cap 24, four runs of different kinds",
-    "cap 64, 2,000 at once",
-    "30 requests/s, 2,000 at once",
-    "cap 64, then 16, then 64, 20 rounds of 100",
-    "a queue behind 4 workers, 10 rounds of 12",
-    "a queue behind 32 workers, 10 rounds of 96",
-    "a queue behind 4 workers, rounds of 20, 3 s answers",
-    "slower above 64, 10 rounds of 150",
-)
 
 
 # one client
@@ -120,37 +99,21 @@ def make_question(call_id: int, tokens: int) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
+    """How it went, as the server saw it, and the most calls that its clients had in flight."""
+
     seconds: float
     requests: int
+    answers: int
     peak: int
+    #: Attempts that a client gave up before they were answered.
+    abandoned: int
 
 
-def measure(folder: Path, setting: Setting) -> Scores:
-    """Measure one setting with a server of its own: a fixed number as the oracle, then cold, then warm."""
-    folder.mkdir(mode=0o700)
-    fixed = find_oracle(replace(setting, sweep=setting.sweep or (1_000_000,)), 0)[1]
-    found = Scores()
-    with rehearsing(**_to_served(setting)) as server:
-        oracle = _send_all(folder / "fixed", setting, server, fixed) if setting.sweep and fixed else None
-        seconds = find_oracle(setting, 0)[0] if oracle is None else oracle.seconds
-        for scores in (found.cold, found.warm):
-            sent = _send_all(folder / "learned", setting, server, None)
-            scores.append(Score(sent.seconds / seconds, sent.requests / setting.load.calls - 1, sent.peak))
-    return found
-
-
-def _to_served(setting: Setting) -> dict[str, Any]:
-    """Return the settings of a server, as far as they were chosen."""
-    usual = asdict(RehearsalSettings())
-    return {name: value for name, value in asdict(setting.provider).items() if value != usual[name]}
-
-
-def _send_all(folder: Path, setting: Setting, server: Server, fixed: int | None) -> Sent:
-    folder.mkdir(mode=0o700, exist_ok=True)
-    load = asdict(setting.load)
+def send_all(folder: Path, load: Load, server: Server, fixed: int | None) -> Sent:
+    """Send a load from as many processes as it has; `fixed` is how many calls at once, None: they learn it here."""
     specs = [
-        {"base_url": server.base_url, "folder": str(folder), "load": load, "process": process, "fixed": fixed}
-        for process in range(setting.load.processes)
+        {"base_url": server.base_url, "folder": str(folder), "load": asdict(load), "process": process, "fixed": fixed}
+        for process in range(load.processes)
     ]
     running = [_start(spec) for spec in specs]
     for process in running:
@@ -158,12 +121,18 @@ def _send_all(folder: Path, setting: Setting, server: Server, fixed: int | None)
         assert process.stdout.readline() == "ready\n"
     with ThreadPoolExecutor(len(running)) as threads:
         peaks = [int(said) for said in threads.map(lambda process: process.communicate("go\n")[0], running)]
+    return take_sent(server, folder / "slots" / "s", sum(peaks))
+
+
+def take_sent(server: Server, socket: Path | None, peak: int | None) -> Sent:
+    """Return what a server counted, and reset it. Wait until the broker at a socket has stored what was learned."""
     stats = server.stats()
     server.reset()
-    # What was learned is written when the broker ends, soon after its last client.
-    while (folder / "slots" / "s").exists():
+    while socket is not None and socket.exists():
         time.sleep(0.1)
-    return Sent(stats["last_answer_at"] - stats["first_request_at"], stats["requests"], sum(peaks))
+    seconds = stats["last_answer_at"] - stats["first_request_at"]
+    peak = stats["in_flight_peak"] if peak is None else peak
+    return Sent(seconds, stats["requests"], stats["answers"], peak, stats["abandoned"])
 
 
 def _start(spec: dict[str, Any]) -> subprocess.Popen[str]:
@@ -173,18 +142,6 @@ def _start(spec: dict[str, Any]) -> subprocess.Popen[str]:
     process.stdin.write(json.dumps(spec) + "\n")
     process.stdin.flush()
     return process
-
-
-def limits(folder: Path) -> list[Bar]:
-    """What a limit gets that learns, in real time, against the best fixed number."""
-    settings = [setting for setting in GOALS if setting.name in _NAMES]
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as threads:
-        found = threads.map(lambda number: measure(folder / f"{number}", settings[number]), range(len(settings)))
-        return [
-            bar
-            for setting, scores in zip(settings, found, strict=True)
-            for bar in make_bars(replace(setting, times=max(setting.times or 0, _REAL_TIMES)), scores, "real time")
-        ]
 
 
 def main(spec: dict[str, Any]) -> int:
