@@ -26,7 +26,7 @@ from bench.sending import Sent, send_all, take_sent
 from shoal.rehearsal.settings import RehearsalSettings
 
 #: So many settings are measured at the same time: they mostly wait for answers.
-SIDE_BY_SIDE = 2
+SIDE_BY_SIDE = 3
 #: The example as a whole, from the command line.
 RUN = replace(GOALS[0], name="cap 24, examples/rumour.yaml for 12 rounds", sweep=(22, 24, 26), times=1.08, wasted=0.01)
 ALL = (RUN, *REAL)

@@ -36,6 +36,7 @@ from shoal.slots.leases import Lease
 from shoal.slots.location import BrokerLocation
 
 _SERVED_AS = "rehearsal"
+REPLY_TOKENS = 24
 _ATTEMPT_SECONDS, _DEADLINE_SECONDS = 90.0, 300.0
 
 
@@ -89,9 +90,11 @@ async def _ask_in_turn(model: Retrying, load: Load, ids: count[int], length: int
 
 
 def make_question(call_id: int, tokens: int) -> Question:
-    """Make a question of about this length; no two are the same."""
-    text = f"{call_id} " * (4 * tokens // (len(str(call_id)) + 1))
-    return Question(key=JournalKey("limits", call_id, None, "call"), model=MODEL, messages=(Message("user", text),))
+    """Make a question that counts so many tokens with its reply; no two are the same."""
+    count = 4 * (tokens - REPLY_TOKENS)
+    text = (f"{call_id} " * (count // (len(str(call_id)) + 1) + 1))[:count]
+    key = JournalKey("limits", call_id, None, "call")
+    return Question(key=key, model=MODEL, messages=(Message("user", text),), max_tokens=REPLY_TOKENS)
 
 
 # all of them

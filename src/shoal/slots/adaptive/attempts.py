@@ -42,6 +42,9 @@ class Attempt:
     #: How many had ended before it began: of all, and of those that were not refused.
     ends_before: int
     accepted_before: int
+    #: How many calls were in flight when the next one was answered: those that were sent together with it, and not
+    #: refused, count as well.
+    crowd: int
     is_proven: bool = False
     has_ended: bool = False
 
@@ -70,6 +73,8 @@ class Attempts:
         self.at_most: float = float("inf")
         #: Calls in flight, in the order in which they began.
         self.open: dict[Attempt, None] = {}
+        #: Those of them that began after the last answer.
+        self._fresh: list[Attempt] = []
         self._unproven: deque[Attempt] = deque()
         self._proven = 0
         self._calls = self._total = 0
@@ -111,9 +116,9 @@ class Attempts:
         self._calls += 1
         self._total += tokens
         self._tick(now)
-        attempt = Attempt(
-            now, tokens, self.held, self._calls, self._total, self._steady_now, self._ends, self._accepted_ends
-        )
+        ends, level = (self._ends, self._accepted_ends), self.held
+        attempt = Attempt(now, tokens, level, self._calls, self._total, self._steady_now, *ends, level)
+        self._fresh.append(attempt)
         self._unproven.append(attempt)
         self.open[attempt] = None
         return attempt
@@ -140,6 +145,9 @@ class Attempts:
 
     def end(self, attempt: Attempt) -> None:
         """Count an end that is no refusal."""
+        for each in self._fresh:
+            each.crowd = self.held
+        self._fresh.clear()
         self._end(attempt)
         self._accepted_ends += 1
 

@@ -17,7 +17,7 @@ from shoal.slots.adaptive.noise import NoiseDetector
 from shoal.slots.adaptive.outage import OutageDetector
 from shoal.slots.adaptive.rate import LONGEST_WAIT_SECONDS, MARKS, Pace, Unit, rate_of
 from shoal.slots.adaptive.saturation import Saturation
-from shoal.slots.adaptive.window import BEYOND_PROVEN, SPARE, START, Window
+from shoal.slots.adaptive.window import BEYOND_PROVEN, START, Window, capacity_within
 from shoal.slots.leases import CallEnd, CallOutcome
 
 #: How much larger refused calls are than the mean if tokens are limited.
@@ -80,7 +80,7 @@ class Adaptive:
                 # At a rate not everything is sent at once, as the bucket may not be full.
                 self._saturation.at_least = learned.in_flight / BEYOND_PROVEN
             if learned.service_seconds is not None:
-                self._saturation.remember(max(learned.in_flight - SPARE, 1), learned.service_seconds)
+                self._saturation.remember(capacity_within(learned.in_flight), learned.service_seconds)
             elif learned.is_wall:
                 self._window.hold(learned.in_flight, -math.inf)
             for unit, rate in ((Unit.REQUESTS, learned.requests), (Unit.TOKENS, learned.tokens)):
@@ -137,7 +137,7 @@ class Adaptive:
         self._noise.count(refused=False)
         ends_meanwhile = self._attempts.count_ends_since(attempt)
         self._attempts.answer(attempt, outcome.seconds)
-        self._saturation.add_answer(attempt.level, ends_meanwhile, outcome.seconds)
+        self._saturation.add_answer(attempt.level, attempt.crowd, ends_meanwhile, outcome.seconds)
         if self._saturation.is_due:
             # At a cap as many are in flight as before, so there is no crowd whose fast answers come first.
             self._saturation.fit(self._attempts.open if self._window.is_rising else (), now)

@@ -21,7 +21,8 @@ PATIENT_SECONDS = 60.0
 RISE = 1.5
 #: How many times as many calls as a server can be proven to work on may be in flight.
 BEYOND_PROVEN = 2.3
-#: How many more than its capacity are in flight at a full server, so that it never waits for a call on its way.
+#: How many more than its capacity are in flight at a full server, so that it never waits for a call on its way; but not
+#: more than its capacity.
 SPARE = 2
 #: Calls beyond the limit that must be accepted one after another before the window rises again. A single one may be
 #: accepted by chance: an answer in flight makes room that is not known here yet.
@@ -39,6 +40,11 @@ PROBE_WAITING = 8
 SURPRISES, AMONG_CALLS = 5, 200
 #: The share of the window that is left when a server reports overload.
 EASED = 0.8
+
+
+def capacity_within(in_flight: int) -> float:
+    """Return the capacity of a server that is full with this many in flight."""
+    return max(in_flight - SPARE, in_flight / 2)
 
 
 class Window:
@@ -71,7 +77,8 @@ class Window:
     @property
     def full(self) -> float:
         """How many in flight fill a server that queues or slows down."""
-        return min(self._saturation.capacity + SPARE, 1e9)
+        capacity = self._saturation.capacity
+        return min(capacity + min(SPARE, capacity), 1e9)
 
     @property
     def mode(self) -> str:
