@@ -217,9 +217,14 @@ _LONG = (
     "15 requests/s, ",
     "3 s answers",
 )
-#: What is measured in real time: a minute or two for each, with everything.
+#: What is measured in real time: a minute or two for each, with everything. Ways are those of the machine.
 REAL = tuple(
-    replace(each, sweep=each.sweep[1:4] if each.provider.knee else each.sweep[1:3])
+    replace(
+        each,
+        name=each.name.replace(", ways of 10 ms", ""),
+        jitter_seconds=0.0,
+        sweep=each.sweep[1:4] if each.provider.knee else each.sweep[1:3],
+    )
     for each in (*(each for each in GOALS if not any(text in each.name for text in _LONG)), *_SHORTER)
 )
 SETS: Mapping[str, Sequence[Setting]] = {
