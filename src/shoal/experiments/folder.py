@@ -100,7 +100,7 @@ class DesignRecord(msgspec.Struct, frozen=True):
         """Say what another design changes. Budgets do not belong to a design: they may be larger the next time."""
         before, after = (dict(each._list_values()) for each in (self, other))
         found: list[str] = []
-        #: Tiers and arms that only one of them has. What belongs to these needs no line of its own.
+        #: Tiers and arms that only one of them has. What belongs to these needs no separate line.
         whole: list[str] = []
         for path in dict.fromkeys([*before, *after]):
             if any(path.startswith(f"{each}, ") for each in whole):

@@ -50,7 +50,7 @@ class Forecast(msgspec.Struct, frozen=True):
 
 
 async def forecast_experiment(experiment: Experiment, limits: LimitSettings, at_once: int) -> Forecast:
-    """Predict an experiment with so many simulations at once. No model is asked, and nothing is written."""
+    """Predict an experiment with this number of simulations at once. No model is asked, and nothing is written."""
     known: dict[str, ArmForecast] = {}
     arms = [
         await _forecast_arm(experiment, tier, arm, limits, known)

@@ -124,7 +124,7 @@ class ArmReport:
 
     @cached_property
     def cost_of_pass(self) -> Interval | None:
-        """Mean cost over pass rate of the runs that were judged; None where nobody judged or the cost is not known."""
+        """Mean cost over pass rate of the runs that were judged; None where no judge did or the cost is not known."""
         judged = [(run.cost, run.passed) for run in self.record.runs if run.passed is not None and run.cost is not None]
         if not judged or len(judged) < self.totals.judged:
             return None

@@ -62,7 +62,7 @@ class OutcomeComparison:
 
     arm: str
     outcome: str
-    #: Such as `age = old`; empty for everybody.
+    #: Such as `age = old`; empty for all people.
     group: str
     people: int
     simulated: int

@@ -1,4 +1,4 @@
-"""The report as Markdown, for those who read in a terminal, and for pull requests and papers."""
+"""The report as Markdown, for readers in a terminal, and for pull requests and papers."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from shoal.runs.reports import read_figures
 #: Runs of one experiment that are opened for its curves, at most.
 MAX_RUNS = 600
 _MIN_RUNS_OF_ARM = 3
-#: A curve has at most so many points.
+#: The most points that a curve has.
 _MAX_POINTS = 240
 
 Values = NDArray[np.float64]

@@ -217,7 +217,7 @@ def _describe_others(arms: int) -> Iterator[str]:
 
 
 def describe_effect(effect: ArmEffect, outcome: str) -> str:
-    """Describe an effect in one line, for those who cannot see its picture."""
+    """Describe an effect in one line, for readers that cannot see its picture."""
     found = effect.effect
     sure = "beyond chance" if effect.is_found else "not beyond chance"
     return (

@@ -78,7 +78,7 @@ class ForkLauncher:
 
     @property
     def server_pid(self) -> int | None:
-        """The fork server's process; None where there is none yet, or none any more."""
+        """The fork server's process; None before it starts and after it ended."""
         return None if self._server is None else self._server.pid
 
     async def start(self, run: RunDirectory, mode: WorkerMode = WorkerMode.WORK) -> WorkerProcess:

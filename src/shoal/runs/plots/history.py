@@ -23,7 +23,7 @@ _ROUNDS = "SELECT round FROM shoal_round ORDER BY round"
 _FIGURES = "SELECT name, about, round, value FROM figure ORDER BY round"
 _CHANGES = "SELECT about, round, agent_id, value FROM opinion_change ORDER BY round"
 _NAMES = "SELECT coalesce(agent_id, user_id), name FROM user"
-#: Kind of tie -> who is tied to whom.
+#: Kind of tie -> the pairs that are tied.
 _TIES = {
     "follow": "SELECT follower_id, followee_id FROM follow",
     "relation": "SELECT DISTINCT user_id, other_id FROM relation",

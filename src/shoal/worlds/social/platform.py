@@ -242,7 +242,7 @@ class Platform(BaseWorld):
         return super().happen(round, happening)
 
     def _post(self, round: int, happening: Happening) -> Iterator[Event]:
-        """Post in an agent's name, and let those vote on it whom the scenario names."""
+        """Post in an agent's name, and let the voters of the scenario vote on it."""
         args: dict[str, Any] = {"content": happening.content}
         if happening.mention is not None:
             args |= msgspec.to_builtins(happening.mention)

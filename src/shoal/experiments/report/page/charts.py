@@ -1,4 +1,4 @@
-"""The pictures of a report as SVG without a style of its own: the page's style sheet colours them, light or dark."""
+"""The pictures of a report as SVG without a separate style: the page's style sheet colours them, light or dark."""
 
 from __future__ import annotations
 
