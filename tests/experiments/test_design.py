@@ -31,6 +31,16 @@ BASE = "name: town\npopulation: [{count: 8}]\nrounds: 3\nseed: 4\nworlds: [twitt
         ("{stop: {metric: reach}, tiers: [{name: a, arms: {x: {}}}]}", "nothing to stop for"),
         ("{stop: {metrc: reach, narrower: 1}, tiers: [{name: a, arms: {x: {}}}]}", "did you mean 'metric'?"),
         ("{stop: [{narrower: 0.1}], tiers: [{name: a, arms: {x: {}}}]}", "expected one of metric and judge"),
+        ("{stop: {metric: activty, narrower: 0.1}, tiers: [{name: a, arms: {x: {}}}]}", "did you mean 'activity'?"),
+        ("{stop: {judge: fare, narrower: 1}, judges: {far: reach > 1}, tiers: [{name: a, arms: {x: {}}}]}", "'far'?"),
+        (
+            "{tiers: [{name: a, arms: {x: {}}}, {name: b, inherits: {tier: a, lowest: activty}, arms: {y: {}}}]}",
+            "experiment.tiers.1.inherits.lowest: unknown metric 'activty'; did you mean 'activity'?",
+        ),
+        (
+            "{tiers: [{name: a, arms: {x: {}}}, {name: b, inherits: {tier: a, highest: pass_rate}, arms: {y: {}}}]}",
+            "nothing judges runs, so there is no pass_rate: add judges",
+        ),
         ("{tiers: [{name: a/b, arms: {x: {}}}]}", "experiment.tiers.0.name"),
     ],
 )

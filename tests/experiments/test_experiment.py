@@ -123,11 +123,11 @@ async def test_an_arm_that_stops_early_leaves_out_seeds_and_decides_the_same_aga
 
 
 async def test_a_tier_that_cannot_start_is_skipped_and_the_others_go_on(tmp_path: Path) -> None:
-    text = STUDY.replace("highest: activity", "highest: nonsense")
+    text = STUDY.replace("highest: activity", "highest: belief")
     await run(tmp_path, text)
     standing = read_standing(tmp_path / "results")
     assert list(standing.state.skipped) == ["length"]
-    assert "no run of tier size has nonsense" in standing.state.skipped["length"]
+    assert "no run of tier size has belief" in standing.state.skipped["length"]
     assert standing.ended == 6
 
 

@@ -26,6 +26,7 @@ from shoal.experiments.batch_rows import BatchRow, check_row
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.declared import SECTION, ExperimentPart, Name, locate_problems, read_error, wrap_in_list
 from shoal.experiments.judges import Judging, JudgingReader
+from shoal.experiments.results import COST_OF_PASS, FIGURES, PASS_RATE
 from shoal.experiments.stopping import StopRule
 from shoal.journal import digest
 from shoal.runs import Config, input_names
@@ -270,7 +271,7 @@ def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
         base = validate({key: value for key, value in document.value.items() if key != SECTION}, name)
     variables = [place.rpartition(":")[2].rpartition(".")[2] for place in base.variables]
     reader = JudgingReader(folder, variables, is_open=_has_own_world(base))
-    judging = reader.read(settings.metrics, settings.judges)
+    judging = reader.read(settings.metrics, settings.judges, _list_named_metrics(settings))
     if reader.problems:
         raise locate_problems(name, document, reader.problems)
     experiment = Experiment(settings.name or base.name, settings, base.seed, base, file, folder, judging)
@@ -278,6 +279,19 @@ def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
         raise ScenarioInvalid([f"{name}: {experiment.runs:,} runs; at most {MAX_RUNS:,} are possible"])
     _check_arms(experiment, name, document)
     return experiment
+
+
+def _list_named_metrics(settings: ExperimentSettings) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """Yield every metric that tiers and stopping rules name, with its place."""
+    rules: list[tuple[StopRule, tuple[str | int, ...]]] = []
+    rules += [(rule, ("stop", number)) for number, rule in enumerate(settings.stop)]
+    for at, tier in enumerate(settings.tiers):
+        rules += [(rule, ("tiers", at, "stop", number)) for number, rule in enumerate(tier.stop or ())]
+        if tier.inherits is not None and tier.inherits.figure not in FIGURES:
+            yield tier.inherits.figure, ("tiers", at, "inherits", "highest" if tier.inherits.highest else "lowest")
+    for rule, place in rules:
+        if rule.metric is not None and rule.metric not in FIGURES:
+            yield rule.metric, (*place, "metric")
 
 
 def _has_own_world(scenario: Scenario) -> bool:
@@ -356,7 +370,8 @@ def _to_json(value: Any) -> str:
 def _find_problems(settings: ExperimentSettings) -> Iterator[Problem]:
     """Yield what is wrong across the fields of an experiment."""
     earlier: list[str] = []
-    yield from _check_rules(settings.stop)
+    judges = settings.judges if isinstance(settings.judges, dict) else {}
+    yield from _check_rules(settings.stop, judges)
     yield from _check_seeds(settings.seeds)
     for number, tier in enumerate(settings.tiers):
         place = ("tiers", number)
@@ -376,17 +391,25 @@ def _find_problems(settings: ExperimentSettings) -> Iterator[Problem]:
                 yield Problem.unknown("earlier tier", inherits.tier, earlier, *place, "inherits", "tier")
             if (inherits.highest is None) == (inherits.lowest is None):
                 yield Problem((*place, "inherits"), expected="one of highest and lowest, with the name of a metric")
-        for problem in (*_check_rules(tier.stop or ()), *_check_seeds(tier.seeds or 1)):
+            if inherits.figure in (PASS_RATE, COST_OF_PASS) and not settings.judges:
+                yield Problem(
+                    (*place, "inherits"), f"nothing judges runs, so there is no {inherits.figure}: add judges"
+                )
+        for problem in (*_check_rules(tier.stop or (), judges), *_check_seeds(tier.seeds or 1)):
             yield replace(problem, path=(*place, *problem.path))
         if any("seed" in changes for changes in arms.values()):
             yield Problem(place, "an arm changes the seed, but arms are compared over the same seeds: see seeds")
         earlier.append(tier.name)
 
 
-def _check_rules(rules: Sequence[StopRule]) -> Iterator[Problem]:
+def _check_rules(rules: Sequence[StopRule], judges: Mapping[str, Any]) -> Iterator[Problem]:
     for number, rule in enumerate(rules):
         for problem in rule.find_problems():
             yield replace(problem, path=("stop", number, *problem.path))
+        if rule.judge is not None and rule.judge not in judges:
+            yield Problem.unknown("judge", rule.judge, judges, "stop", number, "judge")
+        if rule.metric == PASS_RATE and not judges:
+            yield Problem(("stop", number, "metric"), "nothing judges runs, so there is no pass_rate: add judges")
 
 
 def _check_seeds(seeds: int | list[int]) -> Iterator[Problem]:

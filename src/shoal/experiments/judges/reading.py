@@ -116,8 +116,11 @@ class JudgingReader:
         self._metrics: dict[str, Metric] = {}
         self._files: list[str] = []
 
-    def read(self, metrics: object, judges: object) -> Judging:
-        """Read both fields; the problems say what is wrong."""
+    def read(self, metrics: object, judges: object, named: Iterable[tuple[str, tuple[str | int, ...]]] = ()) -> Judging:
+        """Read both fields; the problems say what is wrong.
+
+        `named` are metrics that other fields name, each with its place. They are measured, too.
+        """
         if not isinstance(metrics, list):
             self.problems.append(Problem.mismatch("a list of metrics, such as [reach, virality]", metrics, "metrics"))
             metrics = []
@@ -127,6 +130,8 @@ class JudgingReader:
             judges = {}
         for number, declared in enumerate(metrics):
             self._read_metric(declared, ("metrics", number))
+        for name, place in named:
+            self._add_metric(name, place)
         found = [judge for name, declared in judges.items() if (judge := self._read_judge(str(name), declared))]
         return Judging(tuple(self._metrics.values()), tuple(found), tuple(self._files))
 
