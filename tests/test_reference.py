@@ -21,6 +21,7 @@ from shoal.scenario.loading import validate
 from shoal.types import Event, Notice
 from shoal.worlds.social.actions.rules import NEEDS
 from shoal.worlds.social.observations import SocialObservation
+from tests import api_types
 from tests.reference import DOCS, PARTS, replace_part
 
 SCENARIO = validate({"population": {"count": 2}, "rounds": 1})
@@ -89,3 +90,8 @@ async def test_every_field_of_state_status_and_metrics_is_documented(tmp_path: P
 
 def test_every_bar_is_documented() -> None:
     assert find_unmentioned("benchmarks.md", (measurement.__name__ for measurement in ALL)) == []
+
+
+def test_types_of_the_pages_are_those_of_the_http_api() -> None:
+    messages = api_types.describe_messages()
+    assert api_types.TYPES.read_text().startswith(api_types.first_line(messages)), "run scripts/reference"

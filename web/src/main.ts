@@ -1,0 +1,10 @@
+import "@fontsource-variable/inter";
+import "uplot/dist/uPlot.min.css";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import { mount } from "svelte";
+import App from "./App.svelte";
+
+const target = document.getElementById("app");
+if (!target) throw new Error("index.html has no element #app");
+mount(App, { target });
