@@ -160,6 +160,11 @@ class RunState(msgspec.Struct):
         return bool(self.worlds) and all(world.ended for world in self.worlds.values())
 
     @property
+    def completed_seconds(self) -> float | None:
+        """When it completed, in seconds since 1970."""
+        return None if self.completed_at is None else datetime.fromisoformat(self.completed_at).timestamp()
+
+    @property
     def current_round(self) -> int:
         return max((world.current_round for world in self.worlds.values()), default=0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from shoal.errors import RunLocked, RunRefused
@@ -33,13 +33,23 @@ async def start_run(run: RunDirectory, launcher: Launcher) -> WorkerProcess:
         return await launcher.start(run)
 
 
-async def restart_run(run: RunDirectory, launcher: Launcher, grace_seconds: float = GRACE_SECONDS) -> WorkerProcess:
-    """Start a run over. Its worker is stopped first, and what it has written is moved to `archive/N/`."""
+async def restart_run(
+    run: RunDirectory,
+    launcher: Launcher,
+    grace_seconds: float = GRACE_SECONDS,
+    change: Callable[[RunDirectory], object] | None = None,
+) -> WorkerProcess:
+    """Start a run over. Its worker is stopped first, and what it has written is moved to `archive/N/`.
+
+    `change` gets the run as it was made, before its worker starts, for example to make it shorter.
+    """
     async with _control(run, Status.STARTING):
         if (worker := find_worker(run)) is not None:
             await worker.stop(grace_seconds)
         with run.lock():
             _forget_history(run)
+        if change is not None:
+            await asyncio.to_thread(change, RunDirectory.open(run.path))
         return await launcher.start(RunDirectory.open(run.path))
 
 

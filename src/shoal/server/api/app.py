@@ -29,6 +29,7 @@ from shoal.runs.launchers import Launcher, LocalLauncher
 from shoal.server.api.context import ServerContext, find_guard
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
+from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.routes import commands, events, graph, lifecycle, observation
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
@@ -81,7 +82,8 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     """Build the application behind its guard. It can be started on any server that speaks ASGI."""
     settings.check()
     launcher = launcher or LocalLauncher(settings.environ, settings.idle_seconds)
-    context = ServerContext(settings, RunFolder(settings.runs, settings.key_variables), launcher)
+    folder, looks = RunFolder(settings.runs, settings.key_variables), LastLooks(settings.page_patience_seconds)
+    context = ServerContext(settings, folder, launcher, looks)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:

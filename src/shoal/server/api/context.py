@@ -15,6 +15,7 @@ from shoal.runs import RunDirectory
 from shoal.runs.launchers import Launcher
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
+from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
 
@@ -30,6 +31,7 @@ class ServerContext:
     settings: ServerSettings
     folder: RunFolder
     launcher: Launcher
+    looks: LastLooks
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.
@@ -54,6 +56,11 @@ def find_guard(request: Request) -> Guard:
 
 
 Context = Annotated[ServerContext, Depends(find_context)]
+
+
+def is_foreign_page(context: ServerContext, request: Request) -> bool:
+    """Return whether a page of another origin asks, which was allowed to by its name."""
+    return request.headers.get("origin") in context.settings.origins
 
 
 def answer(data: object, **more: object) -> Response:

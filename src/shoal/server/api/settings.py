@@ -42,6 +42,8 @@ class ServerSettings:
     max_workers: int = 256
     #: How long a worker waits for commands after its run.
     idle_seconds: float = 300.0
+    #: How long a page of another origin that does not ask for actions waits for the end of a run.
+    page_patience_seconds: float = 10.0
     #: The environment that workers get.
     environ: dict[str, str] = field(default_factory=dict, repr=False)
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from shoal.errors import ArgumentInvalid, RunRefused, ShoalError
 from shoal.runs import RunDirectory, extend_run, plan_resume
 from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
 from shoal.server.api import describing
-from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread, is_foreign_page
 from shoal.server.messages import (
     Envelope,
     HistoryInfo,
@@ -60,7 +61,7 @@ async def prepare_status(body: PrepareStatusRequest, context: Context) -> Respon
 
 
 @router.post("/start", response_model=Envelope[StartAnswer])
-async def start(body: StartRequest, context: Context) -> Response:
+async def start(body: StartRequest, context: Context, request: Request) -> Response:
     """Start a simulation, or continue one that was stopped, failed or interrupted.
 
     With `force` it starts over, and what it had written is moved to `archive/N/`.
@@ -69,13 +70,17 @@ async def start(body: StartRequest, context: Context) -> Response:
     if body.platform != _ALL_WORLDS and (body.platform,) != run.worlds:
         raise ArgumentInvalid("platform", f"the worlds of this simulation are {', '.join(run.worlds)}: use parallel")
     await in_thread(_check_room, context)
+    shorten = None if body.max_rounds is None else partial(_shorten, max_rounds=body.max_rounds)
     if body.force:
-        await restart_run(run, context.launcher)
+        await restart_run(run, context.launcher, change=shorten)
     else:
-        if body.max_rounds is not None:
-            await in_thread(_shorten, run, body.max_rounds)
+        if shorten is not None:
+            await in_thread(shorten, run)
         await start_run(run, context.launcher)
-    status = await in_thread(describing.describe_status, run)
+    if is_foreign_page(context, request):
+        context.looks.note_start(body.simulation_id)
+    # Opened again: its journal may be another one now.
+    status = await in_thread(describing.describe_status, await find_run(context, body.simulation_id))
     applied: dict[str, Any] = {} if body.max_rounds is None else {"max_rounds_applied": body.max_rounds}
     if body.enable_graph_memory_update:
         applied["graph_id"] = run.scenario.notes.get("graph_id") or run.path.name

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
-from shoal.runs import RunDirectory
+from shoal.runs import RunDirectory, format_state
 from shoal.runs.reports import (
     CURSOR_PATTERN,
     ActionFilter,
@@ -17,8 +17,7 @@ from shoal.runs.reports import (
     read_interviews,
     read_rows,
 )
-from shoal.server.api import describing
-from shoal.server.api.context import Context, answer, find_run, in_thread
+from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread, is_foreign_page
 from shoal.server.messages import (
     ActionsAnswer,
     AgentsAnswer,
@@ -46,23 +45,33 @@ Cursor = Annotated[
 
 
 @router.get("/{simulation_id}/run-status", response_model=Envelope[RunStatus])
-async def get_status(simulation_id: RunId, context: Context) -> Response:
+async def get_status(simulation_id: RunId, context: Context, request: Request) -> Response:
     """Say how far a run is."""
     # A few small files: a thread would take longer than they do.
-    return answer(describing.describe_status(context.folder.find(simulation_id)))
+    return answer(_describe_status(context, request, context.folder.find(simulation_id)))
+
+
+def _describe_status(context: ServerContext, request: Request, run: RunDirectory) -> dict[str, Any]:
+    state = run.observe_state()
+    if is_foreign_page(context, request):
+        context.looks.hold_end(run.path.name, state)
+    return format_state(state)
 
 
 @router.get("/{simulation_id}/run-status/detail", response_model=Envelope[RunDetail])
 async def get_detail(
     simulation_id: RunId,
     context: Context,
+    request: Request,
     platform: WorldName | None = None,
-    limit: Limit = 500,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 5_000,
     cursor: Cursor | None = None,
 ) -> Response:
     """Say how far a run is, with a page of its newest actions."""
     run = await find_run(context, simulation_id)
-    status = describing.describe_status(run)
+    if is_foreign_page(context, request):
+        context.looks.note_look(simulation_id)
+    status = _describe_status(context, request, run)
     page = await in_thread(PageReader(run).read, ActionFilter(platform), limit, 0, cursor)
     actions = [msgspec.Raw(action) for action in page.actions]
     by_world = {
