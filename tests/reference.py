@@ -60,6 +60,7 @@ from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
     ContextEvent,
+    CutEvent,
     EventField,
     JoinEvent,
     LeaveEvent,
@@ -68,6 +69,7 @@ from shoal.scenario.declared.events import (
     SkipEvent,
     StimulusEvent,
     StopEvent,
+    SuspendEvent,
     parse_minutes,
 )
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
@@ -134,6 +136,8 @@ TITLES: Mapping[type[BaseModel], str] = {
     MuteEvent: "Mute event",
     JoinEvent: "Join event",
     LeaveEvent: "Leave event",
+    SuspendEvent: "Suspend event",
+    CutEvent: "Cut event",
     StopEvent: "Stop event",
     SkipEvent: "Skip event",
     Intervention: "Intervention",

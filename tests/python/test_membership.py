@@ -176,3 +176,67 @@ def test_who_joins_has_not_heard_what_was_broadcast_before(visibility: int) -> N
     for name in ("Ada", "Cem"):
         seen = str(run.explain(name, round=3).explanations[0].saw)
         assert ("In time." in seen, "Too early." in seen) == (True, False)
+
+
+def find_seen(run: Run, name: str, round: int) -> str:
+    return str(run.explain(name, round=round).explanations[0].saw)
+
+
+@pytest.mark.parametrize("visibility", [1, 2])
+def test_nobody_sees_finds_or_follows_who_is_suspended_until_they_join_again(visibility: int) -> None:
+    turns = script(
+        "s",
+        (1, "Ben", "CREATE_POST", {"content": "Green tea."}),
+        (1, "Ada", "CREATE_POST", {"content": "Black tea."}),
+        (6, "Ada", "FOLLOW", {"followee_id": 1}),
+        (6, "Ada", "SEARCH_USER", {"query": "Ben"}),
+        (6, "Ada", "SEARCH_POSTS", {"query": "Green"}),
+        (9, "Ada", "SEARCH_POSTS", {"query": "Green"}),
+    )
+    events = [{"suspend": ["Ben"], "round": 5}, {"join": ["Ben"], "round": 8}]
+    dan = Person("Dan", activity=1, follows=["Ben", "Ada"])
+    run = net(ada(), ben(), dan, mind=turns, events=events, settings={"visibility": visibility}).run(10)
+    assert list_rounds(run, "Ben") == {1, 2, 3, 4, 8, 9, 10}
+    assert ["Green tea." in find_seen(run, "Dan", round) for round in (4, 7, 10)] == [True, False, True]
+    assert "Black tea." in find_seen(run, "Dan", 7)
+    refused = [event.result for event in run.actions() if not event.success and event.round == 6]
+    assert refused == ["Ben is suspended"]
+    found = "SELECT json_array_length(info, '$.posts') FROM trace WHERE action = 'search_posts' ORDER BY created_at"
+    assert rows(run, found) == [[0], [1]]
+    assert rows(run, "SELECT num_followers FROM user WHERE name = 'Ben'") == [[1]]
+    assert run.replay().digest == run.digest
+
+
+def test_comments_of_the_suspended_are_shown_to_nobody() -> None:
+    people, post = (ada(), ben(), Person("Dan", activity=1, follows=["Ada"])), {"content": "Tea."}
+    number = rows(net(*people, mind=script("s", (1, "Ada", "CREATE_POST", post))).run(1), "SELECT post_id FROM post")
+    comment = {"post_id": number[0][0], "content": "Never!"}
+    turns = script("s", (1, "Ada", "CREATE_POST", post), (2, "Ben", "CREATE_COMMENT", comment))
+    run = net(*people, mind=turns, events=[{"suspend": ["Ben"], "round": 4}]).run(4)
+    assert ["Never!" in find_seen(run, "Dan", round) for round in (3, 4)] == [True, False]
+
+
+@pytest.mark.parametrize("visibility", [1, 2])
+def test_who_is_cut_off_has_no_ties_and_may_form_new_ones(visibility: int) -> None:
+    turns = script("s", (4, "Ada", "FOLLOW", {"followee_id": 1}))
+    people = ada(follows=["Ben", "Cem"]), ben(follows=["Ada"]), Person("Cem", activity=1, follows=["Ben", "Ada"])
+    world = net(*people, mind=turns, events=[{"cut": ["Ben"], "round": 3}], settings={"visibility": visibility})
+    run = world.run(5)
+    assert [row[:2] for row in rows(run, FOLLOWS)] == [["Ada", "Cem"], ["Cem", "Ada"], ["Ada", "Ben"]]
+    assert rows(run, MISCOUNTED) == [[0]]
+    assert list_rounds(run, "Ben") == {1, 2, 3, 4, 5}
+    assert run.replay().digest == run.digest
+
+
+def test_who_is_cut_off_while_joining_has_no_ties() -> None:
+    people = ada(follows=["Cem"]), ben(), Person("Cem", activity=1, follows=["Ada"])
+    events = [{"join": ["Cem"], "round": 3}, {"cut": ["Cem"], "round": 3}]
+    run = net(*people, mind=script("s"), events=events).run(4)
+    assert rows(run, FOLLOWS) == []
+    assert rows(run, MISCOUNTED) == [[0]]
+
+
+def test_rooms_suspend_nobody() -> None:
+    room = World("Room", [Person("Ada"), Person("Ben")], kind="room")
+    with pytest.raises(ScenarioInvalid, match="'suspend' cannot happen"):
+        room.happen(suspend=["Ada"])

@@ -466,7 +466,7 @@ def _to_plain(value: Any) -> Any:
         plain = {key: _to_plain(below) for key, below in value.items()}
         return plain | {
             key: names_of(plain[key])
-            for key in ("to", "mute", "join", "leave")
+            for key in ("to", "mute", "join", "leave", "suspend", "cut")
             if isinstance(plain.get(key), str | int)
         }
     return [_to_plain(below) for below in value] if isinstance(value, list | tuple) else name_of(value)

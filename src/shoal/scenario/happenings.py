@@ -20,6 +20,7 @@ from shoal.scenario.declared.events import (
     BroadcastEvent,
     ChangeEvent,
     ContextEvent,
+    CutEvent,
     DeclaredEvent,
     EventField,
     JoinEvent,
@@ -29,6 +30,7 @@ from shoal.scenario.declared.events import (
     SkipEvent,
     StimulusEvent,
     StopEvent,
+    SuspendEvent,
 )
 from shoal.scenario.declared.interventions import ALWAYS, JudgedClaim
 from shoal.scenario.declared.population import MOST_FOLLOWED, RANDOM, count_people
@@ -41,6 +43,8 @@ from shoal.types import MAX_ACTIONS_PER_TURN, Happening, Mention, Versioned
 from shoal.worlds import Clock, NameIndex, WorldContext, WorldSettings
 
 _EVENT: TypeAdapter[DeclaredEvent] = TypeAdapter(EventField)
+#: What becomes of people's places in a world.
+_MEMBERSHIP = {"join": "comes in", "leave": "leaves", "suspend": "is suspended", "cut": "loses all ties"}
 
 
 class PlacedEvent(NamedTuple):
@@ -97,8 +101,8 @@ def find_absent(scenarios: Versioned[Scenario], names: Sequence[str]) -> frozens
     absent, mentioned = set(range(count_people(first.population), len(names))), set[int]()
     effects = [event for intervention in first.interventions for event in intervention.do]
     for event in [*sorted(first.events, key=lambda event: event.round), *effects]:
-        if isinstance(event, JoinEvent | LeaveEvent):
-            for who in event.join if isinstance(event, JoinEvent) else event.leave:
+        if event.kind in _MEMBERSHIP:
+            for who in getattr(event, event.kind):
                 if isinstance(event, JoinEvent) and index[who] not in mentioned:
                     absent.add(index[who])
                 mentioned.add(index[who])
@@ -252,10 +256,9 @@ class EventResolver:
             case MuteEvent():
                 content = f"for {event.rounds} round{'s' if event.rounds > 1 else ''}"
                 return Happening("mute", content, to=self._number_all(event.mute), args={"rounds": event.rounds})
-            case JoinEvent():
-                return Happening("join", "comes in", to=self._number_all(event.join))
-            case LeaveEvent():
-                return Happening("leave", "leaves", to=self._number_all(event.leave))
+            case JoinEvent() | LeaveEvent() | SuspendEvent() | CutEvent():
+                to = self._number_all(getattr(event, event.kind))
+                return Happening(event.kind, _MEMBERSHIP[event.kind], to=to)
             case StopEvent():
                 return Happening("stop", event.stop)
             case SkipEvent():

@@ -29,7 +29,7 @@ class _Event(DeclaredModel):
         by = getattr(self, "by", None)
         if by is not None and not (isinstance(self, PostEvent) and by in (RANDOM, MOST_FOLLOWED)):
             yield ("by",), by
-        for field in ("mute", "join", "leave", "to", "liked_by", "disliked_by"):
+        for field in ("mute", "join", "leave", "suspend", "cut", "to", "liked_by", "disliked_by"):
             yield from (((field, place), who) for place, who in enumerate(getattr(self, field, ())))
 
 
@@ -140,6 +140,18 @@ class LeaveEvent(_WorldEvent):
     leave: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
 
 
+class SuspendEvent(_WorldEvent):
+    """People whose accounts are suspended: nobody sees what they wrote or can find them until they join again."""
+
+    suspend: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
+
+
+class CutEvent(_WorldEvent):
+    """People who lose all ties: they follow nobody and nobody follows them, until somebody follows anew."""
+
+    cut: Annotated[tuple[Who, ...], Field(min_length=1)] = Field(description="Names or numbers.")
+
+
 class StopEvent(_WorldEvent):
     """The end of the world's history."""
 
@@ -185,6 +197,8 @@ DeclaredEvent = (
     | MuteEvent
     | JoinEvent
     | LeaveEvent
+    | SuspendEvent
+    | CutEvent
     | StopEvent
     | SkipEvent
 )
@@ -198,6 +212,8 @@ _KINDS: Mapping[str, type[_Event]] = {
     "mute": MuteEvent,
     "join": JoinEvent,
     "leave": LeaveEvent,
+    "suspend": SuspendEvent,
+    "cut": CutEvent,
     "stop": StopEvent,
     "skip": SkipEvent,
 }
@@ -237,6 +253,8 @@ EventField = Annotated[
     | Annotated[MuteEvent, Tag(make_tag(MuteEvent))]
     | Annotated[JoinEvent, Tag(make_tag(JoinEvent))]
     | Annotated[LeaveEvent, Tag(make_tag(LeaveEvent))]
+    | Annotated[SuspendEvent, Tag(make_tag(SuspendEvent))]
+    | Annotated[CutEvent, Tag(make_tag(CutEvent))]
     | Annotated[StopEvent, Tag(make_tag(StopEvent))]
     | Annotated[SkipEvent, Tag(make_tag(SkipEvent))],
     Discriminator(find_event_tag),

@@ -43,6 +43,8 @@ class Picture:
     #: Pairs of agents as keys `muter * people + mutee`.
     muted: NDArray[np.int64]
     muters: frozenset[int]
+    #: Agents whose posts nobody is shown.
+    suspended: NDArray[np.int64]
     rules: FeedRules
 
 
@@ -76,6 +78,7 @@ class Feed:
         self._first_row_of_round: list[int] = []
         #: The agent that mutes and the one that is muted -> the number of the mute.
         self.mutes: dict[tuple[int, int], int] = {}
+        self.suspended: set[int] = set()
 
     def open_round(self) -> None:
         """Begin a round; posts from here on belong to it."""
@@ -90,7 +93,12 @@ class Feed:
         first = self._first_row_of_round[max(len(self._first_row_of_round) - WINDOW_ROUNDS, 0)]
         muted = np.array(sorted(muter * self._people + mutee for muter, mutee in self.mutes), np.int64)
         muters = frozenset((muted // self._people).tolist())
-        return Picture(round, first, self._ranking.general(rules, first, round), muted, muters, rules)
+        suspended = np.array(sorted(self.suspended), np.int64)
+        return Picture(round, first, self._ranking.general(rules, first, round), muted, muters, suspended, rules)
+
+    def is_hidden(self, agent: int, author: int) -> bool:
+        """Return whether an agent is shown nothing by an author."""
+        return author in self.suspended or (agent, author) in self.mutes
 
     def choose(self, picture: Picture, agents: Agents) -> tuple[Rows, Rows]:
         """Return rows of posts by the followed and of recommended posts: a line per agent, best first, -1 for none."""
@@ -223,7 +231,11 @@ class Feed:
         return np.where(rows >= picture.first, picture.general[np.maximum(rows - picture.first, 0)], 0)
 
     def _hide(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
-        """Return the rows with -1 for people that an agent has muted, and for what it has not come across yet."""
+        """Return the rows with -1 for whom an agent has muted or is suspended, and what it has not come across yet."""
+        if len(picture.suspended):
+            shown = np.maximum(rows, 0)
+            authors = np.stack([self._posts.author[shown], self._posts.author[self._posts.root[shown]]])
+            rows = np.where(np.isin(authors, picture.suspended).any(axis=0), -1, rows)
         if len(picture.muted):
             some = np.flatnonzero(np.isin(agents, picture.muted // self._people))
             shown = np.maximum(rows[some], 0)

@@ -41,6 +41,15 @@ class FollowTable:
     def remove(self, follower: int, followee: int) -> None:
         self._change(follower, followee, -1)
 
+    def list_ties(self, agent: int) -> list[tuple[int, int]]:
+        """Return the pairs of follower and followee that an agent is part of. It looks through the whole table."""
+        places = np.flatnonzero(self.targets == agent)
+        followers = np.searchsorted(self.starts, places, "right") - 1
+        followees = self.targets[self.starts[agent] : self.starts[agent + 1]]
+        inside = {(one, agent) for one in followers.tolist()} | {(agent, one) for one in followees.tolist()}
+        added = {divmod(key, self._people) for key in self._added}
+        return sorted({tie for tie in inside | added if agent in tie and self.has(*tie)})
+
     def _change(self, follower: int, followee: int, by: int) -> None:
         key = follower * self._people + followee
         undone, done = (self._removed, self._added) if by > 0 else (self._added, self._removed)

@@ -58,7 +58,7 @@ SOCIAL = WorldKind(
     observation=SocialObservation,
     build=Platform,
     actions=NEEDS,
-    events=frozenset({"post", "join", "leave"}),
+    events=frozenset({"post", "join", "leave", "suspend", "cut"}),
     cards=CARDS,
     renderer=SocialRenderer(),
     example_change="feed.echo_chamber=0.9",

@@ -51,8 +51,8 @@ class Platform(BaseWorld):
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
         self._broadcasts: list[tuple[int, Happening]] = []
-        #: Who comes and goes in rounds that have not begun: the round, and whether they come.
-        self._comings: list[tuple[int, bool, tuple[int, ...]]] = []
+        #: What becomes of people's accounts in rounds that have not begun: the round, the kind of event, and of whom.
+        self._comings: list[tuple[int, str, tuple[int, ...]]] = []
         #: People who have joined, until their accounts are written: the round, the agent, and its edges by number.
         self._new_accounts: list[tuple[int, int, list[tuple[int, int, int]]]] = []
         self._posted: Counter[int] = Counter()
@@ -75,9 +75,9 @@ class Platform(BaseWorld):
     def _find_absent(self, round: int) -> Set[int]:
         """Return who is not there in a round, which may not have begun."""
         absent = self.absent
-        for since, are_coming, agents in self._comings:
-            if since <= round:
-                absent = absent.difference(agents) if are_coming else absent.union(agents)
+        for since, kind, agents in self._comings:
+            if since <= round and kind != "cut":
+                absent = absent.difference(agents) if kind == "join" else absent.union(agents)
         return absent
 
     def explain_absence(self, round: int, agent: int) -> str:
@@ -138,8 +138,8 @@ class Platform(BaseWorld):
         self._round = round
         due = [coming for coming in self._comings if coming[0] <= round]
         self._comings = self._comings[len(due) :]
-        for since, are_coming, agents in due:
-            self._let_in_or_out(since, are_coming, agents)
+        for since, kind, agents in due:
+            self._change_accounts(since, kind, agents)
         self._write_new_accounts(round)
         rules = self._feed_rules.at(round)
         state.comments_shown, state.counts_shown = rules.comments, rules.counts
@@ -172,10 +172,23 @@ class Platform(BaseWorld):
 
     # People who come and go
 
-    def _let_in_or_out(self, round: int, are_coming: bool, agents: Sequence[int]) -> None:
+    def _change_accounts(self, round: int, kind: str, agents: Sequence[int]) -> None:
+        if kind == "cut":
+            self._cut_ties(agents)
+            return
         for agent in agents:
-            if (agent in self.absent) == are_coming:
-                (self.join if are_coming else self.leave)(round, agent)
+            if (agent in self.absent) == (kind == "join"):
+                (self.join if kind == "join" else self.leave)(round, agent)
+        suspended = self._state.feed.suspended
+        (suspended.update if kind == "suspend" else suspended.difference_update)(agents)
+
+    def _cut_ties(self, agents: Sequence[int]) -> None:
+        state = self._state
+        for tie in [tie for agent in agents for tie in state.follows.list_ties(agent)]:
+            if state.follows.has(*tie):
+                state.follows.remove(*tie)
+                state.touched_people.update(tie)
+                state.rows.drop(database.FOLLOW, tie, database.UNFOLLOW)
 
     def join(self, round: int, agent: int) -> None:
         """Let an agent in. The first time it gets an account, and its declared edges to agents that have one."""
@@ -208,6 +221,8 @@ class Platform(BaseWorld):
             rows.add(database.USER, *self._user_row(agent))
             rows.add(SIGN_UP_LATER, agent)
             for number, follower, followee in edges:
+                if not self._state.follows.has(follower, followee):
+                    continue
                 rows.put(database.FOLLOW, (follower, followee), number, follower, followee, self._created_at)
                 self._state.touched_people.update((follower, followee))
         self._new_accounts = [new for new in self._new_accounts if new[0] > round]
@@ -219,16 +234,16 @@ class Platform(BaseWorld):
             case "broadcast":
                 self._broadcasts.append((round, happening))
                 return [happening.notice(round, self.timestamp(round))]
-            case "join" | "leave":
+            case "join" | "leave" | "suspend" | "cut":
                 are_coming = happening.kind == "join"
                 # Who comes has not heard what was broadcast before.
                 absent = [agent for agent in happening.to if are_coming and agent in self._find_absent(round)]
                 self._last_turn[absent] = np.maximum(self._last_turn[absent], round - 1)
                 if self.visibility == 1:
-                    self._let_in_or_out(round, are_coming, happening.to)
+                    self._change_accounts(round, happening.kind, happening.to)
                 else:
                     # Earlier rounds are still under way, so that only the turns of this one know of it until it begins.
-                    self._comings.append((round, are_coming, happening.to))
+                    self._comings.append((round, happening.kind, happening.to))
                 return [happening.notice(round, self.timestamp(round))]
             case "change":
                 # The world uses activity and influence; other traits concern the mind alone.

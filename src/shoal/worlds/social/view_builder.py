@@ -70,8 +70,8 @@ class ViewBuilder:
         for agent, views, unknown, rated_rows in zip(*(column.tolist() for column in columns), strict=True):
             reacted = state.reacted.get(agent, ())
             known_posts = zip(views, rated_rows, strict=True) if reacted else ()
-            if agent in picture.muters:
-                views = [post and drop_muted_replies(state, agent, post) for post in views]
+            if agent in picture.muters or len(picture.suspended):
+                views = [post and drop_hidden_replies(state, agent, post) for post in views]
             yield Page(
                 tuple([post for post in views[: followed.shape[1]] if post is not None]),
                 tuple([post for post in views[followed.shape[1] :] if post is not None]),
@@ -145,9 +145,9 @@ def show_comments(state: State, row: int, count: int) -> tuple[CommentView, ...]
     return shown[1]
 
 
-def drop_muted_replies(state: State, agent: int, post: PostView) -> PostView:
-    """Return the post without comments by people that the agent has muted."""
-    heard = tuple(reply for reply in post.replies if (agent, reply.author_id) not in state.feed.mutes)
+def drop_hidden_replies(state: State, agent: int, post: PostView) -> PostView:
+    """Return the post without comments by people that the agent has muted or that are suspended."""
+    heard = tuple(reply for reply in post.replies if not state.feed.is_hidden(agent, reply.author_id))
     return post if len(heard) == len(post.replies) else msgspec.structs.replace(post, replies=heard)
 
 

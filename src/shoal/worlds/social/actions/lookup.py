@@ -9,7 +9,7 @@ import numpy as np
 from shoal.worlds.base import Rejected
 from shoal.worlds.social.observations import LookedUp, PostView
 from shoal.worlds.social.state import Actor, Done, State
-from shoal.worlds.social.view_builder import drop_muted_replies, show_posts
+from shoal.worlds.social.view_builder import drop_hidden_replies, show_posts
 
 #: A search looks through this many of the newest posts, so that its cost does not grow with the run.
 _POSTS_SEARCHED = 1000
@@ -30,11 +30,11 @@ def _search(state: State, actor: Actor, query: str) -> list[int]:
     if state.searches_meaning and state.meanings is not None:
         newest = np.arange(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1)
         own = newest[posts.find_rated(newest) == newest].tolist()
-        shown = np.array([row for row in own if not _is_muted(state, actor, row)], np.int64)
+        shown = np.array([row for row in own if not _is_hidden(state, actor, row)], np.int64)
         return state.meanings.search(query, shown, _POSTS_FOUND)
     for row in range(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1):
         said = posts.quote[row] or (posts.content[row] if posts.root[row] == row else "")
-        if wanted in said.casefold() and not _is_muted(state, actor, row):
+        if wanted in said.casefold() and not _is_hidden(state, actor, row):
             rows.append(row)
             if len(rows) == _POSTS_FOUND:
                 break
@@ -51,7 +51,7 @@ def search_user(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 def trend(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     """Show the most liked post of the last days."""
-    rows = [row for row in (state.trending,) if row is not None and not _is_muted(state, actor, row)]
+    rows = [row for row in (state.trending,) if row is not None and not _is_hidden(state, actor, row)]
     found = _show(state, actor, rows)
     state.answer(actor, LookedUp("TREND", "", posts=found))
     return Done({}, {"posts": [post.post_id for post in found]})
@@ -75,12 +75,12 @@ def _need_query(args: dict[str, Any]) -> str:
     return query
 
 
-def _is_muted(state: State, actor: Actor, row: int) -> bool:
-    """Return whether the agent muted an author of the post, also where others quote them."""
+def _is_hidden(state: State, actor: Actor, row: int) -> bool:
+    """Return whether an author of the post is muted or suspended, also where others quote them."""
     posts = state.posts
-    return any((actor.agent, int(posts.author[each])) in state.feed.mutes for each in (row, posts.root[row]))
+    return any(state.feed.is_hidden(actor.agent, int(posts.author[each])) for each in (row, posts.root[row]))
 
 
 def _show(state: State, actor: Actor, rows: list[int]) -> tuple[PostView, ...]:
     posts = show_posts(state, rows, actor.round, state.comments_shown, state.counts_shown)
-    return tuple(drop_muted_replies(state, actor.agent, post) for post in posts)
+    return tuple(drop_hidden_replies(state, actor.agent, post) for post in posts)

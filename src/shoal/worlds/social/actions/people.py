@@ -123,7 +123,7 @@ def _somebody_else(state: State, actor: Actor, agent: int, what: str) -> int:
     if not 0 <= agent < state.people or agent in state.unknown:
         raise Rejected(f"there is no user {agent}")
     if agent in state.gone and what == "follow":
-        raise Rejected(f"{state.names[agent]} has left")
+        raise Rejected(f"{state.names[agent]} {'is suspended' if agent in state.feed.suspended else 'has left'}")
     if agent == actor.agent:
         raise Rejected(f"nobody can {what} themselves")
     return agent
