@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class ValidationCheck:
     result: str
     published: str
     source: str
-    #: Runs scenarios, and returns the figure of one seed.
+    #: Runs scenarios, and returns the figure of one seed; not a number where a seed gave nothing to measure.
     measure: Callable[[Laboratory], float]
     #: What the figure is, and between which values it must lie.
     figure: str
@@ -80,21 +80,27 @@ class ValidationCheck:
     def judge(self, values: Sequence[float]) -> CheckResult:
         """Compare what seeds gave with what was published."""
         found = np.asarray(values, np.float64)
+        found = found[~np.isnan(found)]
+        if not len(found):
+            return CheckResult(self, tuple(values), nan, nan, nan, CheckVerdict.UNCLEAR)
         rows = np.random.default_rng(derive(0, "check", self.id)).integers(0, len(found), (_RESAMPLES, len(found)))
         tail = (1 - _COVERED) / 2
         low, high = np.quantile(found[rows].mean(axis=1), [tail, 1 - tail]).tolist()
-        if self.low <= low and high <= self.high and (low > self.low or self.high < inf):
+        if 2 * len(found) < len(values):
+            # The seeds that gave a figure are not like the others.
+            verdict = CheckVerdict.UNCLEAR
+        elif self.low <= low and high <= self.high and (low > self.low or self.high < inf):
             verdict = CheckVerdict.HOLDS
         elif high < self.low or low > self.high:
             verdict = CheckVerdict.FAILS
         else:
             verdict = CheckVerdict.UNCLEAR
-        return CheckResult(self, tuple(found.tolist()), float(found.mean()), low, high, verdict)
+        return CheckResult(self, tuple(values), float(found.mean()), low, high, verdict)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found: the figure of each seed, their mean, and a 95 % interval of it by bootstrap."""
+    """What was found: the figure of each seed, the mean of those that have one, and a 95 % interval by bootstrap."""
 
     check: ValidationCheck
     values: Sequence[float]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import partial
 from itertools import combinations
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -23,12 +25,13 @@ _FIRST = "FROM post WHERE original_post_id IS NULL AND content LIKE"
 _SCORES = f"SELECT content, num_likes - num_dislikes {_FIRST} 'Case %'"
 _LIKES = f"SELECT num_likes {_FIRST} 'Song %' ORDER BY content"
 _BUSY = {"daily_rhythm": False}
-
+#: Worlds whose success is compared, as in the published experiment.
+_WORLDS = 8
 
 Shares = NDArray[np.float64]
 
 
-def _compare_shapes(laboratory: Laboratory) -> float:
+def _compare_shapes(laboratory: Laboratory, graph: str) -> float:
     """Return how much deeper cascades of the likelier shared claim are than others of the same size, as a share."""
     claims = [
         {"id": "plain", "text": "The council will repair the old bridge", "appeal": 1},
@@ -40,7 +43,7 @@ def _compare_shapes(laboratory: Laboratory) -> float:
         for claim in claims
     ]
     scenario = {
-        "topic": _TOPIC, "claims": claims, "follows": "small-world", "population": {"count": 1000, "activity": 1},
+        "topic": _TOPIC, "claims": claims, "follows": graph, "population": {"count": 1000, "activity": 1},
         "rounds": 16, "time": _BUSY, "events": posts,
         # Posts come through people only, so that every share has a path.
         "worlds": {"twitter": {"kind": "twitter", "feed": {"recommended": 0}}},
@@ -52,7 +55,7 @@ def _compare_shapes(laboratory: Laboratory) -> float:
                 depths[cascade[0].claim][len(cascade)].append(max(share.depth for share in cascade))
     shared = depths["plain"].keys() & depths["juicy"].keys()
     if not shared:
-        return 0.0
+        return nan
     weights = [min(len(depths["plain"][size]), len(depths["juicy"][size])) for size in shared]
     means = {claim: [float(np.mean(depths[claim][size])) for size in shared] for claim in depths}
     plain, juicy = (float(np.average(means[claim], weights=weights)) for claim in ("plain", "juicy"))
@@ -117,14 +120,14 @@ def _compare_inequality(laboratory: Laboratory, less: Mapping[str, Any], more: M
     return gini[1] - gini[0]
 
 
-def _compare_luck(laboratory: Laboratory) -> float:
-    """Return how much more the shares of a post differ between worlds with ranked counts than with hidden ones."""
+def _compare_luck(laboratory: Laboratory, less: Mapping[str, Any], more: Mapping[str, Any]) -> float:
+    """Return how much more the shares of a post differ between worlds with one feed than with the other."""
 
     def differ(feed: Mapping[str, Any]) -> float:
-        worlds = [_sell(laboratory, feed, laboratory.seed * 100 + number) for number in range(3)]
+        worlds = [_sell(laboratory, feed, laboratory.seed * 100 + number) for number in range(_WORLDS)]
         return float(np.mean([np.abs(one - other).mean() for one, other in combinations(worlds, 2)]))
 
-    return differ(_RANKED) / differ(_HIDDEN) - 1
+    return differ(more) / differ(less) - 1
 
 
 def _prefer_own_camp(laboratory: Laboratory) -> float:
@@ -147,38 +150,34 @@ def _prefer_own_camp(laboratory: Laboratory) -> float:
 
 
 def _suspend_or_cut(laboratory: Laboratory) -> float:
-    """Return how much further a rumour reaches after round 1 if its spreaders lose their followers, not their accounts.
-
-    A spreader whose ties are cut writes on without followers: a second account without ties stands for it.
-    """
-    people, spreaders, followed = 150, 8, 8
+    """Return how much further a rumour reaches if its believers lose all ties in round 3 than if they are suspended."""
+    believers = [f"Believer {number}" for number in range(1, 9)]
     claim = {"id": "rumour", "text": "The old bridge is poisoned", "truth": False, "appeal": 3}
-    drawn = uniforms(derive(laboratory.seed, "ties"), np.arange(people * followed)) * people
-    ties = {(tie // followed, int(other)) for tie, other in enumerate(drawn) if tie // followed != int(other)}
-    ties |= {(who, who % spreaders) for who in range(spreaders, people)}
 
-    def reach(later_rounds: tuple[int, ...]) -> float:
-        accounts = [(who, 1) for who in range(spreaders)]
-        accounts += [(people + who, later) for who in range(spreaders) for later in later_rounds]
+    def reach(kind: str) -> float:
+        first = {"post": "The old bridge is poisoned!", "supports": "rumour", "round": 1}
         scenario = {
-            "topic": _TOPIC, "claims": [claim], "follows": {"graph": "none", "edges": sorted(ties)}, "rounds": 12,
-            "time": _BUSY, "population": {"count": people + spreaders, "activity": 0.6}, "worlds": ["twitter"],
-            "events": [
-                {"post": "The old bridge is poisoned!", "by": who, "supports": "rumour", "round": when}
-                for who, when in accounts
-            ],
+            "topic": _TOPIC, "claims": [claim], "follows": "scale-free", "rounds": 24, "time": _BUSY,
+            "population": [*({"name": name, "stance": 0.9, "activity": 1} for name in believers), {"count": 200}],
+            "worlds": ["twitter"],
+            "events": [{kind: believers, "round": 3}, *({**first, "by": name} for name in believers)],
         }  # fmt: skip
         with laboratory.run(scenario, "twitter") as database:
             return float(query_values(database, _REACH)[0])
 
-    return reach((3, 5, 7, 9)) - reach(())
+    return reach("cut") - reach("suspend")
 
 
 CHECKS = (
     ValidationCheck(
         "cascade-shape", "cascades of true and false news have one shape once sizes are matched", "no difference",
-        "Juul and Ugander 2021", _compare_shapes, "depth of likelier shared cascades against others of their size",
-        -0.1, 0.1,
+        "Juul and Ugander 2021", partial(_compare_shapes, graph="small-world"),
+        "depth of likelier shared cascades against others of their size", -0.1, 0.1,
+    ),
+    ValidationCheck(
+        "cascade-shape-hubs", "the same among people of whom few have most followers", "no difference",
+        "Juul and Ugander 2021", partial(_compare_shapes, graph="scale-free"),
+        "depth of likelier shared cascades against others of their size", -0.1, 0.1,
     ),
     ValidationCheck(
         "herding-up", "a first vote up raises the final score", "+25 % (another site: +11 %)",
@@ -190,15 +189,20 @@ CHECKS = (
     ),
     ValidationCheck(
         "inequality-shown", "shown counts make success more unequal", "higher Gini with counts", "Salganik 2006",
-        lambda lab: _compare_inequality(lab, _HIDDEN, _SHOWN), "Gini with counts less Gini without", 0.0,
+        partial(_compare_inequality, less=_HIDDEN, more=_SHOWN), "Gini with counts less Gini without", 0.0,
     ),
     ValidationCheck(
         "inequality-ranked", "ranking by counts makes it more unequal still", "higher Gini when ranked",
-        "Salganik 2006", lambda lab: _compare_inequality(lab, _SHOWN, _RANKED), "Gini ranked less Gini shown", 0.0,
+        "Salganik 2006", partial(_compare_inequality, less=_SHOWN, more=_RANKED), "Gini ranked less Gini shown", 0.0,
     ),
     ValidationCheck(
-        "luck", "social influence makes success less predictable", "worlds differ more", "Salganik 2006",
-        _compare_luck, "difference between worlds, ranked against hidden", 0.0,
+        "luck-shown", "shown counts make success less predictable", "worlds differ more with counts", "Salganik 2006",
+        partial(_compare_luck, less=_HIDDEN, more=_SHOWN), "difference between worlds, shown against hidden", 0.0,
+    ),
+    ValidationCheck(
+        "luck-ranked", "ranking by counts makes it less predictable still", "worlds differ more when ranked",
+        "Salganik 2006", partial(_compare_luck, less=_SHOWN, more=_RANKED),
+        "difference between worlds, ranked against shown", 0.0,
     ),
     ValidationCheck(
         "homophily", "people like what their own side says", "more likes within a camp than by chance",

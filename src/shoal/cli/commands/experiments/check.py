@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 import click
-import msgspec
 from rich.text import Text
 
 from shoal.agents import LanguageSettings
@@ -79,19 +79,26 @@ def _describe_check(check: ValidationCheck) -> dict[str, Any]:
 
 def _describe(result: CheckResult) -> dict[str, Any]:
     return _describe_check(result.check) | {
-        "mean": result.mean,
-        "interval": [result.low, result.high],
+        "mean": _drop_nan(result.mean),
+        "interval": [_drop_nan(result.low), _drop_nan(result.high)],
         "verdict": result.verdict,
-        "values": msgspec.to_builtins(result.values),
+        "values": [_drop_nan(value) for value in result.values],
     }
+
+
+def _drop_nan(value: float) -> float | None:
+    """JSON has no word for what is not a number."""
+    return None if isnan(value) else value
 
 
 def _print_results(console: Output, results: Sequence[CheckResult]) -> None:
     table = make_table("check", "published", "found", "interval", "expected", "verdict")
     for result in results:
         check, verdict = result.check, Text(result.verdict, _STYLES[result.verdict])
-        interval = f"{result.low:.3g} to {result.high:.3g}"
-        table.add_row(check.id, check.published, f"{result.mean:.3g}", interval, check.bounds, verdict)
+        has_figure = not isnan(result.mean)
+        mean = f"{result.mean:.3g}" if has_figure else "no figure"
+        interval = f"{result.low:.3g} to {result.high:.3g}" if has_figure else ""
+        table.add_row(check.id, check.published, mean, interval, check.bounds, verdict)
     console.print(table)
     held = sum(result.verdict is CheckVerdict.HOLDS for result in results)
     if results:
