@@ -16,6 +16,7 @@ from shoal.runs.launchers import Launcher
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
+from shoal.server.api.pages import PageFiles
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
 
@@ -32,6 +33,7 @@ class ServerContext:
     folder: RunFolder
     launcher: Launcher
     looks: LastLooks
+    pages: PageFiles
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.

@@ -21,9 +21,12 @@ from shoal.server.api.settings import ServerSettings
 COOKIE = "shoal_token"
 #: Paths that need no token: one says that the server is there, the other takes the token.
 HEALTH, SESSION = "/health", "/api/session"
+#: The pages need none either: they hold nothing secret, and ask for the token.
+INDEX, ASSETS = "/", "/assets/"
 _MAX_ADDRESSES = 10_000
 #: Answers are not to be kept, guessed at, or shown inside other pages.
 _ALWAYS = (
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -92,7 +95,9 @@ class Guard:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_ALWAYS, *extra]
+                own = {name.lower() for name, _ in message["headers"]}
+                always = [header for header in _ALWAYS if header[0] not in own]
+                message["headers"] = [*message["headers"], *always, *extra]
             await send(message)
 
         await self.app(scope, _replay(body, receive), send_with_headers)
@@ -111,7 +116,8 @@ class Guard:
         if not length.isdecimal() or int(length) > settings.max_body_bytes:
             raise RequestRefused(413, f"a body may have {settings.max_body_bytes:,} bytes")
         is_preflight = scope["method"] == "OPTIONS" and origin is not None
-        if settings.token is not None and scope["path"] not in (HEALTH, SESSION) and not is_preflight:
+        is_open = scope["path"] in (HEALTH, SESSION) or is_page(scope["path"])
+        if settings.token is not None and not is_open and not is_preflight:
             self.check_token(address, _find_token(headers))
 
     async def _read_body(self, receive: Receive) -> bytes:
@@ -150,6 +156,11 @@ class Guard:
             (b"access-control-allow-headers", b"authorization, content-type, last-event-id"),
             (b"vary", b"Origin"),
         ]
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is the page or one of its files."""
+    return path == INDEX or path.startswith(ASSETS)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

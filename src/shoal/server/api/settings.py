@@ -11,6 +11,8 @@ from shoal.errors import ArgumentInvalid
 from shoal.runs import RUNS
 
 DEFAULT_PORT = 5001
+#: Where `web/build.py` puts the pages.
+PAGES = Path(__file__).parent.parent / "pages"
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _MIN_TOKEN_CHARS = 16
 
@@ -20,6 +22,8 @@ class ServerSettings:
     """The settings of one server. `check` refuses those that would be unsafe."""
 
     runs: Path = RUNS
+    #: The built pages.
+    pages: Path = PAGES
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     #: Whoever knows it may use the server; None only on the loopback address.

@@ -45,12 +45,13 @@ from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
 def serve_(  # a command has as many options as it has
     runs: Path, host: str, port: int, max_simulations: int, lasting: float | None, **named: tuple[str, ...]
 ) -> None:
-    """Serve the runs of a folder over HTTP: start and stop them, follow them, interview their agents.
+    """Serve the runs of a folder as pages in a browser, and over HTTP: start, follow, question, fork and compare them.
 
     Every run works in a process of its own, which goes on when the server ends; another server finds it again. The
     routes are those of MiroFish's back end, so that its pages work with this server. /api/openapi.json describes them.
 
-    On any address but the loopback one, a token is needed: set SHOAL_TOKEN, and send it as "Authorization: Bearer ...".
+    On any address but the loopback one, a token is needed: set SHOAL_TOKEN. The pages ask for it; other clients send it
+    as "Authorization: Bearer ...".
 
     \b
     Examples:
@@ -73,6 +74,8 @@ def serve_(  # a command has as many options as it has
 
     def announce(url: str) -> None:
         echo(f"serving {runs} at {url}")
+        if not (settings.pages / "index.html").is_file():
+            complain("its pages were not built: install Shoal without SKIP_FRONTEND to have them")
         complain("Ctrl-C ends the server; runs go on without it")
 
     serve(settings, announce, lasting)
