@@ -4,7 +4,7 @@ from shoal.engine.decisions import Decider, DecisionLimits
 from shoal.engine.engine import Engine, Gate, TurnCount
 from shoal.engine.facts import Facts
 from shoal.engine.functions import InterventionFailed, OwnFunction, UnusableResult
-from shoal.engine.interventions import FAILURE, INTERVENTION, RULE_CHARS, Judge, Rule, Schedule
+from shoal.engine.interventions import FAILURE, INTERVENTION, RULE_CHARS, ClaimCheck, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
 from shoal.engine.population import (
     STATE_TABLES,

@@ -22,7 +22,7 @@ RULE_CHARS = 12
 CHECK, CALL = "check", "call"
 
 
-class Judge(Protocol):
+class ClaimCheck(Protocol):
     """Judges whether something holds that no figure tells, such as a claim that a language model judges."""
 
     async def judge(self, round: int) -> bool:
@@ -53,7 +53,7 @@ class Rule:
     words: tuple[str, ...] = ()
     #: What must hold besides: what a function returns, and what is judged. Each is asked only where all before it hold.
     check: OwnFunction | None = None
-    judge: Judge | None = None
+    judge: ClaimCheck | None = None
     #: Returns what happens besides, and how that is read.
     call: OwnFunction | None = None
     read: ReadHappenings | None = None

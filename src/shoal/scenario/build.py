@@ -27,7 +27,7 @@ from shoal.agents import (
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import AssistantMind, LanguageMind, OpinionPoll, PrefixMeter, describe_world
 from shoal.agents.memory import Memory
-from shoal.engine import DecisionLimits, Judge, Schedule, Variable
+from shoal.engine import ClaimCheck, DecisionLimits, Schedule, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
@@ -227,7 +227,7 @@ def _build_language_mind(
 
 def _make_judge(
     mind: object, model: Model | None, world: str, key: str, judged: JudgedClaim, record: RunningRecord
-) -> Judge:
+) -> ClaimCheck:
     """Make the judge of a claim: the model of the mind, where it has one."""
     if not isinstance(mind, LanguageSettings) or model is None:
         return NoJudge()

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from shoal.agents import RunningRecord
-from shoal.engine import Facts, Judge, OwnFunction, Rule, Schedule, UnusableResult
+from shoal.engine import ClaimCheck, Facts, OwnFunction, Rule, Schedule, UnusableResult
 from shoal.errors import ScenarioInvalid
 from shoal.journal import digest
 from shoal.scenario.declared.claims import Speaking
@@ -138,7 +138,7 @@ class Asked:
     #: Imports the function at a place; the second text is the field that names it.
     find_function: Callable[[str, str], Callable[[Facts], Any]]
     #: Makes the judge of a claim, in a world, for the intervention with this key.
-    make_judge: Callable[[str, str, JudgedClaim, RunningRecord], Judge]
+    make_judge: Callable[[str, str, JudgedClaim, RunningRecord], ClaimCheck]
 
 
 def build_schedule(

@@ -10,7 +10,7 @@ from shoal.experiments.results import Judgement
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement:
+class VoteAgreement:
     """How far the votes of one judge agree on whether runs pass."""
 
     judge: str
@@ -22,7 +22,7 @@ class Agreement:
     kappa: float | None
 
 
-def measure_agreement(judgements: Iterable[Judgement]) -> list[Agreement]:
+def measure_agreement(judgements: Iterable[Judgement]) -> list[VoteAgreement]:
     """Measure the agreement of each judge that casts several votes."""
     by_judge: dict[str, list[Judgement]] = {}
     for judgement in judgements:
@@ -32,7 +32,7 @@ def measure_agreement(judgements: Iterable[Judgement]) -> list[Agreement]:
     for judge, judged in by_judge.items():
         shares = [each.agreement for each in judged if each.agreement is not None]
         counts = [(each.votes_for, len(each.votes) - each.votes_for) for each in judged]
-        found.append(Agreement(judge, len(judged), fmean(shares), measure_fleiss_kappa(counts)))
+        found.append(VoteAgreement(judge, len(judged), fmean(shares), measure_fleiss_kappa(counts)))
     return found
 
 

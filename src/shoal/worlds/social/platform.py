@@ -174,7 +174,7 @@ class Platform(BaseWorld):
 
     def _change_accounts(self, round: int, kind: str, agents: Sequence[int]) -> None:
         if kind == "cut":
-            self._cut_ties(agents)
+            self._end_ties(agents)
             return
         for agent in agents:
             if (agent in self.absent) == (kind == "join"):
@@ -182,7 +182,7 @@ class Platform(BaseWorld):
         suspended = self._state.feed.suspended
         (suspended.update if kind == "suspend" else suspended.difference_update)(agents)
 
-    def _cut_ties(self, agents: Sequence[int]) -> None:
+    def _end_ties(self, agents: Sequence[int]) -> None:
         state = self._state
         for tie in [tie for agent in agents for tie in state.follows.list_ties(agent)]:
             if state.follows.has(*tie):
