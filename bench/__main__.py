@@ -19,6 +19,7 @@ from bench import bars as social
 from bench import experiments, language, limits, real, server, slots
 from bench.bars import Bar, Measurement, measure
 from bench.coverage import coverage
+from bench.demographics import marginals
 from bench.dialogues import dialogues
 from bench.hostile import hostile_replies
 from bench.imports import importing
@@ -27,7 +28,8 @@ from bench.recording import recording
 from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
 
-_OTHERS = (recording, room_ageing, room_relations, dialogues, importing, short_calls, hostile_replies, coverage)
+_PEOPLE = (importing, marginals)
+_OTHERS = (recording, room_ageing, room_relations, dialogues, *_PEOPLE, short_calls, hostile_replies, coverage)
 ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *experiments.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 

@@ -75,7 +75,15 @@ from shoal.scenario.declared.events import (
 from shoal.scenario.declared.follows import EdgeColumns, Follows, FollowSettings
 from shoal.scenario.declared.interventions import FACTS, QUESTIONS, Intervention, JudgedClaim
 from shoal.scenario.declared.kinds import MindField, OwnMindSettings, OwnWorldSettings, Worlds
-from shoal.scenario.declared.population import AssistantEntry, ColumnChoice, Entries, FileEntry, GroupEntry, PersonEntry
+from shoal.scenario.declared.population import (
+    AssistantEntry,
+    ColumnChoice,
+    Entries,
+    FileEntry,
+    GroupEntry,
+    MarginalsEntry,
+    PersonEntry,
+)
 from shoal.scenario.fields import Hours, Who
 from shoal.scenario.importers.columns import FileColumn
 from shoal.scenario.scenario import BudgetSettings, Scenario
@@ -98,6 +106,7 @@ TITLES: Mapping[type[BaseModel], str] = {
     TimeSettings: "Time",
     PersonEntry: "Person",
     GroupEntry: "Group",
+    MarginalsEntry: "Group from tables",
     AssistantEntry: "Assistant",
     FileEntry: "File of people",
     FileColumn: "Column",

@@ -14,6 +14,7 @@ from shoal.errors import RunRefused, ScenarioInvalid
 from shoal.runs.directory import CONFIG, JOURNAL, RunDirectory
 from shoal.runs.operations import create_run, extend_run
 from shoal.scenario.loading import override, validate
+from shoal.scenario.sampling.sampler import sample
 from tests.runs.harness import branch, go_on, repeat, start
 
 PEOPLE = "name,stance\n" + "".join(f"P{n},{(n % 5 - 2) / 2}\n" for n in range(12))
@@ -168,3 +169,14 @@ def test_a_file_that_is_gone_by_the_time_a_run_is_made_is_an_error_in_words(
     with pytest.raises(ScenarioInvalid, match=r"people\.csv: no such file"):
         create_run(made, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_tables_that_people_are_grown_from_are_copied_into_the_run(tmp_path: Path) -> None:
+    table = tmp_path / "age.csv"
+    table.write_text("age,region,count\n18-34,north,1\n35-64,south,3\n")
+    scenario = validate({"population": {"marginals": str(table), "count": 20}, "rounds": 1})
+    run = create_run(scenario, tmp_path / "run")
+    before = sample(run.scenario).ages.tolist()
+    table.unlink()
+    again = RunDirectory.open(tmp_path / "run").scenario
+    assert sample(again).ages.tolist() == before

@@ -23,7 +23,16 @@ import shoal
 from shoal.errors import ArgumentInvalid, RunFromNewer, RunMissing, StorageFailed
 from shoal.runs.files import storage_errors
 from shoal.runs.state import wall_clock
-from shoal.scenario import EVERYDAY_INTERESTS, BudgetSettings, FileEntry, Scenario, list_files, read_content, validate
+from shoal.scenario import (
+    EVERYDAY_INTERESTS,
+    BudgetSettings,
+    FileEntry,
+    MarginalsEntry,
+    Scenario,
+    list_files,
+    read_content,
+    validate,
+)
 from shoal.text import one_of
 from shoal.types import Versioned
 
@@ -78,7 +87,7 @@ class Config(msgspec.Struct, frozen=True):
         """Validate a scenario that was written down in this run. One without files is validated once and cached."""
         scenario = _restate(scenario, self.format)
         parts = (*scenario["population"], scenario.get("follows") or {})
-        if any(part.get("file") is not None for part in parts):
+        if any(part.get(field) is not None for part in parts for field in ("file", "marginals")):
             return validate(scenario, folder=folder)
         return _validate_cached(msgspec.json.encode(scenario))
 
@@ -239,8 +248,12 @@ def rename_inputs(scenario: Mapping[str, Any], rename: Callable[[str], str]) -> 
         if not isinstance(part, Mapping):
             return part
         files = {"file": rename(part["file"])} if part.get("file") else {}
-        fragments = {"fragments": [rename(path) for path in part["fragments"]]} if part.get("fragments") else {}
-        return {**part, **files, **fragments}
+        lists = {
+            field: [rename(path) for path in ([named] if isinstance(named, str) else named)]
+            for field in ("fragments", "marginals")
+            if (named := part.get(field))
+        }
+        return {**part, **files, **lists}
 
     result = dict(scenario)
     if isinstance(population := scenario.get("population"), list):
@@ -257,6 +270,8 @@ def _files_in(scenario: Scenario) -> Iterator[str]:
         if isinstance(entry, FileEntry):
             yield entry.file
             yield from entry.fragments
+        elif isinstance(entry, MarginalsEntry):
+            yield from entry.marginals
     if scenario.follows.file is not None:
         yield scenario.follows.file
 

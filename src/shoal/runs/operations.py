@@ -22,7 +22,16 @@ from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, fu
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status
 from shoal.runs.worker import RunExtension, RunSession, work_on_run
-from shoal.scenario import FileEntry, Scenario, check_classes, load, load_events, override, validate_events
+from shoal.scenario import (
+    FileEntry,
+    MarginalsEntry,
+    Scenario,
+    check_classes,
+    load,
+    load_events,
+    override,
+    validate_events,
+)
 from shoal.text import format_count
 from shoal.types import Versioned
 
@@ -248,7 +257,7 @@ def fork_run(plan: ForkPlan, out: Path | None = None, limits: LimitSettings | No
 
 def _check_changes(before: Scenario, after: Scenario, at: int) -> None:
     """Raise ScenarioInvalid if a field differs that cannot change in the middle of a run."""
-    if any(isinstance(entry, FileEntry) for entry in after.population[len(before.population) :]):
+    if any(isinstance(entry, FileEntry | MarginalsEntry) for entry in after.population[len(before.population) :]):
         raise ScenarioInvalid(["people cannot join from a file; load them with Person.load_all, and add each"])
     if all(getattr(before, part) is getattr(after, part) for part in _PARTS_WITH_FIXED_FIELDS):
         return

@@ -11,7 +11,7 @@ from shoal.scenario.build import (
 )
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
-from shoal.scenario.declared.population import FileEntry, PersonEntry, count_people
+from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people
 from shoal.scenario.document import Document, read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.happenings import build_clock, parse_event
@@ -40,8 +40,9 @@ from shoal.scenario.loading import (
     validate_events,
 )
 from shoal.scenario.prompts import describe_notes, describe_shortened_personas, describe_unheeded
+from shoal.scenario.sampling.fitting import MarginalFit
 from shoal.scenario.sampling.people import People
-from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, sample
+from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, measure_group_fit, sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.scenario.validation.problems import Problem, describe_mismatch, read_problems
 from shoal.scenario.validation.report import check

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from shoal.agents import LanguageSettings, PromptSettings
 from shoal.agents.language import PersonaTexts, PromptBook, ShortenedPersona
 from shoal.scenario.declared.events import ContextEvent
-from shoal.scenario.declared.population import FileEntry
-from shoal.scenario.sampling.sampler import sample
+from shoal.scenario.declared.population import FileEntry, GroupEntry, MarginalsEntry, PopulationEntry
+from shoal.scenario.sampling.sampler import measure_group_fit, sample
 from shoal.scenario.scenario import Scenario
 from shoal.text import format_count
 
@@ -28,11 +28,13 @@ def list_prompts(scenario: Scenario) -> Iterator[tuple[tuple[str, ...], PromptSe
 
 def list_trait_names(scenario: Scenario) -> set[str]:
     """Return the names of all traits that people may have."""
-    return {
-        name
-        for entry in scenario.population
-        for name in (entry.roster.traits if isinstance(entry, FileEntry) else entry.traits)
-    }
+    return {name for entry in scenario.population for name in _list_traits(entry)}
+
+
+def _list_traits(entry: PopulationEntry) -> Iterable[str]:
+    if isinstance(entry, FileEntry):
+        return entry.roster.traits
+    return entry.trait_names if isinstance(entry, GroupEntry) else entry.traits
 
 
 def find_shortened_personas(scenario: Scenario) -> Iterator[ShortenedPersona]:
@@ -85,4 +87,16 @@ def describe_shortened_personas(scenario: Scenario) -> list[str]:
 
 def describe_notes(scenario: Scenario) -> list[str]:
     """Say what a user should know about a valid scenario before it runs."""
-    return [*describe_unheeded(scenario), *describe_shortened_personas(scenario)]
+    return [*describe_unheeded(scenario), *describe_fits(scenario), *describe_shortened_personas(scenario)]
+
+
+def describe_fits(scenario: Scenario) -> list[str]:
+    """Say how well the people who are grown from tables fit them."""
+    notes = []
+    for number, entry in enumerate(scenario.population):
+        if isinstance(entry, MarginalsEntry):
+            worst = max(measure_group_fit(scenario, number), key=lambda fit: fit.largest)
+            people, tables = format_count(entry.count, "person", "people"), format_count(len(entry.tables), "table")
+            where = f"{worst.table.title}: {', '.join(worst.cell)}"
+            notes.append(f"{people} fit {tables} within {worst.largest:.2f} percentage points; the worst is {where}")
+    return notes

@@ -35,7 +35,9 @@ from shoal.scenario.declared.distributions import (
 )
 from shoal.scenario.fields import DeclaredModel, Hours, Number, Text, Whole, make_tag
 from shoal.scenario.importers.columns import FileColumn
+from shoal.scenario.importers.marginals import MarginalTable, read_marginals
 from shoal.scenario.importers.people_file import PeopleFormat, PeopleTable, make_unique, read_people
+from shoal.scenario.sampling.fitting import check_tables
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.text import make_storable, nearest, printable
 
@@ -140,6 +142,10 @@ class GroupEntry(DeclaredModel):
     )
     bio: Text | None = Field(default=None, description="What each profile says, in the same way; default: made.")
 
+    @property
+    def trait_names(self) -> tuple[str, ...]:
+        return tuple(self.traits)
+
 
 class AssistantEntry(DeclaredModel):
     """An assistant under test, as often as people talk to it at once. Its model sees a plain chat."""
@@ -176,6 +182,11 @@ def resolve_path(path: str, info: ValidationInfo) -> str:
 
 
 FullPath = Annotated[Text, AfterValidator(resolve_path)]
+
+
+def list_texts(value: object) -> object:
+    """Put a single text, which may stand without a list around it, into a list."""
+    return [value] if isinstance(value, str) else value
 
 
 class FileEntry(DeclaredModel):
@@ -221,15 +232,59 @@ class FileEntry(DeclaredModel):
         return self._roster
 
 
+#: Fields of a person that a table can have as an attribute.
+GROWN_FIELDS = ("age", "gender", "country", "profession", "stance")
+
+
+class MarginalsEntry(GroupEntry):
+    """Many people who together fit demographic tables. What the tables do not say is drawn as for any group."""
+
+    marginals: Annotated[tuple[FullPath, ...], BeforeValidator(list_texts), Field(min_length=1)] = Field(
+        description="Files of tables with a column for each attribute, and one called count, share or percent; "
+        "age, gender, country, profession and stance fill fields, other attributes are traits."
+    )
+
+    _tables: tuple[MarginalTable, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="after")
+    def _read(self) -> MarginalsEntry:
+        """Read the tables now, so that later changes to the files mean nothing."""
+        try:
+            self._tables = read_marginals(map(Path, self.marginals), PersonEntry)
+            check_tables(self._tables)
+        except ScenarioInvalid as error:
+            raise InvalidValue(*(Problem(("marginals",), text) for text in error.problems)) from error
+        for attribute in self.attributes:
+            stated = (
+                attribute in GROWN_FIELDS and getattr(self, attribute) != GroupEntry.model_fields[attribute].default
+            )
+            if stated or attribute in self.traits:
+                raise InvalidValue(Problem((attribute,), f"{attribute} is in the tables already; leave it out here"))
+        return self
+
+    @property
+    def tables(self) -> tuple[MarginalTable, ...]:
+        return self._tables
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(attribute for table in self._tables for attribute in table.attributes))
+
+    @property
+    def trait_names(self) -> tuple[str, ...]:
+        return (*self.traits, *(attribute for attribute in self.attributes if attribute not in GROWN_FIELDS))
+
+
 PopulationEntry = PersonEntry | AssistantEntry | GroupEntry | FileEntry
 PopulationEntries = tuple[PopulationEntry, ...]
 _KINDS: Mapping[str, type[DeclaredModel]] = {
     "name": PersonEntry,
     "assistant": AssistantEntry,
+    "marginals": MarginalsEntry,
     "count": GroupEntry,
     "file": FileEntry,
 }
-_ENTRY = "a person (`name`), a group (`count`), a `file` of people or an `assistant`"
+_ENTRY = "a person (`name`), a group (`count`), a `file` of people, tables (`marginals`) or an `assistant`"
 
 
 def find_entry_tag(value: object) -> str | None:
@@ -243,7 +298,9 @@ def require_entry(value: object) -> object:
         return value
     if not isinstance(value, Mapping) or not value:
         raise InvalidValue(Problem.mismatch(_ENTRY, value))
-    kinds = [key for key in _KINDS if key in value and (key != "count" or "assistant" not in value)]
+    kinds = [key for key in _KINDS if key in value]
+    if "count" in kinds and any(kind in value for kind in ("assistant", "marginals")):
+        kinds.remove("count")
     if kinds == ["name", "count"]:
         message = "an entry is a person (`name`) or a group (`count`), not both; label a group with `group`"
         raise InvalidValue(Problem((), message))
@@ -271,6 +328,7 @@ def list_entries(value: object) -> object:
 _EntryField = Annotated[
     Annotated[PersonEntry, Tag(make_tag(PersonEntry))]
     | Annotated[AssistantEntry, Tag(make_tag(AssistantEntry))]
+    | Annotated[MarginalsEntry, Tag(make_tag(MarginalsEntry))]
     | Annotated[GroupEntry, Tag(make_tag(GroupEntry))]
     | Annotated[FileEntry, Tag(make_tag(FileEntry))],
     Discriminator(find_entry_tag),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.scenario.declared.distributions import GENDERS, Distribution, Interests, Normal
+from shoal.scenario.declared.distributions import GENDERS, STANCE_WORDS, Distribution, Interests, Normal
 from shoal.scenario.declared.population import (
     AssistantEntry,
     FileEntry,
     GroupEntry,
+    MarginalsEntry,
     PersonEntry,
     PopulationEntries,
     count_entry,
@@ -19,8 +20,10 @@ from shoal.scenario.declared.population import (
     find_own_names,
     number_entries,
 )
+from shoal.scenario.importers.marginals import parse_ages
 from shoal.scenario.importers.people_file import PeopleTable
 from shoal.scenario.sampling.draws import Floats, draw_subsets, find_quantiles, pick_options
+from shoal.scenario.sampling.fitting import GrownAttribute, MarginalFit, grow_people, measure_fit
 from shoal.scenario.sampling.people import USUAL, Column, Labels, People, fill_habits
 from shoal.scenario.sampling.profiles import draw_names
 from shoal.scenario.scenario import Scenario
@@ -57,6 +60,18 @@ _DAYS = np.array([_to_mask(range(start, start + 16)) for start in (6, 7, 8, 9)],
 def sample(scenario: Scenario) -> People:
     """Sample the people of the scenario. What is drawn for one entry does not depend on the entries after it."""
     return _Sampler(scenario).fill()
+
+
+def measure_group_fit(scenario: Scenario, number: int) -> list[MarginalFit]:
+    """Measure how well the people of an entry that is grown from tables fit each of them."""
+    entry = scenario.population[number]
+    assert isinstance(entry, MarginalsEntry)
+    grown = grow_people(entry.tables, entry.count, _derive_key(scenario.seed, number, "grown"))
+    return [*measure_fit(entry.tables, grown)]
+
+
+def _derive_key(seed: int, entry: int, *purpose: str) -> int:
+    return derive(seed, "population", entry, *purpose)
 
 
 class _Sampler:
@@ -97,7 +112,7 @@ class _Sampler:
         return people
 
     def derive_key(self, entry: int, *purpose: str) -> int:
-        return derive(self._seed, "population", entry, *purpose)
+        return _derive_key(self._seed, entry, *purpose)
 
     def draw_uniforms(self, entry: int, count: int, *purpose: str) -> Floats:
         return uniforms(self.derive_key(entry, *purpose), np.arange(count))
@@ -116,7 +131,11 @@ class _Sampler:
 
     def fill_group(self, entry: int, group: GroupEntry, where: slice) -> None:
         people, count = self._people, group.count
-        people.ages[where] = np.rint(find_quantiles(group.age, self.draw_uniforms(entry, count, "age"), 0, 120))
+        tables = group.tables if isinstance(group, MarginalsEntry) else ()
+        grown = grow_people(tables, count, self.derive_key(entry, "grown"))
+        u = self.draw_uniforms(entry, count, "age")
+        ages = _draw_ages(grown["age"], u) if "age" in grown else np.rint(find_quantiles(group.age, u, 0, 120))
+        people.ages[where] = ages
         genders = np.array([GENDERS.index(word) for word in group.gender], dtype=np.int8)
         people.genders[where] = genders[pick_options(group.gender, self.draw_uniforms(entry, count, "gender"))]
         if group.country is not None:
@@ -144,6 +163,22 @@ class _Sampler:
         self.draw_interests(entry, where, group.interests or _EVERYDAY)
         for name, distribution in group.traits.items():
             self.fill_trait(entry, where, name, distribution)
+        self.fill_grown(grown, where)
+
+    def fill_grown(self, grown: Mapping[str, GrownAttribute], where: slice) -> None:
+        """Fill in what was grown from tables, except for ages, which others depend on."""
+        people = self._people
+        columns = {"country": people.countries, "profession": people.professions}
+        for attribute, (values, codes) in grown.items():
+            if attribute == "gender":
+                people.genders[where] = np.array([GENDERS.index(word) for word in values], dtype=np.int8)[codes]
+            elif attribute == "stance":
+                stances = [STANCE_WORDS[word] if word in STANCE_WORDS else float(word) for word in values]
+                people.stances[where] = np.array(stances)[codes]
+            elif attribute != "age":
+                column = columns[attribute] if attribute in columns else people.traits[attribute]
+                assert isinstance(column, Labels)
+                column.put(where, values, codes)
 
     def draw_hours(self, entry: int, count: int, hours: Sequence[int] | None) -> NDArray[np.uint32]:
         if hours is not None:
@@ -263,9 +298,19 @@ def _make_trait_columns(entries: PopulationEntries, count: int) -> dict[str, Col
             texts = {name: any(map(_is_text, values)) for name, values in entry.roster.traits.items()}
         else:
             texts = {name: value is None or _is_text(value) for name, value in entry.traits.items()}
+            if isinstance(entry, MarginalsEntry):
+                texts |= {name: True for name in entry.trait_names if name not in entry.traits}
         for name, is_text in texts.items():
             numeric[name] = numeric.get(name, True) and not is_text
     return {name: np.full(count, np.nan) if is_number else Labels(count) for name, is_number in numeric.items()}
+
+
+def _draw_ages(grown: GrownAttribute, u: Floats) -> Floats:
+    """Draw an age in each person's age group, all of them alike."""
+    groups = np.array([parse_ages(value) for value in grown.values], dtype=np.int64)
+    first, last = groups[grown.codes, 0], groups[grown.codes, 1]
+    ages: Floats = np.floor(first + u * (last - first + 1))
+    return ages
 
 
 def _is_text(value: object) -> bool:

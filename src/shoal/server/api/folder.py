@@ -113,7 +113,7 @@ def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) ->
 def _find_files(value: Mapping[str, Any]) -> Iterator[str]:
     for part in ("population", "follows"):
         for path, key, _ in _walk(value.get(part), part):
-            if key in ("file", "fragments"):
+            if key in ("file", "fragments", "marginals"):
                 yield f"{path}: a scenario that is sent cannot name files; send what is in them"
 
 
