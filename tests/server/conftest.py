@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,3 +135,10 @@ def finished(tmp_path: Path) -> str:
     """The id of a complete run in the folder of the servers."""
     start(SCENARIO, tmp_path / "runs" / "finished")
     return "finished"
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +16,9 @@ from shoal.runs.launchers import find_worker
 from shoal.server import Client
 from tests.runs.harness import check_consistency
 from tests.scenario.importers.mirofish_directory import write_directory
-from tests.server.conftest import SCENARIO, Serve
+from tests.server.conftest import SCENARIO, Serve, wait_until
 
 LONG = {**SCENARIO, "rounds": 100_000}
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def start_long(client: Client) -> str:

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
-import msgspec
 
-from shoal.agents import LanguageSettings
 from shoal.cli.completion import complete_runs
 from shoal.cli.errors import JSON_WANTED, complain
 from shoal.cli.runner import OutputMode
 from shoal.errors import ScenarioInvalid
 from shoal.runs import LimitSettings, RunResources, truncate_scenario
-from shoal.scenario import Scenario, count_people, load, override, parse
+from shoal.scenario import Scenario, assign_model, count_people, load, override, parse
 from shoal.text import format_count
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -184,9 +182,5 @@ def load_scenario(path: Path, model: str | None, changes: Changes, more: Mapping
         whole, scenario = scenario, truncate_scenario(scenario, changes.rounds)
         if lost := len(whole.events) - len(scenario.events):
             complain(f"note: {format_count(lost, 'event')} after round {changes.rounds} will not happen")
-    model_changes = {}
-    if model is not None:
-        is_language = isinstance(scenario.mind, LanguageSettings)
-        field, value = ("mind.model", model) if is_language else ("mind", {"kind": "language", "model": model})
-        model_changes = {f"{field}={msgspec.json.encode(value).decode()}": f"--model {model}"}
+    model_changes = {} if model is None else assign_model(scenario, model)
     return override(scenario, {**model_changes, **changes.assignments, **(more or {})})

@@ -26,6 +26,7 @@ from shoal.scenario import (
     FileEntry,
     MarginalsEntry,
     Scenario,
+    assign_model,
     check_classes,
     load,
     load_events,
@@ -71,9 +72,15 @@ def create_run(scenario: Scenario, out: Path | None = None, limits: LimitSetting
         return RunDirectory.create(path, Versioned(scenario), [], limits=limits)
 
 
-def adopt_mirofish(path: Path) -> RunDirectory:
-    """Make a run of a directory that MiroFish prepared, where it is. Its own config is kept beside the run's."""
-    return RunDirectory.adopt(path, Versioned(load(path)))
+def adopt_mirofish(path: Path, model: str | None = None) -> RunDirectory:
+    """Make a run of a directory that MiroFish prepared, where it is, in which a language model decides if one is named.
+
+    Its own config is kept beside the run's.
+    """
+    scenario = load(path)
+    return RunDirectory.adopt(
+        path, Versioned(scenario if model is None else override(scenario, assign_model(scenario, model)))
+    )
 
 
 def open_or_create_run(

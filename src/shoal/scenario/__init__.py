@@ -29,6 +29,7 @@ from shoal.scenario.importers.people_file import (
 from shoal.scenario.importers.tables import RecordTable, read_json_table
 from shoal.scenario.importers.tinytroupe import PERSONA, SAVED, build_spec_table, is_spec, merge_fragments, redefine
 from shoal.scenario.loading import (
+    assign_model,
     lengthen,
     load,
     load_events,

@@ -8,6 +8,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from shoal.agents import LanguageSettings
 from shoal.errors import ScenarioInvalid
 from shoal.scenario.document import read_document
 from shoal.scenario.importers.mirofish import import_mirofish, is_mirofish, is_run_directory, refuse_simulations
@@ -106,6 +109,13 @@ def _check_events(events: Sequence[Any], scenario: Scenario, at: int) -> tuple[S
             expected = f"round {at} or later, where the fork begins"
             problems.append(Problem(("events", index, "round"), expected=expected, found=str(event["round"])))
     return checked, problems
+
+
+def assign_model(scenario: Scenario, model: str) -> dict[str, str]:
+    """Return the change by which this language model decides, for `override`."""
+    is_language = isinstance(scenario.mind, LanguageSettings)
+    field, value = ("mind.model", model) if is_language else ("mind", {"kind": "language", "model": model})
+    return {f"{field}={msgspec.json.encode(value).decode()}": f"--model {model}"}
 
 
 def override(scenario: Scenario, assignments: Sequence[str] | Mapping[str, str]) -> Scenario:

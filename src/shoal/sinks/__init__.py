@@ -6,6 +6,7 @@ from shoal.sinks.graph import (
     GraphAnswer,
     GraphExcerpt,
     GraphOverview,
+    GraphPerson,
     GraphStore,
     answer_question,
     describe_graph,

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from heapq import merge
 from pathlib import Path
 
+import msgspec
+
 from shoal.errors import QueryFailed
 from shoal.runs.directory import RunDirectory
 
@@ -106,6 +108,12 @@ class PageReader:
 def format_action(line: bytes, world: str) -> bytes:
     """Turn the line of an action into the object that clients read, with its world and the round by another name."""
     return b'{"platform":"%s","round_num":%s' % (world.encode(), line[len(_ACTION) :])
+
+
+def has_failed(action: bytes | msgspec.Raw) -> bool:
+    """Return whether an action, as it is in a stream or a page of one, was refused or came to nothing."""
+    # Within texts, quotes are escaped.
+    return b'},"success":false,' in bytes(action)
 
 
 def format_line(line: bytes, world: str) -> bytes:

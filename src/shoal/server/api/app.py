@@ -31,13 +31,14 @@ from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
-from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages
+from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages, reports
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
 
 PREFIX = "/api/simulation"
 GRAPH_PREFIX = "/api/graph"
+REPORT_PREFIX = "/api/report"
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -83,7 +84,8 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     """Build the application behind its guard. It can be started on any server that speaks ASGI."""
     settings.check()
     launcher = launcher or LocalLauncher(settings.environ, settings.idle_seconds)
-    folder, looks = RunFolder(settings.runs, settings.key_variables), LastLooks(settings.page_patience_seconds)
+    folder = RunFolder(settings.runs, settings.key_variables, settings.model)
+    looks = LastLooks(settings.page_patience_seconds)
     context = ServerContext(settings, folder, launcher, looks, PageFiles(settings.pages))
 
     @asynccontextmanager
@@ -106,6 +108,7 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     for router in (events.router, commands.router, observation.router, lifecycle.router):
         app.include_router(router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
+    app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)
     app.include_router(pages.router)
     _answer_errors(app, str(context.folder.path))
     vars(app)["openapi"] = lambda: _describe(app)

@@ -20,6 +20,11 @@ def describe_status(run: RunDirectory) -> dict[str, Any]:
     return format_state(run.observe_state())
 
 
+def name_report(run: RunDirectory) -> str:
+    """Return the id of a run's report."""
+    return f"report_{run.path.name}"
+
+
 def describe_simulation(run: RunDirectory, state: RunState | None = None) -> dict[str, Any]:
     """Return what a simulation is, and where it stands."""
     state = state or run.observe_state()
@@ -42,6 +47,7 @@ def describe_simulation(run: RunDirectory, state: RunState | None = None) -> dic
         "created_at": run.config.generated_at or None,
         "updated_at": state.updated_at or run.config.generated_at or None,
         "error": state.error,
+        "simulation_requirement": str(notes.get("simulation_requirement") or run.scenario.topic or run.scenario.name),
         "worlds": list(run.worlds),
     }
 
@@ -56,16 +62,14 @@ def _describe_world(state: RunState, name: str) -> str:
 def describe_history(run: RunDirectory) -> dict[str, Any]:
     """Return what the list of past simulations shows of one."""
     state = run.observe_state()
-    scenario = run.scenario
     files = sorted(path.name for path in run.path.iterdir() if path.is_file())[:_MAX_FILES]
     return {
         **describe_simulation(run, state),
-        "simulation_requirement": str(scenario.notes.get("simulation_requirement") or scenario.topic or scenario.name),
         "total_simulation_hours": state.total_simulation_hours,
         "runner_status": state.runner_status,
         "total_rounds": state.total_rounds,
         "files": [{"filename": name} for name in files],
-        "report_id": None,
+        "report_id": name_report(run) if state.current_round else None,
         "version": _VERSION,
         "created_date": run.config.generated_at[:10],
     }

@@ -25,8 +25,10 @@ _MAX_CONFIGS = 4096
 class RunFolder:
     """The folder that holds the runs of a server. Nothing outside of it is ever opened."""
 
-    def __init__(self, path: Path, key_variables: frozenset[str]) -> None:
+    def __init__(self, path: Path, key_variables: frozenset[str], model: str | None = None) -> None:
         self.path = path.absolute()
+        #: The language model of directories that MiroFish prepared.
+        self._model = model
         self._key_variables = key_variables
         #: Id -> when its config was written, and the config: it is frozen, and may be long.
         self._configs: dict[str, tuple[int, Config]] = {}
@@ -48,7 +50,7 @@ class RunFolder:
             run.config = config
             return run
         with self._opening:
-            run = adopt_mirofish(path) if is_mirofish(path) else RunDirectory.open(path)
+            run = adopt_mirofish(path, self._model) if is_mirofish(path) else RunDirectory.open(path)
         if len(self._configs) >= _MAX_CONFIGS:
             self._configs.clear()
         self._configs[identity] = (path / CONFIG).stat().st_mtime_ns, run.config
@@ -90,7 +92,7 @@ class RunFolder:
             for name, content in files.items():
                 (path / name).write_bytes(content)
         try:
-            return adopt_mirofish(path)
+            return adopt_mirofish(path, self._model)
         except ScenarioInvalid:
             shutil.rmtree(path)
             raise

@@ -34,6 +34,8 @@ class ServerSettings:
     origins: frozenset[str] = frozenset()
     #: Environment variables, beside those of known providers, that a scenario may name as the place of a key.
     key_variables: frozenset[str] = frozenset()
+    #: The language model of simulations that MiroFish prepared, and of interviews where a run has none.
+    model: str | None = None
     max_body_bytes: int = 32 << 20
     body_seconds: float = 30.0
     #: Requests of one address: so many a second in the long run, and so many at once.

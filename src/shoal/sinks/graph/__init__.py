@@ -1,6 +1,6 @@
 """Graph memory in a file: people, posts, claims and topics, and facts about them with the time they held."""
 
-from shoal.sinks.graph.excerpt import GraphExcerpt, excerpt_graph
+from shoal.sinks.graph.excerpt import GraphExcerpt, GraphPerson, excerpt_graph
 from shoal.sinks.graph.overview import GraphOverview, describe_graph, export_graphml
 from shoal.sinks.graph.search import (
     FoundEpisode,

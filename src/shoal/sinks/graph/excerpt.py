@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
 from uuid import NAMESPACE_URL, uuid5
 
 import msgspec
@@ -24,6 +26,16 @@ _EDGE = (
     " JOIN episode AS first ON first.id = fact.episode JOIN episode AS last ON last.id = fact.latest"
     " LEFT JOIN episode AS ended ON ended.id = fact.ended_by WHERE fact.id = ?"
 )
+
+
+class GraphPerson(msgspec.Struct, frozen=True):
+    """What is known of a person from the start, whether or not it has acted."""
+
+    name: str
+    #: What kind of person or institution it is.
+    label: str
+    summary: str
+    attributes: dict[str, str | int]
 
 
 class GraphNode(msgspec.Struct, frozen=True):
@@ -63,8 +75,17 @@ class GraphExcerpt(msgspec.Struct, frozen=True):
     facts: int
 
 
-def excerpt_graph(store: GraphStore, name: str, max_nodes: int = 200, max_edges: int = 600) -> GraphExcerpt:
-    """Choose the entities with most of the latest facts, and those facts; `name` tells graphs apart in their ids."""
+def excerpt_graph(
+    store: GraphStore,
+    name: str,
+    max_nodes: int = 200,
+    max_edges: int = 600,
+    people: Mapping[int, GraphPerson] = MappingProxyType({}),
+) -> GraphExcerpt:
+    """Choose the entities with most of the latest facts, and those facts; `name` tells graphs apart in their ids.
+
+    `people`, by their numbers, are there before they act, where there is room for them.
+    """
     database = store.database
     ends = database.execute(_ENDS, (max_edges * 20,)).fetchall()
     counts = Counter(entity for _, source, target in ends for entity in (source, target))
@@ -72,18 +93,32 @@ def excerpt_graph(store: GraphStore, name: str, max_nodes: int = 200, max_edges:
     nodes = {}
     for entity in sorted(chosen):
         number, kind, key, title = database.execute(_NODES, (entity,)).fetchone()
-        attributes: dict[str, str | int] = {"kind": kind, "key": key, "facts": counts[entity]}
-        label = "Entity" if kind == "entity" else kind.capitalize()
-        nodes[number] = GraphNode(
-            _identify(name, "node", number), clip(title, _NAME_CHARS), (label,), title, attributes
+        nodes[number] = _describe_node(name, kind, key, people) or GraphNode(
+            uuid=_identify(name, kind, key),
+            name=clip(title, _NAME_CHARS),
+            labels=(kind.capitalize(),),
+            summary=title,
+            attributes={"kind": kind, "key": key, "facts": counts[entity]},
         )
     edges: list[GraphEdge] = []
     for fact, source, target in ends:
         if source in chosen and target in chosen and len(edges) < max_edges:
             edges.append(_read_edge(store, name, fact, nodes[source], nodes[target]))
+    drawn = {node.uuid for node in nodes.values()}
+    waiting = (_describe_node(name, "person", str(number), people) for number in people)
+    quiet = [node for node in waiting if node is not None and node.uuid not in drawn][: max_nodes - len(nodes)]
     (entities,) = database.execute("SELECT count(*) FROM entity").fetchone()
     (facts,) = database.execute("SELECT count(*) FROM fact").fetchone()
-    return GraphExcerpt(tuple(nodes.values()), tuple(edges), entities, facts)
+    return GraphExcerpt((*nodes.values(), *quiet), tuple(edges), entities, facts)
+
+
+def _describe_node(graph: str, kind: str, key: str, people: Mapping[int, GraphPerson]) -> GraphNode | None:
+    """Return a person as it is known from the start; None for anything else."""
+    person = people.get(int(key)) if kind == "person" else None
+    if person is None:
+        return None
+    labels = ("Entity", person.label)
+    return GraphNode(_identify(graph, kind, key), person.name, labels, person.summary, person.attributes)
 
 
 def _read_edge(store: GraphStore, name: str, fact: int, source: GraphNode, target: GraphNode) -> GraphEdge:
@@ -91,7 +126,7 @@ def _read_edge(store: GraphStore, name: str, fact: int, source: GraphNode, targe
     relation, since, text, until, first, last, times, lean = row
     attributes: dict[str, str | int | float] = {"times": times, **({} if lean is None else {"lean": lean})}
     return GraphEdge(
-        uuid=_identify(name, "edge", fact),
+        uuid=_identify(name, "edge", str(fact)),
         source_node_uuid=source.uuid,
         target_node_uuid=target.uuid,
         source_node_name=source.name,
@@ -107,5 +142,5 @@ def _read_edge(store: GraphStore, name: str, fact: int, source: GraphNode, targe
     )
 
 
-def _identify(name: str, kind: str, number: int) -> str:
-    return str(uuid5(NAMESPACE_URL, f"shoal:{name}:{kind}:{number}"))
+def _identify(graph: str, kind: str, key: str) -> str:
+    return str(uuid5(NAMESPACE_URL, f"shoal:{graph}:{kind}:{key}"))

@@ -30,6 +30,11 @@ from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
     "--allow-origin", multiple=True, metavar="URL", help="Pages that may call it, as http://localhost:3000; may repeat."
 )
 @click.option(
+    "--model",
+    metavar="NAME",
+    help="Language model of simulations that MiroFish prepared, and of interviews where a run has none.",
+)
+@click.option(
     "--key-variable", multiple=True, metavar="NAME", help="Variable that scenarios may name as a key; may be repeated."
 )
 @click.option(
@@ -43,7 +48,13 @@ from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
     "--for", "lasting", type=parse_duration, metavar="TIME", help="End after this time; default: with Ctrl-C."
 )
 def serve_(  # a command has as many options as it has
-    runs: Path, host: str, port: int, max_simulations: int, lasting: float | None, **named: tuple[str, ...]
+    runs: Path,
+    host: str,
+    port: int,
+    model: str | None,
+    max_simulations: int,
+    lasting: float | None,
+    **named: tuple[str, ...],
 ) -> None:
     """Serve the runs of a folder as pages in a browser, and over HTTP: start, follow, question, fork and compare them.
 
@@ -57,6 +68,7 @@ def serve_(  # a command has as many options as it has
     Examples:
       shoal serve
       shoal serve --runs uploads/simulations --allow-origin http://localhost:3000
+      shoal serve --runs uploads/simulations --model openai/gpt-4.1-mini
       SHOAL_TOKEN=... shoal serve --host 0.0.0.0 --allow-host shoal.example.org
     """
     settings = ServerSettings(
@@ -66,6 +78,7 @@ def serve_(  # a command has as many options as it has
         token=os.environ.get("SHOAL_TOKEN") or None,
         hosts=frozenset(name.lower() for name in named["allow_host"]),
         origins=frozenset(origin.rstrip("/") for origin in named["allow_origin"]),
+        model=model,
         key_variables=frozenset(named["key_variable"]),
         max_workers=max_simulations,
         environ={name: value for name, value in os.environ.items() if name != "SHOAL_TOKEN"},

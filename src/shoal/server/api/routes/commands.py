@@ -7,11 +7,12 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
+from shoal.agents import LanguageSettings
 from shoal.errors import RunLocked
 from shoal.runs import RunDirectory, wall_clock
 from shoal.runs.commands import CommandType, call_worker
 from shoal.runs.launchers import Launcher, find_worker
-from shoal.server.api.context import Context, answer, find_run
+from shoal.server.api.context import Context, ServerContext, answer, find_run
 from shoal.server.messages import (
     BatchRequest,
     CloseRequest,
@@ -34,11 +35,18 @@ async def _call(
     return {"success": True, "result": result, "timestamp": wall_clock()}
 
 
+def _choose_model(context: ServerContext, run: RunDirectory, model: str | None) -> str | None:
+    """Return the model to ask: the one that is asked for, the run's own, or else the server's."""
+    has_own = isinstance(run.scenario_versions.latest.mind, LanguageSettings)
+    return model if model is not None or has_own else context.settings.model
+
+
 @router.post("/interview", response_model=Envelope[CommandAnswer])
 async def interview(body: InterviewBody, context: Context) -> Response:
     """Ask an agent. A copy of it answers, so nothing in the run changes. A worker is revived where none is alive."""
     run = await find_run(context, body.simulation_id)
-    args = {name: getattr(body, name) for name in ("agent_id", "prompt", "platform", "model", "context")}
+    args = {name: getattr(body, name) for name in ("agent_id", "prompt", "platform", "context")}
+    args["model"] = _choose_model(context, run, body.model)
     found = await _call(run, context.launcher, CommandType.INTERVIEW, args, body.timeout)
     return answer({"agent_id": body.agent_id, "prompt": body.prompt, **found})
 
@@ -48,7 +56,7 @@ async def interview_batch(body: BatchRequest, context: Context) -> Response:
     """Ask several agents side by side."""
     run = await find_run(context, body.simulation_id)
     items = [item.model_dump(exclude_none=True) for item in body.interviews]
-    args = {"interviews": items, "platform": body.platform, "model": body.model}
+    args = {"interviews": items, "platform": body.platform, "model": _choose_model(context, run, body.model)}
     found = await _call(run, context.launcher, CommandType.INTERVIEW_BATCH, args, body.timeout)
     return answer({"interviews_count": len(items), **found})
 
@@ -57,7 +65,7 @@ async def interview_batch(body: BatchRequest, context: Context) -> Response:
 async def interview_all(body: InterviewAllRequest, context: Context) -> Response:
     """Ask every agent the same."""
     run = await find_run(context, body.simulation_id)
-    args = {"prompt": body.prompt, "platform": body.platform, "model": body.model}
+    args = {"prompt": body.prompt, "platform": body.platform, "model": _choose_model(context, run, body.model)}
     found = await _call(run, context.launcher, CommandType.INTERVIEW_ALL, args, body.timeout)
     return answer({"interviews_count": found["result"]["interviews_count"], **found})
 

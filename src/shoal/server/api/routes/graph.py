@@ -9,10 +9,11 @@ from fastapi import APIRouter, Query, Response
 from shoal.errors import RunMissing
 from shoal.runs import RunDirectory
 from shoal.runs.sinks import open_graph
+from shoal.scenario import sample
 from shoal.server.api.context import Context, answer, in_thread
 from shoal.server.api.folder import RunFolder
 from shoal.server.messages import Envelope, GraphAnswerData, GraphData, ProjectInfo, RunId
-from shoal.sinks import GraphAnswer, GraphExcerpt, answer_question, excerpt_graph
+from shoal.sinks import GraphAnswer, GraphExcerpt, GraphPerson, answer_question, excerpt_graph
 
 router = APIRouter(tags=["graph"])
 
@@ -54,7 +55,20 @@ async def ask_graph(
 
 def _excerpt(run: RunDirectory, max_nodes: int, max_edges: int) -> GraphExcerpt:
     with open_graph(run) as graph:
-        return excerpt_graph(graph, run.path.name, max_nodes, max_edges)
+        return excerpt_graph(graph, run.path.name, max_nodes, max_edges, _list_people(run, max_nodes))
+
+
+def _list_people(run: RunDirectory, limit: int) -> dict[int, GraphPerson]:
+    """Return the first people as they are before they act: their kind, what their profile says, and who they are."""
+    people = sample(run.scenario)
+    found = {}
+    for number in range(min(limit, len(people))):
+        person = people[number]
+        traits = {"persona": person.persona, "username": person.username, **person.traits}
+        attributes = {name: value for name, value in traits.items() if isinstance(value, str | int)}
+        label = str(person.traits.get("entity_type") or "Person")
+        found[number] = GraphPerson(person.name, label, person.bio or person.persona, attributes)
+    return found
 
 
 def _ask(run: RunDirectory, question: str, limit: int) -> GraphAnswer:

@@ -14,6 +14,7 @@ from shoal.runs.reports import (
     PageReader,
     count_agents,
     count_rounds,
+    has_failed,
     read_interviews,
     read_rows,
 )
@@ -73,7 +74,9 @@ async def get_detail(
         context.looks.note_look(simulation_id)
     status = _describe_status(context, request, run)
     page = await in_thread(PageReader(run).read, ActionFilter(platform), limit, 0, cursor)
-    actions = [msgspec.Raw(action) for action in page.actions]
+    # These pages show every action as done, as MiroFish has no others.
+    hides_failures = is_foreign_page(context, request)
+    actions = [msgspec.Raw(action) for action in page.actions if not (hides_failures and has_failed(action))]
     by_world = {
         f"{world}_actions": [action for action in actions if _is_of(action, world)] for world in ("twitter", "reddit")
     }
