@@ -39,8 +39,14 @@ def test_only_opinions_that_changed_make_rows() -> None:
 
     def list_opinions(round: int, *values: float) -> list[tuple[object, ...]]:
         writes = recorder.record(round, {"topic": values}, {}, {})
-        return [tuple(row) for statement, rows in writes.items() if "opinion" in statement for row in rows]
+        return [tuple(row) for statement, rows in writes.items() if "opinion_change" in statement for row in rows]
 
     assert list_opinions(0, 0.25, -1) == [(0, 0, "topic", 0.25), (0, 1, "topic", -1.0)]
     assert list_opinions(1, 0.25, -0.5) == [(1, 1, "topic", -0.5)]
     assert list_opinions(2, 0.25, -0.5) == []
+
+
+def test_people_are_counted_in_each_part_of_the_scale() -> None:
+    writes = StateRecorder(4).record(3, {"topic": (-1.0, 0.0, 0.02, 1.0)}, {}, {})
+    (rows,) = [list(rows) for statement, rows in writes.items() if "opinion_count" in statement]
+    assert rows == [(3, "topic", "[1, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1]")]

@@ -24,6 +24,7 @@ ABOUT_ONE_KIND = (
     "scenario/importers/mirofish.py",
     "runs/mirofish.py",
     "runs/reports/summary.py",
+    "runs/views/feed.py",
     "cli/views/summary.py",
 )
 

@@ -7,11 +7,14 @@ from shoal.engine.functions import InterventionFailed, OwnFunction, UnusableResu
 from shoal.engine.interventions import FAILURE, INTERVENTION, RULE_CHARS, ClaimCheck, Rule, Schedule
 from shoal.engine.metrics import Metrics, Step
 from shoal.engine.population import (
+    OPINION_PARTS,
+    STATE_INDEXES,
     STATE_TABLES,
     TOPIC,
     PopulationState,
     StateRecorder,
     Variable,
+    count_opinions,
     measure_polarisation,
 )
 from shoal.engine.record import Ledger, RoundRecord

@@ -20,13 +20,19 @@ TOPIC = "topic"
 STATE_TABLES = """
 CREATE TABLE IF NOT EXISTS opinion_change (round INTEGER, agent_id INTEGER, about TEXT, value REAL);
 CREATE TABLE IF NOT EXISTS figure (round INTEGER, name TEXT, about TEXT, value REAL);
+CREATE TABLE IF NOT EXISTS opinion_count (round INTEGER, about TEXT, counts TEXT);
 CREATE VIEW IF NOT EXISTS opinion AS
     WITH span AS (SELECT agent_id, about, value, round AS first,
         lead(round, 1, 1 << 60) OVER (PARTITION BY about, agent_id ORDER BY round) AS next FROM opinion_change)
     SELECT round, agent_id, about, value FROM shoal_round JOIN span ON round >= first AND round < next;
 """
+#: Made when a history is complete, as the indexes of worlds are.
+STATE_INDEXES = "CREATE INDEX IF NOT EXISTS opinion_by_agent ON opinion_change (agent_id, about, round);"
 _ADD_OPINION = "INSERT INTO opinion_change VALUES (?,?,?,?)"
 _ADD_FIGURE = "INSERT INTO figure VALUES (?,?,?,?)"
+_ADD_COUNT = "INSERT INTO opinion_count VALUES (?,?,?)"
+#: The scale of opinions, from -1 to 1, in so many equal parts.
+OPINION_PARTS = 11
 _DIGITS = 4
 
 Values = NDArray[np.float64]
@@ -96,6 +102,12 @@ def measure_polarisation(opinions: Values) -> float:
     return float(balance * (above.mean() - below.mean()) / 2)
 
 
+def count_opinions(opinions: Values) -> list[int]:
+    """Count the people in each part of the scale."""
+    counts, _ = np.histogram(opinions[~np.isnan(opinions)], OPINION_PARTS, (-1.0, 1.0))
+    return [int(count) for count in counts]
+
+
 class StateRecorder:
     """Turns what minds and a world say of themselves after each round into rows. Called once per round, in order."""
 
@@ -126,6 +138,7 @@ class StateRecorder:
         return {
             _ADD_OPINION: rows,
             _ADD_FIGURE: [(round, name, about, value) for (name, about), value in measured.items()],
+            _ADD_COUNT: [(round, about, str(count_opinions(values))) for about, values in now.items()],
         }
 
     def _list_changes(self, round: int, about: str, values: Values) -> zip[tuple[int, int, str, float]]:

@@ -4,6 +4,7 @@ from shoal.runs.config import Config, LimitSettings, input_names, portable_scena
 from shoal.runs.directory import (
     ARCHIVE,
     CONFIG,
+    JOURNAL,
     LOG,
     RUNS,
     RunDirectory,
@@ -16,10 +17,12 @@ from shoal.runs.files import replace_json, storage_errors
 from shoal.runs.mirofish import format_state
 from shoal.runs.operations import (
     adopt_mirofish,
+    archive_run,
     check_extension,
     create_run,
     extend_run,
     fork_run,
+    is_archived,
     open_or_create_run,
     plan_extension,
     plan_fork,

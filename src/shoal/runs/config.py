@@ -57,6 +57,13 @@ class ScenarioChange(msgspec.Struct, frozen=True):
     scenario: dict[str, Any]
 
 
+class Parent(msgspec.Struct, frozen=True):
+    """The run that a fork branches from, and the round from which on it differs."""
+
+    name: str
+    round: int
+
+
 class Config(msgspec.Struct, frozen=True):
     """The fields of the file that Shoal reads; `runs.mirofish` adds others for MiroFish's clients."""
 
@@ -66,17 +73,28 @@ class Config(msgspec.Struct, frozen=True):
     scenario: dict[str, Any]
     changes: tuple[ScenarioChange, ...] = ()
     parent: str | None = None
+    #: None in forks that versions made which did not write it down.
+    parent_round: int | None = None
     generated_at: str = ""
 
     @classmethod
-    def of(cls, name: str, versions: Versioned[Scenario], copies: InputNames, parent: str | None = None) -> Config:
+    def of(cls, name: str, versions: Versioned[Scenario], copies: InputNames, parent: Parent | None = None) -> Config:
         """Make the config of a new run. It names the copies of files, not the originals."""
 
         def freeze(scenario: Scenario) -> dict[str, Any]:
             return rename_inputs(scenario.model_dump(mode="json"), lambda path: copies.get(path, path))
 
         changes = tuple(ScenarioChange(at, freeze(version)) for at, version in versions.changes)
-        return cls(name, FORMAT, shoal.__version__, freeze(versions.first), changes, parent, wall_clock())
+        return cls(
+            name,
+            FORMAT,
+            shoal.__version__,
+            freeze(versions.first),
+            changes,
+            parent=None if parent is None else parent.name,
+            parent_round=None if parent is None else parent.round,
+            generated_at=wall_clock(),
+        )
 
     def scenario_versions(self, folder: Path) -> Versioned[Scenario]:
         """Restore the scenario and its changes by forks. Copies of files are looked up in the folder."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ from shoal.runs.config import (
     INPUTS,
     Config,
     LimitSettings,
+    Parent,
     copy_inputs,
     input_names,
     is_leftover_inputs,
@@ -52,6 +54,8 @@ CONTROL_LOCK = "control.lock"
 LIMITS = "limits.json"
 ENV_STATUS = "env_status.json"
 ARCHIVE = "archive"
+#: A run with this file is listed among the archived ones only.
+ARCHIVED = "archived.json"
 #: Others may be looking, just now, whether the directory has a worker.
 _GLANCE_SECONDS = 0.05
 #: Of the log, this much is searched for its last line.
@@ -67,6 +71,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: Several threads of a server may look at the same run.
+        self._reading = RLock()
         self._event_reader = EventReader(self.journal)
         self._events: list[JournalLine] = []
         #: The versions of the scenario that follow from the first `_versions_read` events.
@@ -85,7 +91,7 @@ class RunDirectory:
         path: Path,
         versions: Versioned[Scenario],
         lines: list[JournalLine],
-        parent: str | None = None,
+        parent: Parent | None = None,
         limits: LimitSettings | None = None,
     ) -> RunDirectory:
         """Make a new run. Its config is written last: a directory without one is not a run yet and can be used."""
@@ -164,24 +170,26 @@ class RunDirectory:
     @property
     def events(self) -> Sequence[JournalLine]:
         """The lines of the journal that users caused: injected events, and extensions of the run."""
-        self._events += self._event_reader.read()
+        with self._reading:
+            self._events += self._event_reader.read()
         return self._events
 
     @property
     def scenario_versions(self) -> Versioned[Scenario]:
         """The scenario, and how it changed where the run was forked or extended."""
-        versions = self._versions or self.config.scenario_versions(self.path)
-        added, self._versions_read = self.events[self._versions_read :], len(self._events)
-        extensions = [
-            (
-                line.round,
-                self._extended.get(line.key) or self.config.restore_scenario(line.event["scenario"], self.path),
-            )
-            for line in added
-            if line.event is not None and line.is_continuation
-        ]
-        self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
-        return self._versions
+        with self._reading:
+            versions = self._versions or self.config.scenario_versions(self.path)
+            added, self._versions_read = self.events[self._versions_read :], len(self._events)
+            extensions = [
+                (
+                    line.round,
+                    self._extended.get(line.key) or self.config.restore_scenario(line.event["scenario"], self.path),
+                )
+                for line in added
+                if line.event is not None and line.is_continuation
+            ]
+            self._versions = Versioned(versions.first, (*versions.changes, *extensions)) if extensions else versions
+            return self._versions
 
     @property
     def round_plans(self) -> dict[int, int]:
@@ -189,10 +197,11 @@ class RunDirectory:
 
         Versions that did not write the latter into the stream did not write it into the journal either.
         """
-        added, self._plans_read = self.events[self._plans_read :], len(self._events)
-        for line in added:
-            if line.event is not None and line.is_continuation and "total_rounds" in line.event:
-                self._plans[line.round] = line.event["total_rounds"]
+        with self._reading:
+            added, self._plans_read = self.events[self._plans_read :], len(self._events)
+            for line in added:
+                if line.event is not None and line.is_continuation and "total_rounds" in line.event:
+                    self._plans[line.round] = line.event["total_rounds"]
         return {0: self.config.planned_rounds, **self._plans}
 
     def know_extension(self, line: JournalLine, scenario: Scenario) -> None:

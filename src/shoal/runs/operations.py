@@ -7,6 +7,7 @@ needs to load: `interviews.ask`, `rerun.explain`, `rerun.diff`, `reports`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +18,11 @@ import msgspec
 from shoal.agents import ScriptedSettings
 from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
-from shoal.runs.config import Config, LimitSettings, input_names, portable_scenario
-from shoal.runs.directory import CONFIG, RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.config import Config, LimitSettings, Parent, input_names, portable_scenario
+from shoal.runs.directory import ARCHIVED, CONFIG, RUNS, RunDirectory, claim_directory, full_name
+from shoal.runs.files import replace_json
 from shoal.runs.rerun.rerun import replay
-from shoal.runs.state import Status
+from shoal.runs.state import Status, wall_clock
 from shoal.runs.worker import RunExtension, RunSession, work_on_run
 from shoal.scenario import (
     FileEntry,
@@ -42,6 +44,9 @@ __all__ = [  # noqa: RUF022  # grouped by what they are for
     "create_run",
     "open_or_create_run",
     "truncate_scenario",
+    # put away
+    "archive_run",
+    "is_archived",
     # work
     "work_on_run",
     "replay",
@@ -101,6 +106,23 @@ def truncate_scenario(scenario: Scenario, rounds: int) -> Scenario:
         mind = mind.model_copy(update={"turns": tuple(turn for turn in mind.turns if turn.round <= rounds)})
     events = tuple(event for event in scenario.events if event.round <= rounds)
     return scenario.model_copy(update={"events": events, "mind": mind})
+
+
+# Put away
+
+
+def is_archived(path: Path) -> bool:
+    """Return whether the run in a directory was put away. It stays where it is, and is listed apart."""
+    return os.path.exists(f"{path}/{ARCHIVED}")  # noqa: PTH110  # a list of thousands of runs looks at each
+
+
+def archive_run(run: RunDirectory, archived: bool = True) -> None:
+    """Put a run away, or list it again; RunLocked while a worker is alive. Nothing of it is moved or deleted."""
+    with run.lock():
+        if archived:
+            replace_json(run.file(ARCHIVED), {"archived_at": wall_clock()})
+        else:
+            run.file(ARCHIVED).unlink(missing_ok=True)
 
 
 # Extend
@@ -259,7 +281,9 @@ def fork_run(plan: ForkPlan, out: Path | None = None, limits: LimitSettings | No
         for n, event in enumerate(plan.events)
     ]
     with claim_directory(out, full_name(parent.path).parent, f"{parent.path.resolve().name}-fork") as path:
-        return RunDirectory.create(path, plan.versions, [*earlier, *inherited, *injected], name, limits)
+        return RunDirectory.create(
+            path, plan.versions, [*earlier, *inherited, *injected], Parent(name, plan.at), limits
+        )
 
 
 def _check_changes(before: Scenario, after: Scenario, at: int) -> None:

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from shoal.engine import STATE_TABLES, RoundRecord
+from shoal.engine import STATE_INDEXES, STATE_TABLES, RoundRecord
 from shoal.errors import Diverged, StorageFailed
 from shoal.runs.files import database_errors, storage_errors
 from shoal.runs.stream import (
@@ -109,7 +109,8 @@ class Store:
         # worker is connected, which does no harm.
         with suppress(sqlite3.Error):
             if self._is_finished:
-                self._database.executescript(self._world.indexes)
+                for indexes in (self._world.indexes, STATE_INDEXES):
+                    self._database.executescript(indexes)
             self._database.execute("PRAGMA journal_mode=DELETE")
         self._database.close()
 

@@ -14,7 +14,7 @@ from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people
 from shoal.scenario.document import Document, read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
-from shoal.scenario.happenings import build_clock, parse_event
+from shoal.scenario.happenings import build_clock, count_by_round, parse_event
 from shoal.scenario.importers.detect import ImportOptions, import_path
 from shoal.scenario.importers.fields import FieldUse, ImportResult
 from shoal.scenario.importers.mirofish import import_mirofish, is_mirofish

@@ -5,7 +5,16 @@ from shoal.runs.reports.counts import count_agents, count_rounds, read_interview
 from shoal.runs.reports.database import open_database, open_world, query_database
 from shoal.runs.reports.export import Graphs, export_run
 from shoal.runs.reports.outcomes import Outcome, read_figures, read_last_opinions, read_outcomes
-from shoal.runs.reports.pages import CURSOR_PATTERN, ActionFilter, ActionPage, PageReader, format_line, has_failed
+from shoal.runs.reports.pages import (
+    CURSOR_PATTERN,
+    ActionFilter,
+    ActionPage,
+    PageReader,
+    ReadBudget,
+    format_line,
+    has_failed,
+    read_backwards,
+)
 from shoal.runs.reports.quality import CHECKS, Finding, Quality, Verdict, assess_run
 from shoal.runs.reports.summary import Summary, WorldSummary, summarize
 from shoal.runs.stream import is_end

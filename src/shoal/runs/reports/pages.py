@@ -57,7 +57,7 @@ class PageReader:
     ) -> ActionPage:
         """Read a page, from the newest action on, or from where the page before it ended."""
         ends = self._find_ends(wanted, cursor)
-        positions, budget = dict(ends), _Budget(_MAX_READ_BYTES)
+        positions, budget = dict(ends), ReadBudget(_MAX_READ_BYTES)
         lines = [
             self._read_world(number, world, end, wanted, budget) for number, (world, end) in enumerate(ends.items())
         ]
@@ -92,12 +92,12 @@ class PageReader:
         return ends
 
     def _read_world(
-        self, number: int, world: str, end: int, wanted: ActionFilter, budget: _Budget
+        self, number: int, world: str, end: int, wanted: ActionFilter, budget: ReadBudget
     ) -> Iterator[tuple[tuple[int, int], str, int, bytes | None]]:
         """Yield order, world, position and JSON of a world's lines, newest first; lines not wanted have no JSON."""
         start = 0 if wanted.round is None else self._run.open_stream(world, wanted.round).offset
         mark = None if wanted.agent is None else b',"agent_id":%d,' % wanted.agent
-        for position, line in _read_backwards(self._run.open_stream(world).path, start, end, budget):
+        for position, line in read_backwards(self._run.open_stream(world).path, start, end, budget):
             if line.startswith(_ACTION):
                 # The number of the round ends with the first comma.
                 round = int(line[len(_ACTION) : line.index(b",")])
@@ -123,7 +123,7 @@ def format_line(line: bytes, world: str) -> bytes:
     return b'{"world":"%s",%s' % (world.encode(), line[1:])
 
 
-class _Budget:
+class ReadBudget:
     """How many bytes may still be read."""
 
     def __init__(self, size: int) -> None:
@@ -136,7 +136,7 @@ class _Budget:
         return not self.is_spent
 
 
-def _read_backwards(path: Path, start: int, end: int, budget: _Budget) -> Iterator[tuple[int, bytes]]:
+def read_backwards(path: Path, start: int, end: int, budget: ReadBudget) -> Iterator[tuple[int, bytes]]:
     """Yield position and text of the whole lines between two offsets, the last line first."""
     try:
         file = path.open("rb", buffering=0)

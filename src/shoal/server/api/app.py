@@ -31,7 +31,7 @@ from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
-from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages, reports
+from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages, reports, views
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
@@ -105,7 +105,7 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     )
     app.state.context = context
     app.include_router(base, responses=_ERRORS)
-    for router in (events.router, commands.router, observation.router, lifecycle.router):
+    for router in (events.router, views.router, commands.router, observation.router, lifecycle.router):
         app.include_router(router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 
 from shoal.runs import RunDirectory
 from shoal.runs.launchers import Launcher
+from shoal.runs.views import CardReader, PeopleReader
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
@@ -34,6 +35,9 @@ class ServerContext:
     launcher: Launcher
     looks: LastLooks
     pages: PageFiles
+    #: What was read of runs, kept for as long as their files stay the same.
+    cards: CardReader = field(default_factory=CardReader)
+    people: PeopleReader = field(default_factory=PeopleReader)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import stat
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
@@ -13,13 +16,14 @@ from uuid import uuid4
 import msgspec
 
 from shoal.errors import RunMissing, ScenarioInvalid
-from shoal.runs import CONFIG, Config, RunDirectory, adopt_mirofish, create_run, storage_errors
+from shoal.runs import CONFIG, JOURNAL, Config, RunDirectory, adopt_mirofish, create_run, is_archived, storage_errors
 from shoal.scenario import Scenario, is_mirofish, validate
 from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
 
 _ID = re.compile(ID_PATTERN)
 _ID_DIGITS = 12
 _MAX_CONFIGS = 4096
+_MAX_OPENED = 64
 
 
 class RunFolder:
@@ -32,6 +36,8 @@ class RunFolder:
         self._key_variables = key_variables
         #: Id -> when its config was written, and the config: it is frozen, and may be long.
         self._configs: dict[str, tuple[int, Config]] = {}
+        #: The runs that were asked for last. Of their journals, only what was added is read again.
+        self._opened: OrderedDict[tuple[str, int, int], RunDirectory] = OrderedDict()
         self._opening = Lock()
 
     def find(self, identity: str) -> RunDirectory:
@@ -44,6 +50,19 @@ class RunFolder:
         path = self.path / identity
         if path.is_symlink() or not (path / CONFIG).is_file():
             raise RunMissing(f"there is no simulation {identity}")
+        key = identity, (path / CONFIG).stat().st_mtime_ns, _find_number(path / JOURNAL)
+        with self._opening:
+            if key in self._opened:
+                self._opened.move_to_end(key)
+                return self._opened[key]
+        run = self._open(identity, path)
+        with self._opening:
+            self._opened[identity, (path / CONFIG).stat().st_mtime_ns, _find_number(path / JOURNAL)] = run
+            if len(self._opened) > _MAX_OPENED:
+                self._opened.popitem(last=False)
+        return run
+
+    def _open(self, identity: str, path: Path) -> RunDirectory:
         written_at, config = self._configs.get(identity, (0, None))
         if config is not None and (path / CONFIG).stat().st_mtime_ns == written_at:
             run = RunDirectory(path)
@@ -60,9 +79,14 @@ class RunFolder:
         """List the ids of all simulations, newest first."""
         if not self.path.is_dir():
             return []
-        found = [path for path in self.path.iterdir() if _ID.fullmatch(path.name) and not path.is_symlink()]
-        dated = [(path / CONFIG, path.name) for path in found if (path / CONFIG).is_file()]
-        return [name for _, name in sorted(((config.stat().st_mtime_ns, name) for config, name in dated), reverse=True)]
+        with os.scandir(self.path) as entries:
+            names = [entry.name for entry in entries if _ID.fullmatch(entry.name) and not entry.is_symlink()]
+        dated = [(_find_time(f"{self.path}/{name}/{CONFIG}"), name) for name in names]
+        return [name for time, name in sorted(dated, reverse=True) if time]
+
+    def list_shown(self, archived: bool) -> list[str]:
+        """List the ids of the simulations that are archived, or of those that are not, newest first."""
+        return [name for name in self.list_ids() if is_archived(self.path / name) == archived]
 
     def create(self, request: ScenarioBody | MirofishBody) -> RunDirectory:
         """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
@@ -96,6 +120,23 @@ class RunFolder:
         except ScenarioInvalid:
             shutil.rmtree(path)
             raise
+
+
+def _find_time(path: str) -> int:
+    """Return when a file was written; 0 where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  # a list of thousands of runs looks at each
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else 0
+
+
+def _find_number(path: Path) -> int:
+    """Return the number of a file, which is another one when it was replaced."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return 0
 
 
 def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:

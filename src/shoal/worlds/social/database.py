@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import accumulate, chain
 from typing import Any
 
-from shoal.types import Writes
+from shoal.types import MAX_ACTIONS_PER_TURN, Versioned, Writes
 from shoal.worlds.base import SIGN_UP, SIGN_UP_LATER, TRACE
 from shoal.worlds.lexicon import TextReader
 from shoal.worlds.world_kind import SummaryContext
@@ -45,12 +45,20 @@ ALTER TABLE post ADD COLUMN claim TEXT;
 ALTER TABLE post ADD COLUMN lean REAL;
 ALTER TABLE comment ADD COLUMN claim TEXT;
 ALTER TABLE comment ADD COLUMN lean REAL;
+CREATE INDEX post_by_claim ON post (claim) WHERE claim IS NOT NULL;
 """
 
 #: Made at the end: keeping them up to date would touch a page per agent and round.
 INDEXES = """
 CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id);
 CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
+CREATE INDEX IF NOT EXISTS post_by_original ON post (original_post_id) WHERE original_post_id IS NOT NULL;
+CREATE INDEX IF NOT EXISTS post_by_likes ON post (num_likes) WHERE num_likes > 0;
+CREATE INDEX IF NOT EXISTS post_by_shares ON post (num_shares) WHERE num_shares > 0;
+CREATE INDEX IF NOT EXISTS like_by_post ON "like" (post_id);
+CREATE INDEX IF NOT EXISTS dislike_by_post ON dislike (post_id);
+CREATE INDEX IF NOT EXISTS comment_like_by_comment ON comment_like (comment_id);
+CREATE INDEX IF NOT EXISTS comment_dislike_by_comment ON comment_dislike (comment_id);
 """
 
 USER = "INSERT INTO user VALUES (?,?,?,?,?,?,?,?)"
@@ -92,7 +100,41 @@ ORDER = (
     UNRECOMMEND, RECOMMEND,
 )  # fmt: skip
 
+#: Numbers for new things that one agent can use in one round: half for its turn, half for events in its name.
+NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
+
 Row = tuple[Any, ...]
+
+
+class TurnNumbers:
+    """Numbers the turns of a run. What is written in a turn is numbered after it, so numbers grow with the rounds.
+
+    `sizes`: how many people there are in each round, as some may join the run later.
+    """
+
+    def __init__(self, sizes: Versioned[int]) -> None:
+        self._sizes = sizes
+
+    def number(self, round: int, agent: int) -> int:
+        """Return a number for an agent's turn that no other has."""
+        turns, since, people = 0, 0, self._sizes.first
+        for start, size in self._sizes.changes:
+            if start <= round:
+                turns, since, people = turns + (start - since) * people, start, size
+        return turns + (round - since) * people + agent
+
+    def find_end(self, round: int) -> int:
+        """Return the first number that nothing has which was written up to a round."""
+        return self.number(round + 1, 0) * NUMBERS_PER_TURN
+
+    def find_round(self, number: int) -> int:
+        """Return the round in which something with this number was written."""
+        turn, since, people = number // NUMBERS_PER_TURN, 0, self._sizes.first
+        for start, size in self._sizes.changes:
+            if turn < (start - since) * people:
+                break
+            turn, since, people = turn - (start - since) * people, start, size
+        return since + turn // max(people, 1)
 
 
 class Rows:

@@ -20,8 +20,6 @@ from shoal.worlds.social.observations import LookedUp
 from shoal.worlds.social.posts import Comments, Posts
 from shoal.worlds.social.ranking import HotPosts, Ranking
 
-#: Numbers for new things that one agent can use in one round: half for its turn, half for events in its name.
-_NUMBERS_PER_TURN = 2 * MAX_ACTIONS_PER_TURN
 _TREND_DAYS = 7
 
 
@@ -69,7 +67,7 @@ class State:
     ) -> None:
         population, minutes_per_round = given.population, given.time.first.minutes_per_round
         #: How many people there are in each round, and the rounds from which on there are more.
-        self._sizes = given.sizes or Versioned(len(population))
+        self.turns = database.TurnNumbers(given.sizes or Versioned(len(population)))
         self.people = len(population)
         #: The agents without an account: they have not joined yet.
         self.unknown = set(given.absent)
@@ -118,14 +116,6 @@ class State:
         self.touched_people: set[int] = set()
         #: The row of the most liked post of the last days, when the round began.
         self.trending: int | None = None
-
-    def number_turn(self, round: int, agent: int) -> int:
-        """Return a number for an agent's turn that no other has, also where people join the run later."""
-        turns, since, people = 0, 0, self._sizes.first
-        for start, size in self._sizes.changes:
-            if start <= round:
-                turns, since, people = turns + (start - since) * people, start, size
-        return turns + (round - since) * people + agent
 
     def write_counts(self) -> None:
         """Write the counters that changed since the last call."""
@@ -180,7 +170,7 @@ class Actor:
         self.agent = agent
         self.created_at = created_at
         first = 1 if event is None else 1 + MAX_ACTIONS_PER_TURN + event
-        self._next = state.number_turn(round, agent) * _NUMBERS_PER_TURN + first
+        self._next = state.turns.number(round, agent) * database.NUMBERS_PER_TURN + first
 
     def new_id(self) -> int:
         number = self._next

@@ -1,0 +1,18 @@
+"""What the pages show of a run: each answer reads only the part of the run that is shown."""
+
+from shoal.runs.views.cards import CardReader, ClaimCard, RunCard, RunHeader, describe_unreadable, read_header
+from shoal.runs.views.feed import (
+    CommentCard,
+    FeedFilter,
+    PostCard,
+    Sort,
+    TrendCount,
+    read_feed,
+    read_thread,
+    read_trends,
+)
+from shoal.runs.views.figures import RunFigures, read_run_figures
+from shoal.runs.views.marks import TimelineMark, describe_event
+from shoal.runs.views.pages import ViewPage
+from shoal.runs.views.people import PeopleFilter, PeopleOrder, PeopleReader, PersonCard
+from shoal.runs.views.talk import TalkTurn, read_talk

@@ -1,0 +1,124 @@
+"""Figures of a run over its rounds: how lively it was, what people think, how far claims went."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from sqlite3 import Connection
+
+import numpy as np
+
+from shoal.engine import OPINION_PARTS, TOPIC, count_opinions
+from shoal.runs.directory import RunDirectory
+from shoal.runs.reports import open_world
+from shoal.runs.views.opinions import name_subject
+from shoal.runs.views.pages import has_table
+
+#: A page cannot draw more; of longer runs, every second round is shown, every third, and so on.
+_MAX_ROUNDS = 2_000
+_ACTIONS = "SELECT round, actions FROM shoal_round WHERE round >= ? AND round % ? = 0 ORDER BY round"
+_FIGURES = "SELECT round, name, about, value FROM figure WHERE round >= ? AND round % ? = 0"
+_COUNTS = "SELECT round, counts FROM opinion_count WHERE about = ? AND round >= ? AND round % ? = 0"
+_CHANGES = "SELECT round, agent_id, value FROM opinion_change WHERE about = ? ORDER BY rowid"
+#: What is measured of a claim, by the name that the figures have.
+_REACH, _BELIEF = "reach", "mean"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFigures:
+    """How far a claim went in the world where it went furthest, and what people think of it on average."""
+
+    reach: list[float | None]
+    belief: list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """Figures of a run; every list has an entry for each of `rounds`."""
+
+    rounds: list[int]
+    activity: list[int]
+    #: Name -> world -> values. What is measured of the topic goes by its name alone.
+    figures: dict[str, dict[str, list[float | None]]]
+    #: The id of a claim -> its figures.
+    claims: dict[str, ClaimFigures]
+    #: How many people are in each of 11 parts of the scale from -1 to 1; an empty list where nobody said.
+    opinions: list[list[int]]
+
+
+def read_run_figures(run: RunDirectory, since: int = 0, until: int | None = None) -> RunFigures:
+    """Read the figures of all worlds from a round on. What that costs depends on the number of rounds alone."""
+    last = max(run.read_last_rounds().values()) if until is None else until
+    step = max(1, -(-(last - since + 1) // _MAX_ROUNDS))
+    about = name_subject(run)
+    activity: defaultdict[int, int] = defaultdict(int)
+    values: defaultdict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
+    opinions: defaultdict[int, list[int]] = defaultdict(list)
+    for world in run.worlds:
+        with open_world(run, world) as database:
+            if database is None:
+                continue
+            for round, actions in database.execute(_ACTIONS, (since, step)):
+                activity[round] += actions
+            if has_table(database, "figure"):
+                for round, name, subject, value in database.execute(_FIGURES, (since, step)):
+                    values[name, subject, world][round] = value
+                for round, counts in _read_opinions(database, about, since, step):
+                    before = opinions[round] or [0] * OPINION_PARTS
+                    opinions[round] = [one + other for one, other in zip(before, counts, strict=True)]
+    rounds = [round for round in sorted(activity) if round <= last]
+    return RunFigures(
+        rounds=rounds,
+        activity=[activity[round] for round in rounds],
+        figures=_name_figures(run, values, rounds),
+        claims={claim.id: _collect_claim(claim.id, values, rounds) for claim in run.scenario.claims},
+        opinions=[opinions[round] for round in rounds],
+    )
+
+
+def _name_figures(
+    run: RunDirectory, values: dict[tuple[str, str, str], dict[int, float]], rounds: list[int]
+) -> dict[str, dict[str, list[float | None]]]:
+    claims = {claim.id for claim in run.scenario.claims}
+    named: dict[str, dict[str, list[float | None]]] = {}
+    for (name, about, world), series in sorted(values.items()):
+        if about not in claims:
+            label = name if about in ("", TOPIC) else f"{name} {about}"
+            named.setdefault(label, {})[world] = [series.get(round) for round in rounds]
+    return named
+
+
+def _collect_claim(claim: str, values: dict[tuple[str, str, str], dict[int, float]], rounds: list[int]) -> ClaimFigures:
+    def collect(wanted: str) -> list[list[float]]:
+        found = [series for (name, about, _), series in values.items() if (name, about) == (wanted, claim)]
+        return [[series[round] for series in found if round in series] for round in rounds]
+
+    beliefs = collect(_BELIEF)
+    return ClaimFigures(
+        reach=[max(each) if each else None for each in collect(_REACH)],
+        belief=[round(sum(each) / len(each), 4) if each else None for each in beliefs],
+    )
+
+
+def _read_opinions(database: Connection, about: str, since: int, step: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield for each round how many people are in each part of the scale.
+
+    Runs of Shoal 0.2 did not count them; then they are counted from all changes of opinion.
+    """
+    if has_table(database, "opinion_count"):
+        found = database.execute(_COUNTS, (about, since, step)).fetchall()
+        if found:
+            yield from ((round, json.loads(counts)) for round, counts in found)
+            return
+    rounds = [round for round, _ in database.execute(_ACTIONS, (since, step))]
+    changes = np.array(database.execute(_CHANGES, (about,)).fetchall(), np.float64).reshape(-1, 3)
+    people = int(changes[:, 1].max()) + 1 if len(changes) else 0
+    held, ends = np.full(people, np.nan), np.searchsorted(changes[:, 0], rounds, side="right")
+    start = 0
+    for round, end in zip(rounds, ends.tolist(), strict=True):
+        held[changes[start:end, 1].astype(int)] = changes[start:end, 2]
+        start = end
+        if people:
+            yield round, count_opinions(held)

@@ -1,0 +1,159 @@
+"""What the pages show: runs in a list, and of one run its figures, feeds, conversations and people, after any round."""
+
+from __future__ import annotations
+
+import logging
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from shoal.errors import ShoalError
+from shoal.runs import RunDirectory
+from shoal.runs.views import (
+    CommentCard,
+    FeedFilter,
+    PeopleFilter,
+    PeopleOrder,
+    PersonCard,
+    PostCard,
+    RunCard,
+    RunFigures,
+    RunHeader,
+    Sort,
+    TalkTurn,
+    TrendCount,
+    ViewPage,
+    describe_unreadable,
+    read_feed,
+    read_header,
+    read_run_figures,
+    read_talk,
+    read_thread,
+    read_trends,
+)
+from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.messages import Envelope, RunId, WorldName
+
+router = APIRouter(tags=["pages"])
+_log = logging.getLogger(__name__)
+
+Limit = Annotated[int, Query(ge=1, le=1_000)]
+PageLimit = Annotated[int, Query(ge=1, le=200)]
+Offset = Annotated[int, Query(ge=0, le=10_000_000)]
+Until = Annotated[
+    int | None, Query(ge=0, le=1_000_000, description="As the world was after this round; default: as it is now.")
+]
+Before = Annotated[str | None, Query(max_length=20, description="`next` of the page before.")]
+Agent = Annotated[int | None, Query(ge=0, le=2**31 - 1)]
+
+
+@router.get("/overview", response_model=Envelope[ViewPage[RunCard]])
+async def list_runs(
+    context: Context,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    archived: Annotated[bool, Query(description="Those that were put away.")] = False,
+) -> Response:
+    """List the runs as pages show them, newest first."""
+    return answer(await in_thread(_list_cards, context, limit, offset, archived))
+
+
+def _list_cards(context: ServerContext, limit: int, offset: int, archived: bool) -> ViewPage[RunCard]:
+    names = context.folder.list_shown(archived)
+    shown = [_read_card(context, name) for name in names[offset : offset + limit]]
+    return ViewPage(shown, len(names), str(offset + limit) if offset + limit < len(names) else None)
+
+
+def _read_card(context: ServerContext, name: str) -> RunCard:
+    try:
+        return context.cards.read_known(context.folder.path / name) or context.cards.read(context.folder.find(name))
+    except ShoalError as error:
+        _log.warning("%s cannot be read: %s", name, error)
+        return describe_unreadable(name, error)
+
+
+@router.get("/{simulation_id}/overview", response_model=Envelope[RunHeader])
+async def get_header(simulation_id: RunId, context: Context) -> Response:
+    """Say what stands at the head of a run's page."""
+    run = await find_run(context, simulation_id)
+    return answer(await in_thread(_read_header, context, run))
+
+
+def _read_header(context: ServerContext, run: RunDirectory) -> RunHeader:
+    return read_header(run, context.cards.read(run), context.cards.list_children(run.path.name))
+
+
+@router.get("/{simulation_id}/figures", response_model=Envelope[RunFigures])
+async def get_figures(
+    simulation_id: RunId,
+    context: Context,
+    since: Annotated[int, Query(ge=0, le=1_000_000, description="Begin with this round.")] = 0,
+    until: Until = None,
+) -> Response:
+    """Return the figures of a run over its rounds."""
+    return answer(await in_thread(read_run_figures, await find_run(context, simulation_id), since, until))
+
+
+@router.get("/{simulation_id}/feed", response_model=Envelope[ViewPage[PostCard]])
+async def get_feed(  # noqa: PLR0913  # each is a parameter of the query
+    simulation_id: RunId,
+    context: Context,
+    world: WorldName,
+    until: Until = None,
+    before: Before = None,
+    sort: Sort = "new",
+    claim: Annotated[str | None, Query(max_length=200)] = None,
+    agent: Agent = None,
+    limit: PageLimit = 30,
+) -> Response:
+    """List the posts of a social platform, page by page."""
+    run = await find_run(context, simulation_id)
+    wanted = FeedFilter(claim, agent, sort)
+    return answer(await in_thread(read_feed, run, world, wanted, until, limit, before))
+
+
+@router.get("/{simulation_id}/thread", response_model=Envelope[ViewPage[CommentCard]])
+async def get_thread(
+    simulation_id: RunId,
+    context: Context,
+    world: WorldName,
+    post_id: Annotated[int, Query(ge=0, le=2**62)],
+    until: Until = None,
+) -> Response:
+    """List the comments of a post, the oldest first."""
+    return answer(await in_thread(read_thread, await find_run(context, simulation_id), world, post_id, until))
+
+
+@router.get("/{simulation_id}/talk", response_model=Envelope[ViewPage[TalkTurn]])
+async def get_talk(
+    simulation_id: RunId,
+    context: Context,
+    world: WorldName,
+    until: Until = None,
+    before: Before = None,
+    limit: PageLimit = 50,
+) -> Response:
+    """List what was said and done in a world, the newest first, page by page."""
+    run = await find_run(context, simulation_id)
+    return answer(await in_thread(read_talk, run, world, until, limit, before))
+
+
+@router.get("/{simulation_id}/trends", response_model=Envelope[list[TrendCount]])
+async def get_trends(simulation_id: RunId, context: Context, world: WorldName, until: Until = None) -> Response:
+    """List what the latest posts speak of."""
+    return answer(await in_thread(read_trends, await find_run(context, simulation_id), world, until))
+
+
+@router.get("/{simulation_id}/people", response_model=Envelope[ViewPage[PersonCard]])
+async def list_people(  # noqa: PLR0913  # each is a parameter of the query
+    simulation_id: RunId,
+    context: Context,
+    query: Annotated[str, Query(max_length=200, description="Words of the name.")] = "",
+    sort: PeopleOrder = "number",
+    round: Until = None,
+    offset: Offset = 0,
+    limit: PageLimit = 50,
+) -> Response:
+    """List the people of a run."""
+    run, wanted = await find_run(context, simulation_id), PeopleFilter(query, sort, round)
+    return answer(await in_thread(context.people.read_page, run, wanted, offset, limit))
