@@ -1,4 +1,4 @@
-"""What pages show of a run in a list, and at the head of its own page."""
+"""What pages show of a run in a list and in its header."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shoal.errors import ShoalError
 from shoal.runs.directory import ARCHIVED, CONFIG, CONTROL_LOCK, STATE, RunDirectory
 from shoal.runs.reports import Finding, Verdict, open_world
 from shoal.runs.state import RunState, Status
-from shoal.runs.views.marks import TimelineMark, list_marks
+from shoal.runs.views.marks import ForkPoint, TimelineMark, list_marks
 from shoal.scenario import count_people
 from shoal.unix import read_lock
 
@@ -30,7 +30,7 @@ _RANDOM_NAME = re.compile(r"sim_[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
-class WorldCard:
+class WorldLabel:
     """A world of a run."""
 
     name: str
@@ -46,14 +46,6 @@ class QualityCard:
 
 
 @dataclass(frozen=True, slots=True)
-class ForkPoint:
-    """The run that a fork branches from, and the round from which on it differs."""
-
-    id: str
-    round: int
-
-
-@dataclass(frozen=True, slots=True)
 class RunCard:
     """A run as one row of a list."""
 
@@ -64,7 +56,7 @@ class RunCard:
     round: int
     rounds: int
     people: int
-    worlds: list[WorldCard]
+    worlds: list[WorldLabel]
     #: Dollars; None where a model's price is not known.
     cost: float | None
     max_cost: float | None
@@ -122,7 +114,7 @@ class CardReader:
         self._adding = Lock()
 
     def read_known(self, path: Path) -> RunCard | None:
-        """Return the card that was read before, if nothing has changed and nobody works on the run."""
+        """Return the card that was read before, if nothing has changed and no worker is alive."""
         before, card = self._known.get(path, (None, None))
         if card is None or Status(card.status).is_live or before != _stamp(path):
             return None
@@ -199,7 +191,7 @@ def _describe(run: RunDirectory, state: RunState) -> RunCard:
         round=state.current_round,
         rounds=state.total_rounds or scenario.rounds,
         people=count_people(scenario.population),
-        worlds=[WorldCard(name, settings.kind) for name, settings in scenario.worlds.items()],
+        worlds=[WorldLabel(name, settings.kind) for name, settings in scenario.worlds.items()],
         cost=state.cost,
         max_cost=max_cost,
         calls=state.calls,

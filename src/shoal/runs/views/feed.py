@@ -195,7 +195,7 @@ class PlatformReader:
                 return []
             conditions.append("claim = ?")
         if wanted.sort != "new":
-            # A post that only passes another one on has no reactions of its own.
+            # A post that only passes another one on has no reactions itself.
             conditions.append(f"{_SORT_COLUMNS[wanted.sort]} > 0")
         given = [*values, *([] if wanted.claim is None else [wanted.claim])]
         where = " AND ".join(conditions)

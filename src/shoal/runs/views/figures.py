@@ -44,7 +44,7 @@ class RunFigures:
     figures: dict[str, dict[str, list[float | None]]]
     #: The id of a claim -> its figures.
     claims: dict[str, ClaimFigures]
-    #: How many people are in each of 11 parts of the scale from -1 to 1; an empty list where nobody said.
+    #: How many people are in each of 11 parts of the scale from -1 to 1; an empty list where none is known.
     opinions: list[list[int]]
 
 

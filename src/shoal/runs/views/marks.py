@@ -1,4 +1,4 @@
-"""Marks on the timeline of a run: what was made to happen, and where other histories branch off."""
+"""Marks on the timeline of a run: events, interventions, and where other histories branch off."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -17,7 +16,7 @@ from shoal.scenario import DeclaredEvent
 from shoal.text import clip, format_count
 from shoal.types import Notice
 
-#: A mark says what happened in so many characters.
+#: The most characters of a mark.
 _MAX_CHARS = 200
 _MAX_MARKS = 500
 #: Streams whose interventions were looked for before, by path, number of the file and length.
@@ -36,23 +35,22 @@ class TimelineMark:
     run_id: str | None
 
 
-class Branch(Protocol):
-    """The run that a fork branches from."""
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """The run that a fork branches from, and the round from which on it differs."""
 
-    @property
-    def id(self) -> str: ...
-    @property
-    def round(self) -> int: ...
+    id: str
+    round: int
 
 
-def list_marks(run: RunDirectory, parent: Branch | None, forks: Iterable[tuple[int, str]]) -> list[TimelineMark]:
+def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tuple[int, str]]) -> list[TimelineMark]:
     """List the marks of a run in the order of their rounds. `forks`: round and id of the runs that branch off."""
     events = [*run.scenario.events, *parse_injected_events(run.events)]
     marks = [TimelineMark(event.round, _find_kind(event), describe_event(event), None) for event in events]
     if any(version.interventions for version in run.scenario_versions.versions()):
         for world in run.worlds:
             found = _find_interventions(run.open_stream(world).path)
-            marks += [TimelineMark(notice.round, "intervention", _cut(notice.content), None) for notice in found]
+            marks += [TimelineMark(notice.round, "intervention", _abridge(notice.content), None) for notice in found]
     if parent is not None:
         marks.append(TimelineMark(parent.round, "fork", f"branches off {parent.id}", parent.id))
     marks += [TimelineMark(round, "fork", f"{name} branches off", name) for round, name in forks]
@@ -67,21 +65,21 @@ def describe_event(event: DeclaredEvent) -> str:
     """Say in a few words what an event does."""
     content = getattr(event, "content", None)
     if content is not None:
-        return _cut(f"{event.kind}: {content}")
+        return _abridge(f"{event.kind}: {content}")
     about = getattr(event, event.kind, None)
     match about:
         case dict():
             changes = ", ".join(f"{name} becomes {value}" for name, value in about.items())
-            return _cut(f"change: {changes}")
+            return _abridge(f"change: {changes}")
         case tuple() if event.kind == "context":
-            return _cut(f"context: {'; '.join(about)}")
+            return _abridge(f"context: {'; '.join(about)}")
         case tuple():
             return f"{event.kind}: {format_count(len(about), 'person', 'people')}"
         case _:
-            return _cut(f"{event.kind} {'' if about is True else about or ''}".strip())
+            return _abridge(f"{event.kind} {'' if about is True else about or ''}".strip())
 
 
-def _cut(text: str) -> str:
+def _abridge(text: str) -> str:
     return clip(text, _MAX_CHARS)
 
 

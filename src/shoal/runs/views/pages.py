@@ -44,5 +44,5 @@ def has_table(database: Connection, name: str) -> bool:
 
 
 def make_placeholders(values: int) -> str:
-    """Return the placeholders for so many values in a query."""
+    """Return the placeholders for this many values of a query."""
     return ",".join("?" * values)

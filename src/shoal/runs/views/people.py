@@ -20,7 +20,7 @@ from shoal.types import Persona
 
 PeopleOrder = Literal["number", "name", "opinion", "actions", "followers", "influence"]
 
-#: The populations of so many runs are kept, as drawing one takes a while where it is large.
+#: The populations of this many runs are kept, as drawing one takes a while where it is large.
 _MAX_DRAWN = 8
 _MAX_TRAIT_CHARS = 80
 _ACTIONS = f"""SELECT user_id, count(*) FROM trace

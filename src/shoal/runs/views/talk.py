@@ -14,10 +14,10 @@ from shoal.worlds import DO_NOTHING
 
 #: More is not read for one page; a page of a world in which hardly anybody speaks may then be short.
 _MAX_READ_BYTES = 16 << 20
-#: Who says what nobody says, such as an announcement.
-NOBODY = -1
+#: Stands for the author of announcements, which have none.
+NO_AUTHOR = -1
 _LOOKING_ON = frozenset({DO_NOTHING, "REFRESH", "DONE"})
-#: Where the words of an action stand, and whom they are for, in the order in which they are looked for.
+#: Where the words of an action stand, and the names of receivers, in the order in which they are looked for.
 _WORDS = ("content", "quote_content", "reason", "relation", "location", "query", "post_content", "score")
 _RECEIVERS = ("to_agent_name", "target", "followee_name", "post_author_name")
 
@@ -73,7 +73,7 @@ def _read_turn(line: bytes) -> TalkTurn | None:
                 found.timestamp,
             )
         case Notice():
-            return TalkTurn(found.round, NOBODY, "", found.event_type, found.content, None, None, found.timestamp)
+            return TalkTurn(found.round, NO_AUTHOR, "", found.event_type, found.content, None, None, found.timestamp)
         case _:
             return None
 
