@@ -54,7 +54,7 @@ export interface Source {
   readTrends(id: string, world: string, until?: number): Promise<Trend[]>;
   listPeople(
     id: string,
-    query: { round?: number; query?: string; agent?: number; sort?: string; offset?: number; limit?: number },
+    query: { round?: number; query?: string; sort?: string; offset?: number; limit?: number },
   ): Promise<Page<PersonRow>>;
 
   /** Follow a run from a round on, through lost connections and restarts of the server. Returns what ends it. */

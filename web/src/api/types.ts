@@ -94,6 +94,7 @@ export interface RunOverview extends RunRow {
 export interface Figures {
   rounds: number[];
   activity: number[];
+  /** Name -> world -> values. */
   figures: Record<string, Record<string, (number | null)[]>>;
   claims: Record<string, { reach: (number | null)[]; belief: (number | null)[] }>;
   /** For each round, how many people are in each of 11 parts of the scale from -1 to 1. */

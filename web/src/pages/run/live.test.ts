@@ -77,19 +77,19 @@ test("figures of later rounds are put behind, and overlapping ones replaced", ()
     rounds,
     activity: rounds.map(() => value),
     opinions: rounds.map(() => [value]),
-    figures: { twitter: { activity: rounds.map(() => value) } },
+    figures: { activity: { twitter: rounds.map(() => value) } },
     claims: { bridge: { reach: rounds.map(() => value), belief: rounds.map(() => null) } },
   });
   const merged = mergeFigures(figures([0, 1, 2], 1), figures([2, 3], 5));
   assert.deepEqual(merged.rounds, [0, 1, 2, 3]);
   assert.deepEqual(merged.activity, [1, 1, 5, 5]);
-  assert.deepEqual(merged.figures["twitter"]?.["activity"], [1, 1, 5, 5]);
+  assert.deepEqual(merged.figures["activity"]?.["twitter"], [1, 1, 5, 5]);
   assert.deepEqual(merged.claims["bridge"]?.reach, [1, 1, 5, 5]);
   assert.deepEqual(mergeFigures(merged, NO_FIGURES), merged);
 });
 
 test("a series that begins later has no values before", () => {
   const known = { ...NO_FIGURES, rounds: [0, 1], activity: [1, 1], opinions: [[1], [1]] };
-  const fresh = { ...NO_FIGURES, rounds: [2], activity: [1], opinions: [[1]], figures: { reddit: { spread: [0.5] } } };
-  assert.deepEqual(mergeFigures(known, fresh).figures["reddit"]?.["spread"], [null, null, 0.5]);
+  const fresh = { ...NO_FIGURES, rounds: [2], activity: [1], opinions: [[1]], figures: { spread: { reddit: [0.5] } } };
+  assert.deepEqual(mergeFigures(known, fresh).figures["spread"]?.["reddit"], [null, null, 0.5]);
 });

@@ -110,9 +110,9 @@ export function mergeFigures(known: Figures, fresh: Figures): Figures {
   ];
   const names = <T extends object>(a: T, b: T): string[] => [...new Set([...Object.keys(a), ...Object.keys(b)])];
   const figures: Figures["figures"] = {};
-  for (const world of names(known.figures, fresh.figures)) {
-    const [old, now] = [known.figures[world] ?? {}, fresh.figures[world] ?? {}];
-    figures[world] = Object.fromEntries(names(old, now).map((name) => [name, join(old[name], now[name], null)]));
+  for (const name of names(known.figures, fresh.figures)) {
+    const [old, now] = [known.figures[name] ?? {}, fresh.figures[name] ?? {}];
+    figures[name] = Object.fromEntries(names(old, now).map((world) => [world, join(old[world], now[world], null)]));
   }
   const claims: Figures["claims"] = {};
   for (const id of names(known.claims, fresh.claims)) {

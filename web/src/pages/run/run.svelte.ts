@@ -62,10 +62,15 @@ export class RunView {
     this.person = person && { agent_id: person.agent_id, name: person.name };
   }
 
+  /** People are numbered without gaps, so the number is the place in the list. */
+  async readPerson(agent: number): Promise<PersonRow | null> {
+    const page = await source.listPeople(this.id, { sort: "number", offset: agent, limit: 1, round: this.round });
+    return page.items.find((person) => person.agent_id === agent) ?? null;
+  }
+
   /** Select a person of whom only the number is known. */
   async findPerson(agent: number): Promise<void> {
-    const page = await source.listPeople(this.id, { agent, limit: 1 }).catch(() => null);
-    const found = page?.items.find((person) => person.agent_id === agent);
+    const found = await this.readPerson(agent).catch(() => null);
     if (found) this.select(found);
   }
 

@@ -1,14 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NO_FIGURES } from "../live.ts";
-import { describeChange, listCharts, valueAt } from "./figures.ts";
+import { describeChange, listCharts, sumActivity, valueAt } from "./figures.ts";
 
 const figures = {
   ...NO_FIGURES,
   rounds: [0, 1, 2, 3],
   figures: {
-    twitter: { activity: [0, 0.5, 0.2, 0.1], "polarisation(topic)": [0.3, 0.31, 0.4, null], unread: [0, 0, 0, 0] },
-    reddit: { activity: [0, 0.1, 0.1, 0.1], "polarisation(topic)": [0.2, 0.2, 0.2, 0.2] },
+    activity: { twitter: [0, 0.5, 0.2, 0.1], reddit: [0, 0.1, 0.1, 0.1] },
+    polarisation: { twitter: [0.3, 0.31, 0.4, null], reddit: [0.2, 0.2, 0.2, 0.2] },
+    unread: { twitter: [0, 0, 0, 0] },
   },
   claims: { closing: { reach: [0, 0.2, 0.55, 0.7], belief: [null, null, null, null] } },
 };
@@ -52,4 +53,9 @@ test("a change too small to see is not called one", () => {
   assert.equal(describeChange([0.4, 0.41], 1), "hardly changed since the start");
   assert.equal(describeChange([0.4, 0.3], 1), "−0.10 since the start");
   assert.equal(describeChange([], 0), "not measured yet");
+});
+
+test("activity is that of all worlds, or what was counted where it was not measured", () => {
+  assert.deepEqual(sumActivity({ ...figures, activity: [9, 9, 9, 9] })[1], 0.6);
+  assert.deepEqual(sumActivity({ ...NO_FIGURES, rounds: [0, 1], activity: [2, 3] }), [2, 3]);
 });

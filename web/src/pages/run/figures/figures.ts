@@ -136,12 +136,6 @@ const BELIEF: Kind = {
   },
 };
 
-/** "polarisation(topic)" in its parts. */
-function parseName(name: string): { name: string; about: string } {
-  const found = /^([a-z_]+)\((.*)\)$/.exec(name);
-  return { name: found?.[1] ?? name, about: found?.[2] ?? "" };
-}
-
 function buildChart(key: string, title: string, kind: Kind, lines: FigureLine[], at: number): FigureChart {
   const shown = lines.find((line) => !line.isFaint)?.values;
   const now = valueAt(shown, at);
@@ -192,27 +186,30 @@ export function listCharts(
       charts.push(buildChart(`${kind.title} ${claim.id}`, `${kind.title}: “${about}”`, kind, [line], at));
     }
   }
-  const claimed = new Set(claims.map((claim) => claim.id));
-  const own = Object.keys(figures.figures[world] ?? {});
   const order = Object.keys(KINDS);
-  const rank = (name: string): number => (order.indexOf(parseName(name).name) + order.length + 1) % (order.length + 1);
-  for (const name of own.sort((a, b) => rank(a) - rank(b))) {
-    const { name: base, about } = parseName(name);
-    // Reach and belief are above, and "unread" is a matter of quality.
-    if (base === "reach" || base === "unread" || (base === "mean" && claimed.has(about))) continue;
-    const kind = KINDS[base] ?? {
-      title: base.replaceAll("_", " "),
+  const rank = (name: string): number => (order.indexOf(name) + order.length + 1) % (order.length + 1);
+  for (const name of Object.keys(figures.figures).sort((a, b) => rank(a) - rank(b))) {
+    const worlds = figures.figures[name] ?? {};
+    // Texts that could not be read are a matter of quality.
+    if (name === "unread" || !worlds[world]) continue;
+    const kind = KINDS[name] ?? {
+      title: name.replaceAll("_", " "),
       colour: "--muted",
       format: formatFigure,
       describe: describeChange,
     };
-    const lines = Object.entries(figures.figures)
-      .filter(([, all]) => all[name])
-      .map(([other, all]) => ({ name: other, values: all[name] ?? [], colour: kind.colour, isFaint: other !== world }))
+    const lines = Object.entries(worlds)
+      .map(([other, values]) => ({ name: other, values, colour: kind.colour, isFaint: other !== world }))
       // What is drawn last lies above.
       .sort((a, b) => Number(b.isFaint) - Number(a.isFaint));
-    const of = claimed.has(about) ? `: “${shorten(claims.find((claim) => claim.id === about)?.text ?? about)}”` : "";
-    charts.push(buildChart(name, kind.title + of, kind, lines, at));
+    charts.push(buildChart(name, kind.title, kind, lines, at));
   }
   return charts;
+}
+
+/** How much was done in each round, over all worlds: what people did, not how often somebody was asked. */
+export function sumActivity(figures: Figures): number[] {
+  const worlds = Object.values(figures.figures["activity"] ?? {});
+  if (worlds.length === 0) return figures.activity;
+  return figures.rounds.map((_, at) => worlds.reduce((sum, values) => sum + (values[at] ?? 0), 0));
 }

@@ -37,9 +37,14 @@ export function listTraits(person: PersonRow): { name: string; value: string }[]
     .map(([name, value]) => ({ name: name.replaceAll("_", " "), value: String(value) }));
 }
 
-/** What somebody did up to a round, in a sentence. */
+/** What somebody did in all, and what they thought after a round, in a sentence. */
 export function describeDeeds(person: PersonRow, round: number): string {
-  const thinks = person.opinion === null ? "" : `, ${wordOfOpinion(person.opinion)} by then`;
-  if (person.actions === 0) return `Has not acted up to round ${round}${thinks}.`;
-  return `Acted ${person.actions === 1 ? "once" : formatNumber(person.actions, "time")} up to round ${round}${thinks}.`;
+  const thinks = person.opinion === null ? "" : `; ${wordOfOpinion(person.opinion)} after round ${round}`;
+  const noticed = person.influence > 0 ? `, noticed ${countTimes(person.influence)} by others` : "";
+  if (person.actions === 0) return `Has done nothing so far${thinks}.`;
+  return `Acted ${countTimes(person.actions)}${noticed}${thinks}.`;
+}
+
+function countTimes(count: number): string {
+  return count === 1 ? "once" : formatNumber(count, "time");
 }

@@ -6,10 +6,10 @@ import { describeDeed, isContinued, lookOf } from "./turns.ts";
 const turn: Turn = { round: 1, agent_id: 0, name: "Ada", kind: "say", text: "Hello", to: "Ben" };
 
 test("speech, thoughts, deeds and what comes from outside are told apart", () => {
-  assert.equal(lookOf({ kind: "TALK" }), "speech");
-  assert.equal(lookOf({ kind: "think" }), "thought");
-  assert.equal(lookOf({ kind: "hear" }), "scene");
-  assert.equal(lookOf({ kind: "reach_out" }), "deed");
+  assert.equal(lookOf({ kind: "TALK", agent_id: 1 }), "speech");
+  assert.equal(lookOf({ kind: "think", agent_id: 1 }), "thought");
+  assert.equal(lookOf({ kind: "broadcast", agent_id: -1 }), "scene");
+  assert.equal(lookOf({ kind: "reach_out", agent_id: 1 }), "deed");
 });
 
 test("a deed is the end of a sentence", () => {

@@ -7,13 +7,13 @@ export type TurnLook = "speech" | "thought" | "deed" | "scene";
 
 const SPEECH = new Set(["talk", "say", "speak"]);
 const THOUGHTS = new Set(["think", "thought"]);
-const SCENES = new Set(["hear", "see", "scene", "setting", "turning_point", "broadcast", "context", "event", "goal"]);
-
-export function lookOf(turn: Pick<Turn, "kind">): TurnLook {
+export function lookOf(turn: Pick<Turn, "kind" | "agent_id">): TurnLook {
+  // What nobody says, such as an announcement.
+  if (turn.agent_id < 0) return "scene";
   const kind = turn.kind.toLowerCase();
   if (SPEECH.has(kind)) return "speech";
   if (THOUGHTS.has(kind)) return "thought";
-  return SCENES.has(kind) ? "scene" : "deed";
+  return "deed";
 }
 
 /** What somebody did without words, as the end of a sentence that begins with their name. */

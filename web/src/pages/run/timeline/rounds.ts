@@ -80,6 +80,7 @@ export function placeTicks(
   let before: number | null = null;
   for (const round of pickTicks(scale, apart)) {
     const text = textOf(round, before);
+    if (!text) continue;
     const wide = measure(text);
     const left = Math.max(0, Math.min(scale.width - wide, placeRound(scale, round) - wide / 2));
     if (left < end + GAP_PX) continue;
