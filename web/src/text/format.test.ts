@@ -12,6 +12,7 @@ test("money under a cent is not shown as nothing", () => {
 test("a figure has as many digits as it deserves", () => {
   assert.equal(formatFigure(0.4711), "0.47");
   assert.equal(formatFigure(-0.25), "−0.25");
+  assert.equal(formatFigure(-0.001), "0.00");
   assert.equal(formatFigure(2398), "2,398");
   assert.equal(formatFigure(1_200_000), "1.2M");
   assert.equal(formatShare(0.618), "62 %");

@@ -32,6 +32,8 @@ export class RunView {
   last = $state(0);
   readonly round = $derived(this.chosen === null ? this.last : clampRound(this.chosen, this.last));
   readonly isLive = $derived(this.chosen === null);
+  /** Changes when what is counted of the shown round may have: with a choice at once, live not at every round. */
+  readonly glance = $derived<unknown>(this.chosen === null ? this.figures : this.chosen);
   readonly rounds = $derived(Math.max(this.overview?.rounds ?? 0, this.last));
   readonly isAlive = $derived(this.overview !== null && isAlive(this.overview.status));
 
@@ -159,8 +161,7 @@ export class RunView {
 
   private refreshSoon(): void {
     this.refreshing ??= setTimeout(() => {
-      this.refreshing = undefined;
-      void this.refresh();
+      void this.refresh().finally(() => (this.refreshing = undefined));
     }, REFRESH_MS);
   }
 }

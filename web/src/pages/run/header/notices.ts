@@ -1,10 +1,10 @@
 /** What has to be said about the state of a run before anything else on its page. */
 
 import type { RunOverview } from "../../../api/types.ts";
-import { canStart, hasFailed, isUnstarted } from "../../../text/state.ts";
+import { canStart, hasFailed } from "../../../text/state.ts";
 
 export interface Notice {
-  tone: "bad" | "warn" | "plain";
+  tone: "bad" | "warn";
   title: string;
   text: string;
   /** A command for the terminal that does the same as the button. */
@@ -30,10 +30,6 @@ export function describeNotice(run: RunOverview, waiting: string | null): Notice
   }
   if (waiting && run.status === "running") {
     return { tone: "warn", title: "The run waits", text: waiting, command: null, action: null };
-  }
-  if (isUnstarted(run.status)) {
-    const text = "Nobody has acted yet.";
-    return { tone: "plain", title: "The run has not started", text, command: null, action: "start" };
   }
   return null;
 }
