@@ -14,6 +14,7 @@ ShoalError                 the message says what happened and what to do; never 
 ├── Diverged               a repeated run did something else than before
 ├── RunChanged             a file of a run is not what its history makes it
 ├── QueryFailed            a question that the run or its database cannot answer
+│   └── AgentMissing       there is no such agent in the run
 ├── JournalIncomplete      a replay needs a reply that the journal does not hold
 ├── ProviderRefused        every call to the model fails until the user mends something: key, address, credit
 ├── EveryTurnFailed        not a single decision was made: in the whole run, or in the first turns of a model
@@ -134,6 +135,10 @@ class RunChanged(ShoalError):
 
 class QueryFailed(ShoalError):
     """A question that the run or its database cannot answer."""
+
+
+class AgentMissing(QueryFailed):
+    """There is no agent of this number in the run."""
 
 
 class JournalIncomplete(ShoalError):

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 import shoal
 from shoal.errors import (
+    AgentMissing,
     ArgumentInvalid,
     QueryFailed,
     RunMissing,
@@ -31,7 +32,11 @@ from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
+<<<<<<< HEAD
 from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages, reports, views
+=======
+from shoal.server.api.routes import commands, events, graph, lifecycle, network, observation, pages
+>>>>>>> dfa7415 (Serve the network of a run as of any round)
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
@@ -43,6 +48,7 @@ _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (RunMissing, 404),
+    (AgentMissing, 404),
     (ScenarioInvalid, 400),
     (ArgumentInvalid, 400),
     (QueryFailed, 400),
@@ -105,7 +111,11 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     )
     app.state.context = context
     app.include_router(base, responses=_ERRORS)
+<<<<<<< HEAD
     for router in (events.router, views.router, commands.router, observation.router, lifecycle.router):
+=======
+    for router in (events.router, commands.router, network.router, observation.router, lifecycle.router):
+>>>>>>> dfa7415 (Serve the network of a run as of any round)
         app.include_router(router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)

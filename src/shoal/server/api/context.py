@@ -17,6 +17,7 @@ from shoal.runs.views import CardReader, PeopleReader
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
+from shoal.server.api.networks import NetworkShelf
 from shoal.server.api.pages import PageFiles
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
@@ -35,9 +36,13 @@ class ServerContext:
     launcher: Launcher
     looks: LastLooks
     pages: PageFiles
+<<<<<<< HEAD
     #: What was read of runs, kept for as long as their files stay the same.
     cards: CardReader = field(default_factory=CardReader)
     people: PeopleReader = field(default_factory=PeopleReader)
+=======
+    networks: NetworkShelf = field(default_factory=NetworkShelf)
+>>>>>>> dfa7415 (Serve the network of a run as of any round)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.

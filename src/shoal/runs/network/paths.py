@@ -1,0 +1,102 @@
+"""The path of one claim, or of one post: who began it, through whom it came to whom, and who reacted to it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from shoal.runs.network.contacts import Contacts, SharedText
+
+#: So many posts are offered, besides the claims of the scenario.
+MAX_POSTS = 4
+_POST = "post-"
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """A person wrote of it or passed it on, in a round; and through whom it came."""
+
+    round: int
+    agent: int
+    #: The person through whose post it came; None for somebody who wrote of it anew.
+    source: int | None
+    #: How many steps it was from whoever wrote it.
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimPath:
+    """How one claim or post spread: steps in the order of the rounds, and reactions to them."""
+
+    steps: Sequence[PathStep] = ()
+    #: Whoever reacted, when, and to whose post.
+    reactions: Sequence[tuple[int, int, int]] = ()
+
+    def truncate(self, round: int) -> ClaimPath:
+        """Return the path as it was after a round."""
+        steps = [step for step in self.steps if step.round <= round]
+        return ClaimPath(steps, [each for each in self.reactions if each[0] <= round])
+
+    def trace_from(self, agent: int) -> tuple[dict[int, PathStep], int]:
+        """Return who has it from a person, at any remove, with the first step of each; and how many removes."""
+        removes, found = {agent: 0}, dict[int, PathStep]()
+        for step in self.steps:
+            if step.source in removes and step.agent not in removes:
+                removes[step.agent] = removes[step.source] + 1
+                found[step.agent] = step
+        return found, max(removes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSubject:
+    """A claim, or a post, whose path can be shown."""
+
+    id: str
+    text: str
+    #: How often it was written of or passed on.
+    times: int
+
+
+def count_subjects(contacts: Contacts) -> list[tuple[str, int]]:
+    """List the claims that were spoken of, and the other posts that were passed on most; and how often each was."""
+    posts = contacts.posts.values()
+    claims = Counter(post.claim for post in posts if post.claim is not None)
+    shares = Counter(post.root for post in posts if post.root != post.post and post.claim is None)
+    best = sorted(shares.items(), key=lambda each: (-each[1], each[0]))[:MAX_POSTS]
+    return [*sorted(claims.items()), *((f"{_POST}{root}", count) for root, count in best)]
+
+
+def trace_path(contacts: Contacts, subject: str) -> ClaimPath:
+    """Trace a claim or post through all rounds.
+
+    Platforms do not record the way of a share: it came through the latest sharer that the person follows, and else
+    from the first post.
+    """
+    root = find_post(subject)
+    every = contacts.posts.values()
+    posts = [post for post in every if (post.claim == subject if root is None else post.root == root)]
+    ties = contacts.ties
+    sharers: dict[int, list[SharedText]] = defaultdict(list)
+    depths: dict[int, int] = {}
+    steps = []
+    for post in posts:
+        source, depth = None, 0
+        if post.root != post.post and (before := sharers[post.root]):
+            through = next((one for one in reversed(before) if (post.agent, one.agent) in ties), before[0])
+            source, depth = through.agent, depths[through.post] + 1
+        sharers[post.root].append(post)
+        depths[post.post] = depth
+        steps.append(PathStep(post.round, post.agent, source, depth))
+    authors = {post.post: post.agent for post in posts}
+    reactions = [
+        (reaction.round, reaction.agent, authors[reaction.post])
+        for reaction in contacts.reactions
+        if reaction.post in authors
+    ]
+    return ClaimPath(steps, reactions)
+
+
+def find_post(subject: str) -> int | None:
+    """Return the number of the post that a subject stands for; None where it is a claim."""
+    return int(subject.removeprefix(_POST)) if subject.startswith(_POST) else None

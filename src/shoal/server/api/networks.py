@@ -1,0 +1,40 @@
+"""The networks that pages looked at lately, so that the next look reads only what is new."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+
+from shoal.runs import RunDirectory
+from shoal.runs.network import NetworkHistory
+
+_MAX_KEPT = 12
+
+
+class NetworkShelf:
+    """Keeps the networks of a few worlds in memory. Each is forgotten when its run is started over."""
+
+    def __init__(self) -> None:
+        #: Run and world -> the number of the file that its database is, and the network.
+        self._kept: OrderedDict[tuple[str, str], tuple[int, NetworkHistory]] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, run: RunDirectory, world: str | None) -> NetworkHistory:
+        """Return the network of a world, or of the first one, as of the last committed round."""
+        name = run.worlds[0] if world is None else world
+        history = self._find(run, name)
+        history.refresh()
+        return history
+
+    def _find(self, run: RunDirectory, world: str) -> NetworkHistory:
+        database = run.file(f"{world}_simulation.db")
+        stamp = database.stat().st_ino if database.exists() else 0
+        key = run.path.name, world
+        with self._lock:
+            found_stamp, history = self._kept.pop(key, (0, None))
+            if history is None or found_stamp != stamp:
+                history = NetworkHistory(run, world)
+            self._kept[key] = stamp, history
+            while len(self._kept) > _MAX_KEPT:
+                self._kept.popitem(last=False)
+        return history

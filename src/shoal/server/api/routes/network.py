@@ -1,0 +1,65 @@
+"""The network of people of a run: who is connected to whom, who moved whom, and the paths of claims."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from shoal.runs import RunDirectory
+from shoal.runs.network import NetworkPerson, NetworkPicture, PictureRequest, draw_network, explain_person
+from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.messages import Envelope, RunId, WorldName
+
+router = APIRouter(tags=["network"])
+
+Round = Annotated[int, Query(ge=0, le=1_000_000, description="As of the end of this round; the last one by default.")]
+Claim = Annotated[
+    str,
+    Query(
+        min_length=1, max_length=200, description="A claim, or a post as `post-12`: one of `subjects` of the answer."
+    ),
+]
+
+
+@router.get("/{simulation_id}/network", response_model=Envelope[NetworkPicture])
+async def get_network(  # noqa: PLR0913  # each is a parameter of the query
+    simulation_id: RunId,
+    context: Context,
+    world: WorldName | None = None,
+    round: Round | None = None,
+    claim: Claim | None = None,
+    max_nodes: Annotated[int, Query(ge=1, le=5_000)] = 5_000,
+    only_state: Annotated[bool, Query(description="Leave out people and ties, which a page knows already.")] = False,
+) -> Response:
+    """Return the people of a world and their ties, with places to draw them at, and what was so after a round.
+
+    Places stay the same over the rounds. Of more people than `max_nodes` some are drawn, and `note` says which.
+    """
+    run = await find_run(context, simulation_id)
+    wanted = PictureRequest(round, claim, max_nodes, only_state)
+    return answer(await in_thread(_draw, context, run, world, wanted))
+
+
+@router.get("/{simulation_id}/network/{agent_id}", response_model=Envelope[NetworkPerson])
+async def get_network_person(
+    simulation_id: RunId,
+    agent_id: int,
+    context: Context,
+    world: WorldName | None = None,
+    round: Round | None = None,
+    claim: Claim | None = None,
+) -> Response:
+    """Explain one person in a few sentences: their part in the path of a claim, whom they moved, who moved them."""
+    run = await find_run(context, simulation_id)
+    return answer(await in_thread(_explain, context, run, world, (agent_id, round, claim)))
+
+
+def _draw(context: ServerContext, run: RunDirectory, world: str | None, wanted: PictureRequest) -> NetworkPicture:
+    return draw_network(context.networks.read(run, world), wanted)
+
+
+def _explain(
+    context: ServerContext, run: RunDirectory, world: str | None, wanted: tuple[int, int | None, str | None]
+) -> NetworkPerson:
+    return explain_person(context.networks.read(run, world), *wanted)
