@@ -32,11 +32,7 @@ from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
-<<<<<<< HEAD
-from shoal.server.api.routes import commands, events, graph, lifecycle, observation, pages, reports, views
-=======
-from shoal.server.api.routes import commands, events, graph, lifecycle, network, observation, pages
->>>>>>> dfa7415 (Serve the network of a run as of any round)
+from shoal.server.api.routes import commands, events, graph, lifecycle, network, observation, pages, reports, views
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
@@ -111,11 +107,7 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     )
     app.state.context = context
     app.include_router(base, responses=_ERRORS)
-<<<<<<< HEAD
-    for router in (events.router, views.router, commands.router, observation.router, lifecycle.router):
-=======
-    for router in (events.router, commands.router, network.router, observation.router, lifecycle.router):
->>>>>>> dfa7415 (Serve the network of a run as of any round)
+    for router in (events.router, views.router, commands.router, network.router, observation.router, lifecycle.router):
         app.include_router(router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)

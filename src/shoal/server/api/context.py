@@ -36,13 +36,10 @@ class ServerContext:
     launcher: Launcher
     looks: LastLooks
     pages: PageFiles
-<<<<<<< HEAD
     #: What was read of runs, kept for as long as their files stay the same.
     cards: CardReader = field(default_factory=CardReader)
     people: PeopleReader = field(default_factory=PeopleReader)
-=======
     networks: NetworkShelf = field(default_factory=NetworkShelf)
->>>>>>> dfa7415 (Serve the network of a run as of any round)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.
