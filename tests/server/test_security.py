@@ -116,7 +116,7 @@ def test_a_made_up_event_id_is_refused(serve: Serve, finished: str) -> None:
             {"mind": {"kind": "language", "model": "x", "key_variable": "MINE", "base_url": "http://evil.example"}},
             "gets no key of this machine",
         ),
-        ({"play": ["Ada"]}, "nobody sits at the server"),
+        ({"play": ["Ada"]}, "no terminal at the server"),
         ({"population": "everyone"}, "population"),
         ({"rounds": 10**12}, "rounds"),
     ],

@@ -233,10 +233,12 @@ def plan_fork(
     *,
     changes: Sequence[str] = (),
     events: Path | Sequence[Mapping[str, Any]] = (),
+    without: Sequence[int] = (),
 ) -> ForkPlan:
     """Plan to branch a run at a round, with `path=value` changes of its scenario and with further events.
 
-    Events are a list, or a file that holds one. Those without a round happen in the round of the fork.
+    Events are a list, or a file that holds one. Those without a round happen in the round of the fork. The people
+    numbered in `without` are taken out: they leave in the round of the fork, and the others live on without them.
     """
     before, committed = parent.scenario_versions.at(at), parent.read_last_rounds()
     scenario = override(before, changes)
@@ -247,6 +249,8 @@ def plan_fork(
     if at > scenario.rounds:
         raise ArgumentInvalid("at", f"{at} is after the last round of the fork, {scenario.rounds}.")
     injected = load_events(events, scenario, at) if isinstance(events, Path) else validate_events(events, scenario, at)
+    if without:
+        injected += validate_events([{"leave": [*without], "round": max(at, 1)}], scenario, at)
     versions = _fork_versions(parent.scenario_versions, at, scenario)
     only_longer = not injected and scenario.model_copy(update={"rounds": before.rounds}) == before
     shared = committed if only_longer else dict.fromkeys(committed, max(at - 1, 0))

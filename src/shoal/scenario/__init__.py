@@ -29,8 +29,12 @@ from shoal.scenario.importers.people_file import (
 from shoal.scenario.importers.tables import RecordTable, read_json_table
 from shoal.scenario.importers.tinytroupe import PERSONA, SAVED, build_spec_table, is_spec, merge_fragments, redefine
 from shoal.scenario.loading import (
+    ExampleScenario,
+    TextProblem,
     assign_model,
+    check_text,
     lengthen,
+    list_examples,
     load,
     load_events,
     override,

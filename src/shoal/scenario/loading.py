@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,11 @@ from shoal.scenario.validation.problems import Problem, describe_mismatch, show_
 from shoal.text import hint
 
 SUFFIXES = (".yaml", ".yml", ".json")
+#: The scenarios in `data/examples`, the simplest first.
+_EXAMPLES = ("rumour", "debate", "focus-group", "negotiation", "helpdesk", "misinformation")
+#: The name under which problems of a text are reported that has none.
+_TEXT = "scenario"
+_POSITION = re.compile(rf"{_TEXT}:(\d+):\d+: (.*)", re.DOTALL)
 
 
 def load(path: Path) -> Scenario:
@@ -203,3 +209,60 @@ def read_text(path: Path) -> str:
 def read_starter() -> str:
     """Read the scenario that `shoal init` writes."""
     return (resources.files("shoal.scenario") / "data" / "starter.yaml").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleScenario:
+    """A scenario that comes with Shoal, to start from."""
+
+    name: str
+    #: What it is about, in a sentence.
+    title: str
+    text: str
+
+
+def list_examples() -> list[ExampleScenario]:
+    """List the scenarios that come with Shoal, the simplest first."""
+    folder = resources.files("shoal.scenario") / "data" / "examples"
+    texts = {name: (folder / f"{name}.yaml").read_text(encoding="utf-8") for name in _EXAMPLES}
+    return [ExampleScenario(name, text.split("\n", 1)[0].lstrip("# "), text) for name, text in texts.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class TextProblem:
+    """One mistake in the text of a scenario, and the line where it is."""
+
+    #: Where it is in the scenario, such as `time.start`; empty where the text cannot be read.
+    path: str
+    text: str
+    line: int
+
+
+def check_text(
+    text: str, find_refused: Callable[[Mapping[str, Any]], Sequence[Problem]]
+) -> tuple[Any, list[TextProblem]]:
+    """Return the values in a scenario's text, and every mistake in them with its line.
+
+    `find_refused` names what may not stand in it. That is asked before anything is validated, which reads files.
+    """
+    try:
+        found = read_document(text, _TEXT)
+    except ScenarioInvalid as error:
+        return None, [_read_position(problem, text.count("\n") + 1) for problem in error.problems]
+    if not isinstance(found.value, dict):
+        message = describe_mismatch("a mapping such as population: {count: 200}", found.value)
+        return found.value, [TextProblem("", message, 1)]
+    found.value.pop("experiment", None)
+    refused = list(find_refused(found.value))
+    problems = refused or report.check(found.value)[1]
+    located = [(found.locate(problem), problem) for problem in problems]
+    every = sorted([*found.problems, *located], key=lambda place: place[0])
+    return found.value, [
+        TextProblem(".".join(map(str, problem.path)), problem.text, position[0]) for position, problem in every
+    ]
+
+
+def _read_position(problem: str, lines: int) -> TextProblem:
+    """Read line and message of a syntax error, which are written `scenario:line:column: message`."""
+    found = _POSITION.fullmatch(problem)
+    return TextProblem("", problem, 1) if found is None else TextProblem("", found[2], min(int(found[1]), lines))

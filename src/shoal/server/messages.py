@@ -70,6 +70,12 @@ class ScenarioBody(RequestModel):
     scenario: dict[str, Any]
 
 
+class TextBody(RequestModel):
+    """A scenario as the text of a YAML file."""
+
+    text: Annotated[str, Field(max_length=2_000_000)]
+
+
 class MirofishBody(RequestModel):
     """A configuration that MiroFish prepared, with its people."""
 
@@ -112,6 +118,23 @@ class InterviewBody(RunRequest):
     #: What was said before in the same conversation.
     context: Annotated[str, Field(max_length=20_000)] = ""
     timeout: Seconds = 60.0
+
+
+class ForkRequest(RunRequest):
+    """What is different in a fork, and from which round on."""
+
+    at: Annotated[int, Field(strict=False, ge=0, le=1_000_000), _WHOLE]
+    #: Path of a setting, such as `mind.persuasion` -> its new value.
+    set: Annotated[dict[str, Any], Field(max_length=100)] = {}
+    events: Annotated[list[dict[str, Any]], Field(max_length=1_000)] = []
+    #: Numbers of the people who are taken out.
+    without: Annotated[list[AgentNumber], Field(max_length=10_000)] = []
+    name: Annotated[str, Field(min_length=1, max_length=100)] | None = None
+
+
+class ArchiveRequest(RunRequest):
+    #: False: list it among the others again.
+    archived: bool = True
 
 
 class BatchItem(RequestModel):

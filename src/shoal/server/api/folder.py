@@ -7,7 +7,8 @@ import re
 import shutil
 import stat
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from itertools import chain, count
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,12 +17,26 @@ from uuid import uuid4
 import msgspec
 
 from shoal.errors import RunMissing, ScenarioInvalid
-from shoal.runs import CONFIG, JOURNAL, Config, RunDirectory, adopt_mirofish, create_run, is_archived, storage_errors
-from shoal.scenario import Scenario, is_mirofish, validate
-from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
+from shoal.runs import (
+    CONFIG,
+    JOURNAL,
+    Config,
+    RunDirectory,
+    adopt_mirofish,
+    create_run,
+    fork_run,
+    is_archived,
+    plan_fork,
+    storage_errors,
+)
+from shoal.scenario import Problem, Scenario, TextProblem, check_text, is_mirofish, validate
+from shoal.server.api.references import find_references, find_references_in_changes
+from shoal.server.messages import ID_PATTERN, ForkRequest, MirofishBody, ScenarioBody, TextBody
 
 _ID = re.compile(ID_PATTERN)
 _ID_DIGITS = 12
+_NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
+_MAX_NAME_CHARS = 60
 _MAX_CONFIGS = 4096
 _MAX_OPENED = 64
 
@@ -88,21 +103,58 @@ class RunFolder:
         """List the ids of the simulations that are archived, or of those that are not, newest first."""
         return [name for name in self.list_ids() if is_archived(self.path / name) == archived]
 
-    def create(self, request: ScenarioBody | MirofishBody) -> RunDirectory:
+    def create(self, request: ScenarioBody | TextBody | MirofishBody) -> RunDirectory:
         """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
         path = self.path / f"sim_{uuid4().hex[:_ID_DIGITS]}"
-        if isinstance(request, ScenarioBody):
-            scenario = self._check(request.scenario)
-            with storage_errors(self.path):
-                self.path.mkdir(parents=True, exist_ok=True)
-            return create_run(scenario, path)
-        return self._create_from_mirofish(request, path)
+        if isinstance(request, MirofishBody):
+            return self._create_from_mirofish(request, path)
+        value = request.scenario if isinstance(request, ScenarioBody) else self._read(request.text)
+        scenario = self._check(value)
+        with storage_errors(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        return create_run(scenario, path)
+
+    def check(self, text: str) -> list[TextProblem]:
+        """List every mistake in the text of a scenario, with its line."""
+        return check_text(text, self._find_references)[1]
+
+    def fork(self, request: ForkRequest) -> RunDirectory:
+        """Fork a run; ScenarioInvalid or ArgumentInvalid says what is wrong with the changes."""
+        parent, changes = self.find(request.simulation_id), request.set
+        if problems := find_references_in_changes(parent.scenario, changes, self._key_variables):
+            raise ScenarioInvalid(list(map(str, problems)))
+        plan = plan_fork(
+            parent,
+            request.at,
+            changes=[f"{path}={msgspec.json.encode(value).decode()}" for path, value in changes.items()],
+            events=request.events,
+            without=request.without,
+        )
+        return fork_run(plan, None if request.name is None else self._find_free(request.name))
+
+    def _find_free(self, name: str) -> Path:
+        """Return a path for a run that somebody named."""
+        words = _NO_ID.sub("-", name).strip("-_")[:_MAX_NAME_CHARS] or "fork"
+        paths = chain([self.path / words], (self.path / f"{words}-{number}" for number in count(2)))
+        return next(path for path in paths if not path.exists())
+
+    def _read(self, text: str) -> Mapping[str, Any]:
+        value, problems = check_text(text, self._find_references)
+        if problems:
+            raise ScenarioInvalid(
+                [f"line {one.line}: {one.path}: {one.text}".replace(": : ", ": ") for one in problems]
+            )
+        found: Mapping[str, Any] = value
+        return found
 
     def _check(self, value: Mapping[str, Any]) -> Scenario:
         """Validate a scenario that is data: it names no code, no file and no variable of this machine."""
-        if problems := list(_find_references(value, self._key_variables)):
-            raise ScenarioInvalid(problems)
+        if problems := self._find_references(value):
+            raise ScenarioInvalid(list(map(str, problems)))
         return validate(dict(value))
+
+    def _find_references(self, value: Mapping[str, Any]) -> list[Problem]:
+        return list(find_references(value, self._key_variables))
 
     def _create_from_mirofish(self, request: MirofishBody, path: Path) -> RunDirectory:
         """Write the files as MiroFish would, and make a run of them. They are removed again where that fails."""
@@ -137,46 +189,3 @@ def _find_number(path: Path) -> int:
         return path.stat().st_ino
     except FileNotFoundError:
         return 0
-
-
-def _find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:
-    """Find what a scenario may not name when somebody else sends it: before it is validated, which reads files."""
-    yield from _find_files(value)
-    yield from _find_code(value)
-    mind = value.get("mind")
-    if isinstance(mind, Mapping) and mind.get("key_variable") is not None:
-        if mind["key_variable"] not in key_variables:
-            yield "mind.key_variable: this variable was not declared; start the server with --key-variable to allow it"
-        if mind.get("base_url") is not None:
-            yield "mind.base_url: an address that is sent gets no key of this machine; leave out key_variable"
-    if value.get("play"):
-        yield "play: nobody sits at the server; play from a terminal with `shoal run --play`"
-
-
-def _find_files(value: Mapping[str, Any]) -> Iterator[str]:
-    for part in ("population", "follows"):
-        for path, key, _ in _walk(value.get(part), part):
-            if key in ("file", "fragments", "marginals"):
-                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
-
-
-def _find_code(value: Mapping[str, Any]) -> Iterator[str]:
-    """Find the names of classes and functions, which are imported where a scenario is used."""
-    found = ["variables"] if value.get("variables") else []
-    for part in ("mind", "worlds"):
-        for path, key, named in _walk(value.get(part), part):
-            if key in ("kind", "mind", None) and isinstance(named, str) and ":" in named:
-                found.append(path)
-    found += [path for path, key, _ in _walk(value.get("interventions"), "interventions") if key in ("check", "call")]
-    yield from (f"{path}: a scenario that is sent cannot name code" for path in found)
-
-
-def _walk(value: object, path: str, key: str | None = None) -> Iterator[tuple[str, str | None, object]]:
-    """Yield the path, the key and the value of everything inside; what is in a list has no key."""
-    yield path, key, value
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _walk(inner, f"{path}.{name}", str(name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _walk(inner, f"{path}.{index}")

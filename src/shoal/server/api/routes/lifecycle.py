@@ -10,12 +10,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from shoal.errors import ArgumentInvalid, RunRefused, ShoalError
-from shoal.runs import RunDirectory, extend_run, plan_resume
+from shoal.runs import RunDirectory, archive_run, extend_run, plan_resume
 from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
+from shoal.scenario import ExampleScenario, TextProblem, list_examples
 from shoal.server.api import describing
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread, is_foreign_page
 from shoal.server.messages import (
+    ArchiveRequest,
     Envelope,
+    ForkRequest,
     HistoryInfo,
     ListEnvelope,
     MirofishBody,
@@ -29,6 +32,7 @@ from shoal.server.messages import (
     SimulationInfo,
     StartAnswer,
     StartRequest,
+    TextBody,
     WorldName,
 )
 
@@ -42,9 +46,39 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 
 
 @router.post("/create", response_model=Envelope[SimulationInfo])
-async def create(body: ScenarioBody | MirofishBody, context: Context) -> Response:
+async def create(body: ScenarioBody | TextBody | MirofishBody, context: Context) -> Response:
     """Make a simulation of a scenario, or of what MiroFish prepared. It can be started at once."""
     run = await in_thread(context.folder.create, body)
+    return answer(await in_thread(describing.describe_simulation, run))
+
+
+@router.get("/examples", response_model=Envelope[list[ExampleScenario]])
+async def get_examples() -> Response:
+    """List scenarios to start from."""
+    return answer(await in_thread(list_examples))
+
+
+@router.post("/check", response_model=Envelope[list[TextProblem]])
+async def check(body: TextBody, context: Context) -> Response:
+    """List every mistake in the text of a scenario, with its line; none: it can be created."""
+    return answer(await in_thread(context.folder.check, body.text))
+
+
+@router.post("/fork", response_model=Envelope[SimulationInfo])
+async def fork(body: ForkRequest, context: Context) -> Response:
+    """Branch a simulation at a round: with other settings, with events, or without some people.
+
+    The fork has the same past before that round, for nothing. It can be started at once.
+    """
+    run = await in_thread(context.folder.fork, body)
+    return answer(await in_thread(describing.describe_simulation, run))
+
+
+@router.post("/archive", response_model=Envelope[SimulationInfo])
+async def archive(body: ArchiveRequest, context: Context) -> Response:
+    """Put a simulation away, or list it again. Nothing of it is moved or deleted."""
+    run = await find_run(context, body.simulation_id)
+    await in_thread(archive_run, run, body.archived)
     return answer(await in_thread(describing.describe_simulation, run))
 
 

@@ -3,7 +3,10 @@ import { test } from "node:test";
 import type { Turn } from "../../../api/types.ts";
 import { describeDeed, isContinued, lookOf } from "./turns.ts";
 
-const turn: Turn = { round: 1, agent_id: 0, name: "Ada", kind: "say", text: "Hello", to: "Ben" };
+const turn: Turn = {
+  ...{ round: 1, agent_id: 0, name: "Ada", kind: "say", text: "Hello", to: "Ben" },
+  ...{ opinion: null, time: null },
+};
 
 test("speech, thoughts, deeds and what comes from outside are told apart", () => {
   assert.equal(lookOf({ kind: "TALK", agent_id: 1 }), "speech");

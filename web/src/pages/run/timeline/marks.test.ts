@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Mark } from "../../../api/types.ts";
 import { describeGroup, placeMarks } from "./marks.ts";
 
-const mark = (round: number, text: string): Mark => ({ round, kind: "event", text });
+const mark = (round: number, text: string): Mark => ({ round, kind: "event", text, run_id: null });
 const measure = (text: string): number => text.length * 6.2;
 
 function draw(seed: number): () => number {
