@@ -120,7 +120,7 @@ class InterviewBody(RunRequest):
     timeout: Seconds = 60.0
 
 
-class ForkRequest(RunRequest):
+class ForkBody(RunRequest):
     """What is different in a fork, and from which round on."""
 
     at: Annotated[int, Field(strict=False, ge=0, le=1_000_000), _WHOLE]

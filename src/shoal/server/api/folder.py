@@ -31,7 +31,7 @@ from shoal.runs import (
 )
 from shoal.scenario import Problem, Scenario, TextProblem, check_text, is_mirofish, validate
 from shoal.server.api.references import find_references, find_references_in_changes
-from shoal.server.messages import ID_PATTERN, ForkRequest, MirofishBody, ScenarioBody, TextBody
+from shoal.server.messages import ID_PATTERN, ForkBody, MirofishBody, ScenarioBody, TextBody
 
 _ID = re.compile(ID_PATTERN)
 _ID_DIGITS = 12
@@ -118,7 +118,7 @@ class RunFolder:
         """List every mistake in the text of a scenario, with its line."""
         return check_text(text, self._find_references)[1]
 
-    def fork(self, request: ForkRequest) -> RunDirectory:
+    def fork(self, request: ForkBody) -> RunDirectory:
         """Fork a run; ScenarioInvalid or ArgumentInvalid says what is wrong with the changes."""
         parent, changes = self.find(request.simulation_id), request.set
         if problems := find_references_in_changes(parent.scenario, changes, self._key_variables):

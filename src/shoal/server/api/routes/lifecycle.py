@@ -18,7 +18,7 @@ from shoal.server.api.context import Context, ServerContext, answer, find_run, i
 from shoal.server.messages import (
     ArchiveRequest,
     Envelope,
-    ForkRequest,
+    ForkBody,
     HistoryInfo,
     ListEnvelope,
     MirofishBody,
@@ -65,7 +65,7 @@ async def check(body: TextBody, context: Context) -> Response:
 
 
 @router.post("/fork", response_model=Envelope[SimulationInfo])
-async def fork(body: ForkRequest, context: Context) -> Response:
+async def fork(body: ForkBody, context: Context) -> Response:
     """Branch a simulation at a round: with other settings, with events, or without some people.
 
     The fork has the same past before that round, for nothing. It can be started at once.
