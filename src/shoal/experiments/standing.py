@@ -80,6 +80,12 @@ class ExperimentStanding:
             whole += (arm.cost or 0.0) + mean * (arm.runs - arm.ended)
         return whole
 
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the runs that are left take, if they go on as those before; None where none has ended."""
+        worked = self.state.hours.get("", 0.0) * 3600
+        return worked / self.ended * (self.runs - self.ended) if self.ended and worked else None
+
 
 def take_standing(
     design: Design, results: Iterable[RunResult], state: ExperimentState, running: Iterable[str] = ()

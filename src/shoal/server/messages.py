@@ -8,8 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 T = TypeVar("T")
 
-#: The name of a run's directory. It is checked before any file is touched.
-ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
+#: The name of a run's directory, or EXPERIMENT~TIER~ARM~SEED. It is checked before any file is touched.
+ID_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]{0,99}|\w[\w. -]{0,99}(~[A-Za-z0-9][A-Za-z0-9._-]{0,99}){3})$"
 RunId = Annotated[str, Field(pattern=ID_PATTERN, description="The id of a simulation.")]
 ReportId = Annotated[str, Field(pattern=r"^report_[A-Za-z0-9][A-Za-z0-9_-]{0,99}$", description="The id of a report.")]
 

@@ -43,7 +43,7 @@ def write_tree(report: ExperimentReport, people: HumanComparison | None = None) 
     beside = {} if people is None else {"people": msgspec.to_builtins(people)}
     write("", {**describe_experiment(report), **beside})
     for tier in report.tiers:
-        write(tier.name, _describe_tier(tier))
+        write(tier.name, describe_tier(tier))
         for arm in tier.arms:
             write(arm.record.folder, describe_arm(arm))
     for result in stream_results(folder):
@@ -71,7 +71,7 @@ def describe_experiment(report: ExperimentReport) -> dict[str, Any]:
     }
 
 
-def _describe_tier(tier: TierReport) -> dict[str, Any]:
+def describe_tier(tier: TierReport) -> dict[str, Any]:
     best = tier.best_arm
     return {
         "level": "tier",

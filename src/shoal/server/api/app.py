@@ -28,11 +28,25 @@ from shoal.errors import (
 )
 from shoal.runs.launchers import Launcher, LocalLauncher
 from shoal.server.api.context import ServerContext, find_guard
+from shoal.server.api.experiments import ExperimentFolder
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefused
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
-from shoal.server.api.routes import commands, events, graph, lifecycle, network, observation, pages, reports, views
+from shoal.server.api.routes import (
+    commands,
+    comparing,
+    events,
+    experiments,
+    graph,
+    lifecycle,
+    network,
+    observation,
+    pages,
+    planning,
+    reports,
+    views,
+)
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
@@ -40,6 +54,9 @@ from shoal.unix import FolderWatch
 PREFIX = "/api/simulation"
 GRAPH_PREFIX = "/api/graph"
 REPORT_PREFIX = "/api/report"
+EXPERIMENT_PREFIX = "/api/experiments"
+#: Routes of simulations. Fixed names come before what takes any id.
+_OF_RUNS = (events, views, commands, planning, comparing, network, observation, lifecycle)
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -86,9 +103,10 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     """Build the application behind its guard. It can be started on any server that speaks ASGI."""
     settings.check()
     launcher = launcher or LocalLauncher(settings.environ, settings.idle_seconds)
-    folder = RunFolder(settings.runs, settings.key_variables, settings.model)
+    folder = RunFolder(settings.runs, settings.key_variables, settings.model, settings.results)
     looks = LastLooks(settings.page_patience_seconds)
-    context = ServerContext(settings, folder, launcher, looks, PageFiles(settings.pages))
+    results = ExperimentFolder(settings.results, settings.key_variables)
+    context = ServerContext(settings, folder, results, launcher, looks, PageFiles(settings.pages))
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:
@@ -107,10 +125,11 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     )
     app.state.context = context
     app.include_router(base, responses=_ERRORS)
-    for router in (events.router, views.router, commands.router, network.router, observation.router, lifecycle.router):
-        app.include_router(router, prefix=PREFIX, responses=_ERRORS)
+    for module in _OF_RUNS:
+        app.include_router(module.router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)
+    app.include_router(experiments.router, prefix=EXPERIMENT_PREFIX, responses=_ERRORS)
     app.include_router(pages.router)
     _answer_errors(app, str(context.folder.path))
     vars(app)["openapi"] = lambda: _describe(app)

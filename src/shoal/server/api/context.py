@@ -14,11 +14,13 @@ from fastapi.responses import Response
 from shoal.runs import RunDirectory
 from shoal.runs.launchers import Launcher
 from shoal.runs.views import CardReader, PeopleReader
+from shoal.server.api.experiments import ExperimentFolder
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.networks import NetworkShelf
 from shoal.server.api.pages import PageFiles
+from shoal.server.api.remembering import RememberedAnswers
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
 
@@ -33,6 +35,7 @@ class ServerContext:
 
     settings: ServerSettings
     folder: RunFolder
+    experiments: ExperimentFolder
     launcher: Launcher
     looks: LastLooks
     pages: PageFiles
@@ -40,6 +43,7 @@ class ServerContext:
     cards: CardReader = field(default_factory=CardReader)
     people: PeopleReader = field(default_factory=PeopleReader)
     networks: NetworkShelf = field(default_factory=NetworkShelf)
+    answers: RememberedAnswers = field(default_factory=RememberedAnswers)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.

@@ -17,6 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from shoal.errors import RunMissing, ScenarioInvalid
+<<<<<<< HEAD
 from shoal.runs import (
     CONFIG,
     JOURNAL,
@@ -32,8 +33,16 @@ from shoal.runs import (
 from shoal.scenario import Problem, Scenario, TextProblem, check_text, is_mirofish, validate
 from shoal.server.api.references import find_references, find_references_in_changes
 from shoal.server.messages import ID_PATTERN, ForkBody, MirofishBody, ScenarioBody, TextBody
+=======
+from shoal.experiments import RESULTS_FOLDER
+from shoal.runs import CONFIG, JOURNAL, Config, RunDirectory, adopt_mirofish, create_run, is_archived, storage_errors
+from shoal.scenario import Scenario, is_mirofish, validate
+from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
+>>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
 _ID = re.compile(ID_PATTERN)
+#: Between the parts of the id of a run in an experiment.
+IN_EXPERIMENT = "~"
 _ID_DIGITS = 12
 _NO_ID = re.compile(r"[^A-Za-z0-9_-]+")
 _MAX_NAME_CHARS = 60
@@ -44,8 +53,11 @@ _MAX_OPENED = 64
 class RunFolder:
     """The folder that holds the runs of a server. Nothing outside of it is ever opened."""
 
-    def __init__(self, path: Path, key_variables: frozenset[str], model: str | None = None) -> None:
+    def __init__(
+        self, path: Path, key_variables: frozenset[str], model: str | None = None, results: Path = RESULTS_FOLDER
+    ) -> None:
         self.path = path.absolute()
+        self._results = results.absolute()
         #: The language model of directories that MiroFish prepared.
         self._model = model
         self._key_variables = key_variables
@@ -62,7 +74,7 @@ class RunFolder:
         """
         if not _ID.fullmatch(identity):
             raise RunMissing("this is no id of a simulation")
-        path = self.path / identity
+        path = self._locate(identity)
         if path.is_symlink() or not (path / CONFIG).is_file():
             raise RunMissing(f"there is no simulation {identity}")
         key = identity, (path / CONFIG).stat().st_mtime_ns, _find_number(path / JOURNAL)
@@ -90,6 +102,11 @@ class RunFolder:
         self._configs[identity] = (path / CONFIG).stat().st_mtime_ns, run.config
         return run
 
+    def _locate(self, identity: str) -> Path:
+        """Return where a run is. One of an experiment is named by its place, as EXPERIMENT~TIER~ARM~SEED."""
+        name, *places = identity.split(IN_EXPERIMENT)
+        return (self._results if places else self.path).joinpath(name, *places)
+
     def list_ids(self) -> list[str]:
         """List the ids of all simulations, newest first."""
         if not self.path.is_dir():
@@ -106,6 +123,7 @@ class RunFolder:
     def create(self, request: ScenarioBody | TextBody | MirofishBody) -> RunDirectory:
         """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
         path = self.path / f"sim_{uuid4().hex[:_ID_DIGITS]}"
+<<<<<<< HEAD
         if isinstance(request, MirofishBody):
             return self._create_from_mirofish(request, path)
         value = request.scenario if isinstance(request, ScenarioBody) else self._read(request.text)
@@ -146,12 +164,28 @@ class RunFolder:
             )
         found: Mapping[str, Any] = value
         return found
+=======
+        if isinstance(request, ScenarioBody):
+            scenario = self.check(request.scenario)
+            with storage_errors(self.path):
+                self.path.mkdir(parents=True, exist_ok=True)
+            return create_run(scenario, path)
+        return self._create_from_mirofish(request, path)
+>>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
-    def _check(self, value: Mapping[str, Any]) -> Scenario:
+    def check(self, value: Any) -> Scenario:
         """Validate a scenario that is data: it names no code, no file and no variable of this machine."""
+<<<<<<< HEAD
         if problems := self._find_references(value):
             raise ScenarioInvalid(list(map(str, problems)))
         return validate(dict(value))
+=======
+        if not isinstance(value, dict):
+            raise ScenarioInvalid(["scenario: expected a mapping such as population: {count: 200}"])
+        if problems := list(find_references(value, self._key_variables)):
+            raise ScenarioInvalid(problems)
+        return validate(value)
+>>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
     def _find_references(self, value: Mapping[str, Any]) -> list[Problem]:
         return list(find_references(value, self._key_variables))
@@ -175,7 +209,7 @@ class RunFolder:
 
 
 def _find_time(path: str) -> int:
-    """Return when a file was written; 0 where there is none."""
+    """Return when a file was written; 0 without a file."""
     try:
         found = os.stat(path)  # noqa: PTH116  # a list of thousands of runs looks at each
     except (FileNotFoundError, NotADirectoryError):
@@ -189,3 +223,49 @@ def _find_number(path: Path) -> int:
         return path.stat().st_ino
     except FileNotFoundError:
         return 0
+<<<<<<< HEAD
+=======
+
+
+def find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:
+    """Find what a scenario may not name when a client sends it: before it is validated, which reads files."""
+    yield from _find_files(value)
+    yield from _find_code(value)
+    mind = value.get("mind")
+    if isinstance(mind, Mapping) and mind.get("key_variable") is not None:
+        if mind["key_variable"] not in key_variables:
+            yield "mind.key_variable: this variable was not declared; start the server with --key-variable to allow it"
+        if mind.get("base_url") is not None:
+            yield "mind.base_url: an address that is sent gets no key of this machine; leave out key_variable"
+    if value.get("play"):
+        yield "play: nobody sits at the server; play from a terminal with `shoal run --play`"
+
+
+def _find_files(value: Mapping[str, Any]) -> Iterator[str]:
+    for part in ("population", "follows"):
+        for path, key, _ in _walk(value.get(part), part):
+            if key in ("file", "fragments", "marginals"):
+                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
+
+
+def _find_code(value: Mapping[str, Any]) -> Iterator[str]:
+    """Find the names of classes and functions, which are imported where a scenario is used."""
+    found = ["variables"] if value.get("variables") else []
+    for part in ("mind", "worlds"):
+        for path, key, named in _walk(value.get(part), part):
+            if key in ("kind", "mind", None) and isinstance(named, str) and ":" in named:
+                found.append(path)
+    found += [path for path, key, _ in _walk(value.get("interventions"), "interventions") if key in ("check", "call")]
+    yield from (f"{path}: a scenario that is sent cannot name code" for path in found)
+
+
+def _walk(value: object, path: str, key: str | None = None) -> Iterator[tuple[str, str | None, object]]:
+    """Yield the path, the key and the value of everything inside; what is in a list has no key."""
+    yield path, key, value
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _walk(inner, f"{path}.{name}", str(name))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _walk(inner, f"{path}.{index}")
+>>>>>>> e8797c9 (Start, follow and report experiments over HTTP)

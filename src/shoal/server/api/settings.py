@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shoal.errors import ArgumentInvalid
+from shoal.experiments import RESULTS_FOLDER
 from shoal.runs import RUNS
 
 DEFAULT_PORT = 5001
@@ -24,6 +25,7 @@ class ServerSettings:
     runs: Path = RUNS
     #: The built pages.
     pages: Path = PAGES
+    results: Path = RESULTS_FOLDER
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     #: Whoever knows it may use the server; None only on the loopback address.
@@ -82,7 +84,7 @@ class ServerSettings:
         if self.is_loopback:
             return name in _LOOPBACK_NAMES
         try:
-            # Whoever types a number was not sent here by a name.
+            # A number that is typed was not sent here by a name.
             ipaddress.ip_address(name)
         except ValueError:
             return False

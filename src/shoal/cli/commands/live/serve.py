@@ -11,12 +11,16 @@ from shoal.cli.commands.rehearse import parse_duration
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH
 from shoal.cli.views.output import echo
+from shoal.experiments import RESULTS_FOLDER
 from shoal.runs import RUNS
 from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
 
 
 @click.command("serve")
 @click.option("--runs", type=PATH, default=RUNS, show_default=True, metavar="DIR", help="The folder of the runs.")
+@click.option(
+    "--results", type=PATH, default=RESULTS_FOLDER, show_default=True, metavar="DIR", help="The folder of experiments."
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need a token.")
 @click.option(
     "--port",
@@ -47,8 +51,9 @@ from shoal.server.api import DEFAULT_PORT, ServerSettings, serve
 @click.option(
     "--for", "lasting", type=parse_duration, metavar="TIME", help="End after this time; default: with Ctrl-C."
 )
-def serve_(  # a command has as many options as it has
+def serve_(  # noqa: PLR0913  # a command has as many options as it has
     runs: Path,
+    results: Path,
     host: str,
     port: int,
     model: str | None,
@@ -73,6 +78,7 @@ def serve_(  # a command has as many options as it has
     """
     settings = ServerSettings(
         runs=runs,
+        results=results,
         host=host,
         port=port,
         token=os.environ.get("SHOAL_TOKEN") or None,
