@@ -108,7 +108,7 @@ def describe_progress(progress: BatchProgress, now: float) -> str:
 
 
 def print_batch(batch: Batch) -> None:
-    """Print what came of a batch, and where the results are."""
+    """Print the outcome of a batch, and where the results are."""
     progress, console = batch.progress, Output()
     counts = [(status, progress.count(status)) for status in (Status.COMPLETED, Status.FAILED, Status.STOPPED)]
     known = f" ({progress.known:,} before)" if progress.known else ""

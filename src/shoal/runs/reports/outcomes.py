@@ -1,4 +1,4 @@
-"""What came of a run: the figures of its population at the start and at the end."""
+"""The outcome of a run: the figures of its population at the start and at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: starts and stops runs, shows what happens in them, asks their agents. Keeps no state of its own."""
+"""The server: starts and stops runs, shows what happens in them, asks their agents. Keeps no state."""
 
 from shoal.server.api.serving import serve
 from shoal.server.api.settings import DEFAULT_PORT, ServerSettings

@@ -86,5 +86,5 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
 
 
 async def find_run(context: ServerContext, identity: str) -> RunDirectory:
-    """Find a run by its id; RunMissing, which is answered with 404, where there is none."""
+    """Find a run by its id; RunMissing, which is answered with 404, for another id."""
     return await in_thread(context.folder.find, identity)

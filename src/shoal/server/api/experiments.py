@@ -19,7 +19,7 @@ from shoal.experiments import (
 from shoal.experiments.live import SCENARIO_FILE
 from shoal.runs import storage_errors
 from shoal.scenario import read_document
-from shoal.server.api.folder import find_references
+from shoal.server.api.references import find_references
 
 #: The name of a folder, before any file is touched.
 _NAME = re.compile(r"\w[\w. -]{0,99}")
@@ -80,7 +80,7 @@ class ExperimentFolder:
     def _find_references(self, value: Mapping[str, Any]) -> list[str]:
         """Find what an experiment may not name when a client sends it: in its base, arms and judges."""
         base = {key: part for key, part in value.items() if key != _SECTION}
-        problems = list(find_references(base, self._key_variables))
+        problems = list(map(str, find_references(base, self._key_variables)))
         section = value.get(_SECTION)
         if not isinstance(section, dict):
             return problems
@@ -95,7 +95,7 @@ class ExperimentFolder:
             for path, change in _list_changes(tier):
                 problems += [
                     f"{_SECTION}, {path}: {problem}"
-                    for problem in find_references(_nest(path, change, base), self._key_variables)
+                    for problem in map(str, find_references(_nest(path, change, base), self._key_variables))
                     if problem not in problems
                 ]
         return problems

@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 
 from shoal.errors import RunMissing, ScenarioInvalid
-<<<<<<< HEAD
+from shoal.experiments import RESULTS_FOLDER
 from shoal.runs import (
     CONFIG,
     JOURNAL,
@@ -33,12 +33,6 @@ from shoal.runs import (
 from shoal.scenario import Problem, Scenario, TextProblem, check_text, is_mirofish, validate
 from shoal.server.api.references import find_references, find_references_in_changes
 from shoal.server.messages import ID_PATTERN, ForkBody, MirofishBody, ScenarioBody, TextBody
-=======
-from shoal.experiments import RESULTS_FOLDER
-from shoal.runs import CONFIG, JOURNAL, Config, RunDirectory, adopt_mirofish, create_run, is_archived, storage_errors
-from shoal.scenario import Scenario, is_mirofish, validate
-from shoal.server.messages import ID_PATTERN, MirofishBody, ScenarioBody
->>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
 _ID = re.compile(ID_PATTERN)
 #: Between the parts of the id of a run in an experiment.
@@ -123,7 +117,6 @@ class RunFolder:
     def create(self, request: ScenarioBody | TextBody | MirofishBody) -> RunDirectory:
         """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
         path = self.path / f"sim_{uuid4().hex[:_ID_DIGITS]}"
-<<<<<<< HEAD
         if isinstance(request, MirofishBody):
             return self._create_from_mirofish(request, path)
         value = request.scenario if isinstance(request, ScenarioBody) else self._read(request.text)
@@ -131,6 +124,10 @@ class RunFolder:
         with storage_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         return create_run(scenario, path)
+
+    def read_scenario(self, text: str) -> Scenario:
+        """Read a scenario that a client sent as the text of its file; ScenarioInvalid says what is wrong with it."""
+        return self._check(self._read(text))
 
     def check(self, text: str) -> list[TextProblem]:
         """List every mistake in the text of a scenario, with its line."""
@@ -148,7 +145,10 @@ class RunFolder:
             events=request.events,
             without=request.without,
         )
-        return fork_run(plan, None if request.name is None else self._find_free(request.name))
+        # A fork of a run in an experiment is none of that experiment's.
+        is_in_experiment = IN_EXPERIMENT in request.simulation_id
+        name = request.name or (request.simulation_id if is_in_experiment else None)
+        return fork_run(plan, None if name is None else self._find_free(name))
 
     def _find_free(self, name: str) -> Path:
         """Return a path for a run that somebody named."""
@@ -164,28 +164,12 @@ class RunFolder:
             )
         found: Mapping[str, Any] = value
         return found
-=======
-        if isinstance(request, ScenarioBody):
-            scenario = self.check(request.scenario)
-            with storage_errors(self.path):
-                self.path.mkdir(parents=True, exist_ok=True)
-            return create_run(scenario, path)
-        return self._create_from_mirofish(request, path)
->>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
-    def check(self, value: Any) -> Scenario:
+    def _check(self, value: Any) -> Scenario:
         """Validate a scenario that is data: it names no code, no file and no variable of this machine."""
-<<<<<<< HEAD
         if problems := self._find_references(value):
             raise ScenarioInvalid(list(map(str, problems)))
         return validate(dict(value))
-=======
-        if not isinstance(value, dict):
-            raise ScenarioInvalid(["scenario: expected a mapping such as population: {count: 200}"])
-        if problems := list(find_references(value, self._key_variables)):
-            raise ScenarioInvalid(problems)
-        return validate(value)
->>>>>>> e8797c9 (Start, follow and report experiments over HTTP)
 
     def _find_references(self, value: Mapping[str, Any]) -> list[Problem]:
         return list(find_references(value, self._key_variables))
@@ -223,49 +207,3 @@ def _find_number(path: Path) -> int:
         return path.stat().st_ino
     except FileNotFoundError:
         return 0
-<<<<<<< HEAD
-=======
-
-
-def find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[str]:
-    """Find what a scenario may not name when a client sends it: before it is validated, which reads files."""
-    yield from _find_files(value)
-    yield from _find_code(value)
-    mind = value.get("mind")
-    if isinstance(mind, Mapping) and mind.get("key_variable") is not None:
-        if mind["key_variable"] not in key_variables:
-            yield "mind.key_variable: this variable was not declared; start the server with --key-variable to allow it"
-        if mind.get("base_url") is not None:
-            yield "mind.base_url: an address that is sent gets no key of this machine; leave out key_variable"
-    if value.get("play"):
-        yield "play: nobody sits at the server; play from a terminal with `shoal run --play`"
-
-
-def _find_files(value: Mapping[str, Any]) -> Iterator[str]:
-    for part in ("population", "follows"):
-        for path, key, _ in _walk(value.get(part), part):
-            if key in ("file", "fragments", "marginals"):
-                yield f"{path}: a scenario that is sent cannot name files; send what is in them"
-
-
-def _find_code(value: Mapping[str, Any]) -> Iterator[str]:
-    """Find the names of classes and functions, which are imported where a scenario is used."""
-    found = ["variables"] if value.get("variables") else []
-    for part in ("mind", "worlds"):
-        for path, key, named in _walk(value.get(part), part):
-            if key in ("kind", "mind", None) and isinstance(named, str) and ":" in named:
-                found.append(path)
-    found += [path for path, key, _ in _walk(value.get("interventions"), "interventions") if key in ("check", "call")]
-    yield from (f"{path}: a scenario that is sent cannot name code" for path in found)
-
-
-def _walk(value: object, path: str, key: str | None = None) -> Iterator[tuple[str, str | None, object]]:
-    """Yield the path, the key and the value of everything inside; what is in a list has no key."""
-    yield path, key, value
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _walk(inner, f"{path}.{name}", str(name))
-    elif isinstance(value, list):
-        for index, inner in enumerate(value):
-            yield from _walk(inner, f"{path}.{index}")
->>>>>>> e8797c9 (Start, follow and report experiments over HTTP)

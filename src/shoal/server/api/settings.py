@@ -1,4 +1,4 @@
-"""What a server is told when it starts: where its runs are, who may talk to it, and how much of it."""
+"""The settings a server starts with: where its runs are, who may talk to it, and how much of it."""
 
 from __future__ import annotations
 

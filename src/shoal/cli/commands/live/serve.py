@@ -63,7 +63,7 @@ def serve_(  # noqa: PLR0913  # a command has as many options as it has
 ) -> None:
     """Serve the runs of a folder as pages in a browser, and over HTTP: start, follow, question, fork and compare them.
 
-    Every run works in a process of its own, which goes on when the server ends; another server finds it again. The
+    Every run works in a separate process, which goes on when the server ends; another server finds it again. The
     routes are those of MiroFish's back end, so that its pages work with this server. /api/openapi.json describes them.
 
     On any address but the loopback one, a token is needed: set SHOAL_TOKEN. The pages ask for it; other clients send it

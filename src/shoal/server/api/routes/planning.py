@@ -31,7 +31,7 @@ def _plan(context: ServerContext, body: PlanRequest) -> dict[str, Any]:
     value = read_document(body.text, "scenario").value
     if isinstance(value, dict) and "experiment" in value:
         return _plan_experiment(context, _change_model(context.experiments.read(body.text), body.model))
-    scenario = context.folder.check(value)
+    scenario = context.folder.read_scenario(body.text)
     return _plan_run(context, scenario if body.model is None else _use_model(scenario, body.model))
 
 
