@@ -1,4 +1,4 @@
-"""The network of people: who is connected to whom, who moved whom, how claims spread, and where each is drawn."""
+"""The network of a world: its ties, opinions, influence, the paths of claims, and a layout."""
 
 from shoal.runs.network.history import NetworkHistory
 from shoal.runs.network.person import NetworkPerson, explain_person

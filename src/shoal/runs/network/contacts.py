@@ -1,4 +1,4 @@
-"""What passes between people in each kind of world: who follows or speaks to whom, and what may have moved whom.
+"""Contacts of people in each kind of world: ties, posts, reactions, and causes of changed opinions.
 
 Each reader goes on where it stopped, so a run that goes on is not read again from its beginning.
 """
@@ -65,7 +65,7 @@ class SharedText:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Something that a person noticed in a round, which may have moved the person."""
+    """A post or remark that a person noticed in a round and that may have changed the opinion."""
 
     round: int
     agent: int
@@ -87,7 +87,7 @@ class Reaction:
 
 
 class Contacts:
-    """Reads what passes between people in one world. Nothing does in a world of the user's own."""
+    """Reads the contacts in one world. A world of the user's own has none."""
 
     #: What connects people: `follow`, `talk` or `pair`.
     tie: ClassVar[str] = ""
@@ -102,7 +102,7 @@ class Contacts:
         self.read_until = -1
 
     def read_on(self, database: Connection, until: int) -> Iterable[Cause]:
-        """Read the rounds since the last look, up to one that is committed, and return what may have moved people."""
+        """Read the rounds since the last look, up to a committed one, and return causes of changed opinions."""
         self.read_until = until
         return ()
 
@@ -179,7 +179,7 @@ class FollowContacts(Contacts):
 
 
 class RoomContacts(Contacts):
-    """People in a room: who speaks to whom, or else after whom, and who has a relation to whom."""
+    """Contacts in a room: a tie joins a speaker and the addressee, or the previous speaker, or people with a relation."""
 
     tie = "talk"
 
@@ -207,7 +207,7 @@ class RoomContacts(Contacts):
                 yield from self._spread(round, speaker, place, opinion)
 
     def _spread(self, round: int, speaker: int, place: str, opinion: float) -> Iterator[Cause]:
-        """Everybody who has spoken in the place is taken to hear what is said there."""
+        """Count all people who have spoken in a place as hearers."""
         for agent, where in self._places.items():
             if where == place and agent != speaker:
                 yield Cause(round, agent, speaker, TOPIC, opinion)

@@ -1,6 +1,6 @@
-"""The network of one world over its rounds: who was connected to whom, thought what, and moved whom.
+"""The network of one world over its rounds: ties, opinions and influence.
 
-It is read on from where the last look ended, so that a run that goes on costs no more the longer it is.
+Each look reads only the rounds since the last one, so its cost does not grow with the run.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class NetworkHistory:
         self._communities = np.zeros(0, np.int32)
         self._places = np.zeros((0, 2))
         self._arranged_ties = -1
-        #: Held by whoever reads on, and by whoever looks at several of the lists.
+        #: Guards the lists while they are extended, and while several of them are read together.
         self.lock = RLock()
 
     def refresh(self) -> None:
@@ -174,7 +174,7 @@ class NetworkHistory:
         return self._subjects
 
     def check_claim(self, claim: str | None) -> str | None:
-        """Return a claim or post if it can have a path; ArgumentInvalid where there is none such."""
+        """Return a claim or post if it can have a path; ArgumentInvalid if it is unknown."""
         known = dict.fromkeys(subject.id for subject in self._subjects) | dict.fromkeys(self._claims)
         if claim is None or claim in known:
             return claim
@@ -194,7 +194,7 @@ class NetworkHistory:
         return moved
 
     def list_strongest_moves(self, round: int, most: int) -> list[tuple[int, int, float]]:
-        """List who moved whom up to a round, and how far towards which side; those who moved most first."""
+        """List the largest movements up to a round: author, agent, and signed amount."""
         authors, agents, amounts = self._list_moves(round)
         pairs, which = np.unique(authors * len(self.names) + agents, return_inverse=True)
         sums = np.bincount(which, amounts, len(pairs))

@@ -1,7 +1,7 @@
-"""Places the people of a network in the plane: ties pull, everybody pushes, communities stay together.
+"""A force-directed layout: ties attract, people repel each other, communities stay together.
 
-The push of everybody on everybody is computed on a grid, by a convolution, so it costs hardly more for many people than
-for a few. The same people and ties always give the same picture.
+Repulsion is a convolution on a grid, so its cost hardly grows with the number of people. The same people and ties
+always give the same layout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FIRST_MOVE = 0.1
 _GRAVITY, _COHESION = 0.08, 0.3
 #: Steps at the end that only push apart people who lie on one another.
 _PARTING_STEPS = 16
-#: Whoever lies farther out than all but this part of the people is moved nearer, so that the others have room.
+#: This share of the people, the farthest ones, is moved nearer, so that the others have room.
 _OUTLIERS = 0.02
 
 
@@ -65,7 +65,7 @@ def _pull(places: Floats, edges: Integers, degrees: Floats) -> Floats:
 
 
 def _push(places: Floats, masses: Floats) -> Floats:
-    """Return how everybody moves away from all others: by the mass of each over the distance.
+    """Return the repulsion of all others: the sum of mass over distance.
 
     Masses are spread on the four points of a grid around each person, and the field is read at the same points.
     """

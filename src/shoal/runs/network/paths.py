@@ -1,4 +1,4 @@
-"""The path of one claim, or of one post: who began it, through whom it came to whom, and who reacted to it."""
+"""The path of one claim or post: its author, its sharers and their sources, and reactions."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 from shoal.runs.network.contacts import Contacts, SharedText
 
-#: So many posts are offered, besides the claims of the scenario.
+#: The number of posts that are offered besides the claims of the scenario.
 MAX_POSTS = 4
 _POST = "post-"
 
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """A person wrote of it or passed it on, in a round; and through whom it came."""
+    """One person wrote of the claim or passed it on."""
 
     round: int
     agent: int
-    #: The person through whose post it came; None for somebody who wrote of it anew.
+    #: The author of the post that was passed on; None for an author.
     source: int | None
-    #: How many steps it was from whoever wrote it.
+    #: The number of steps from the author.
     depth: int
 
 
@@ -30,7 +30,7 @@ class ClaimPath:
     """How one claim or post spread: steps in the order of the rounds, and reactions to them."""
 
     steps: Sequence[PathStep] = ()
-    #: Whoever reacted, when, and to whose post.
+    #: Round, agent, and author of the post of each reaction.
     reactions: Sequence[tuple[int, int, int]] = ()
 
     def truncate(self, round: int) -> ClaimPath:

@@ -1,4 +1,4 @@
-"""One person of a network, explained: their part in the path of a claim, whom they moved, and who moved them."""
+"""Explains one person of a network: the part in the path of a claim, and influence in both directions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from shoal.runs.network.history import Move, NetworkHistory
 from shoal.runs.network.paths import PathStep
 from shoal.text import format_count
 
-#: From here on somebody is for or against something.
+#: Opinions below this are undecided.
 _LEANING = 0.1
 _MAX_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class PersonMove:
-    """Somebody whom a person moved, or who moved the person: how far, and the action that shows it first."""
+    """Influence on or by another person: its amount, and the first action that shows it."""
 
     agent: int
     name: str
@@ -34,7 +34,7 @@ class PathPart:
     #: `began`, `passed`, `wrote`, `reacted` or `none`.
     role: str
     round: int | None
-    #: Through whom it came.
+    #: The agent from which it came.
     source: int | None
     #: How many others took it up from the person, at any remove, and how many steps away.
     reached: int
@@ -147,7 +147,7 @@ def _find_part(history: NetworkHistory, agent: int, round: int, claim: str) -> P
 
 
 def _has_changed(history: NetworkHistory, claim: str, step: PathStep, round: int) -> bool:
-    """Return whether somebody who passed it on was on another side at the end than then."""
+    """Return whether a sharer changed sides after sharing."""
     subject = history.choose_subject(claim)
     if subject is None:
         return False

@@ -1,4 +1,4 @@
-"""A network as it is drawn: who is where, what they think, who moved whom, and the path of one claim."""
+"""A network as of one round, in the form that pages draw: places, opinions, influence, and the path of a claim."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.runs.network.paths import ClaimPath, NetworkSubject
 from shoal.seeds import derive, hashes
 
 MAX_TIES = 60_000
-#: So many movements from person to person are drawn, those that went farthest.
+#: The number of movements that are drawn, the largest ones.
 MAX_MOVES = 400
 #: Of people who do not fit, this part is chosen by their ties, and the rest at random.
 _CHOSEN_BY_TIES = 0.5
@@ -21,7 +21,7 @@ _CHOSEN_BY_TIES = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PictureRequest:
-    """What a picture is to show."""
+    """The options of a picture."""
 
     #: As of the end of this round; None means the last one.
     round: int | None = None
@@ -64,11 +64,11 @@ class NetworkState:
     opinion: list[float | None]
     #: How far each moved others, in all.
     influence: list[float]
-    #: Who moved whom: positions of both, and how far towards which side.
+    #: Movements: positions of author and agent, and the signed amount.
     moves: list[tuple[int, int, float]]
     #: How the claim went: positions of both, and the round.
     path: list[tuple[int, int, int]]
-    #: Who wrote of the claim or passed it on (2), or reacted to it (1).
+    #: 2 for authors and sharers of the claim, 1 for people who reacted to it.
     part: list[int]
 
 
@@ -94,9 +94,9 @@ class NetworkPicture:
     tie: str
     people_total: int
     ties_total: int
-    #: Says in words what is left out; empty where everybody is there.
+    #: Says what is left out; empty if nothing is.
     note: str
-    #: What the size of a person stands for: `influence`, or `ties` where nobody moved anybody.
+    #: The meaning of sizes: `influence`, or `ties` if there is no influence yet.
     size: str
     claim: str | None
     #: What the opinions are about: `topic` or a claim; null where none is known.
@@ -172,7 +172,7 @@ def count_contacts(history: NetworkHistory, ties: Sequence[Tie]) -> Integers:
 
 
 def _choose_people(degrees: Integers, most: int) -> Integers:
-    """Choose who is drawn: everybody, or those with most ties and others at random, in the order of their numbers."""
+    """Choose the people to draw: all, or the best connected and a random sample of the others, by number."""
     if len(degrees) <= most:
         return np.arange(len(degrees), dtype=np.int32)
     by_ties = np.argsort(-degrees, kind="stable")

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.formats import Axis, Drawing, draw_circle, draw_text, wrap_svg
+from shoal.runs.network.communities import find_communities
+from shoal.runs.network.layout import arrange
 from shoal.runs.plots.colours import CSS, colour_of
 from shoal.runs.plots.history import WorldHistory
-from shoal.seeds import derive, uniforms
 from shoal.text import clip, format_count
 
 WIDTH, HEIGHT, TOP, MARGIN = 740, 430, 62, 22
@@ -19,25 +20,25 @@ MAX_PEOPLE, MAX_EDGES = 400, 4000
 _LABELS = 5
 _LABEL_CHARS = 18
 _SMALL, _LARGE = 2.6, 10.0
-_STEPS = 150
 _WORDS = {"follow": "who follows whom", "relation": "who knows whom", "pair": "who talks with whom"}
 
 Places = NDArray[np.float64]
 
 
 def draw_network(history: WorldHistory) -> Drawing | None:
-    """Draw the people twice at the same places, so that only their opinions differ; None where nobody is connected."""
+    """Draw the people twice at the same places, so that only their opinions differ; None if there are no ties."""
     opinions = history.main_opinions()
     if not history.edges or opinions is None:
         return None
-    edges = np.array([edge for edge in history.edges if edge[0] != edge[1]], dtype=int).reshape(-1, 2)
+    edges = np.array([edge for edge in history.edges if edge[0] != edge[1]], dtype=np.int32).reshape(-1, 2)
     ties = np.bincount(edges.ravel(), minlength=len(history.names))
     shown = np.argsort(-ties, kind="stable")[:MAX_PEOPLE]
-    position = np.full(len(ties), -1)
-    position[shown] = np.arange(len(shown))
+    position = np.full(len(ties), -1, np.int32)
+    position[shown] = np.arange(len(shown), dtype=np.int32)
     inner = position[edges]
     inner = inner[(inner >= 0).all(axis=1)]
-    places = _arrange(len(shown), inner)
+    communities = find_communities(len(shown), inner)
+    places = arrange(len(shown), inner, communities, opinions[0][shown])
     people = format_count(len(ties), "person", "people")
     facts = f"{_WORDS[history.tie]}; {people}, {format_count(len(edges), 'tie')}"
     if len(shown) < len(ties):
@@ -58,7 +59,7 @@ def draw_network(history: WorldHistory) -> Drawing | None:
 
 def _draw_people(
     places: Places,
-    edges: NDArray[np.int_],
+    edges: NDArray[np.int32],
     frame: tuple[Axis, Axis],
     names: Sequence[str],
     ties: NDArray[np.int_],
@@ -87,25 +88,3 @@ def _draw_people(
                 )
             )
     return parts
-
-
-def _arrange(people: int, edges: NDArray[np.int_]) -> Places:
-    """Place people in the unit square: ties pull, everybody pushes (Fruchterman and Reingold), the same each time."""
-    key = derive(0, "plot", "network")
-    places: Places = np.stack([uniforms(key, np.arange(people), side) for side in (0, 1)], axis=1)
-    ideal = 0.9 / np.sqrt(max(people, 1))
-    for step in range(_STEPS):
-        apart = places[:, None, :] - places[None, :, :]
-        distance = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-3)
-        moves = (apart * (ideal**2 / distance**2)[:, :, None]).sum(axis=1)
-        along = places[edges[:, 0]] - places[edges[:, 1]]
-        pull = along * (np.sqrt((along**2).sum(axis=1, keepdims=True)) / ideal)
-        np.add.at(moves, edges[:, 0], -pull)
-        np.add.at(moves, edges[:, 1], pull)
-        # A light pull to the middle keeps people without ties on the page.
-        moves -= (places - 0.5) * 0.05
-        length = np.maximum(np.sqrt((moves**2).sum(axis=1, keepdims=True)), 1e-9)
-        places = places + moves / length * np.minimum(length, 0.1 * (1 - step / _STEPS))
-    low, high = np.quantile(places, 0.01, axis=0), np.quantile(places, 0.99, axis=0)
-    fitted: Places = np.clip((places - low) / np.maximum(high - low, 1e-9), 0, 1)
-    return fitted

@@ -1,4 +1,4 @@
-"""The network of people of a run: who is connected to whom, who moved whom, and the paths of claims."""
+"""The network of a world: ties, opinions, influence, and the paths of claims."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def get_network_person(
     round: Round | None = None,
     claim: Claim | None = None,
 ) -> Response:
-    """Explain one person in a few sentences: their part in the path of a claim, whom they moved, who moved them."""
+    """Explain one person in a few sentences: the part in the path of a claim, and influence."""
     run = await find_run(context, simulation_id)
     return answer(await in_thread(_explain, context, run, world, (agent_id, round, claim)))
 
