@@ -179,7 +179,7 @@ class FollowContacts(Contacts):
 
 
 class RoomContacts(Contacts):
-    """Contacts in a room: a tie joins a speaker and the addressee, or the previous speaker, or people with a relation."""
+    """Contacts in a room: a tie joins speaker and addressee or previous speaker, or people with a relation."""
 
     tie = "talk"
 
