@@ -231,6 +231,39 @@ def test_talk_comes_in_pages_from_any_round_on(serve: Serve, tmp_path: Path) -> 
     assert past == [turn for turn in turns if turn["round"] <= 2]
 
 
+def test_conversations_of_two_are_listed_and_read_apart(serve: Serve, tmp_path: Path) -> None:
+    scenes = [{"setting": "On the jetty.", "turning_point": "It rains.", "turns": 4}, {"setting": "Indoors."}]
+    dialogue = {"population": [{"count": 6}], "worlds": {"dialogue": {"turns": 4, "scenes": scenes}}}
+    start({**ROOM, **dialogue, "rounds": 9, "events": []}, tmp_path / "runs" / "pairs")
+    server = serve()
+    found = server.get("pairs/conversations?world=dialogue&limit=2").json["data"]
+    assert (found["total"], found["next"], len(found["items"])) == (3, "2", 2)
+    first = found["items"][0]
+    number, speakers = first["conversation"], {person["agent_id"] for person in first["people"]}
+
+    def read(query: str) -> Any:
+        return server.get(f"pairs/talk?world=dialogue&conversation={number}&{query}").json["data"]
+
+    turns = read("limit=200")["items"]
+    assert [turn["text"] for turn in turns if turn["kind"] == "setting"] == ["Indoors.", "On the jetty."]
+    assert "It rains." in [turn["text"] for turn in turns if turn["kind"] == "turning_point"]
+    said = [turn for turn in turns if turn["kind"] == "say"]
+    assert {turn["agent_id"] for turn in said} == speakers
+    assert (len(said), said[0]["text"]) == (first["lines"], first["last_text"])
+    assert [turn["round"] for turn in turns] == sorted((turn["round"] for turn in turns), reverse=True)
+    head = read("limit=3")
+    assert head["items"] + read(f"limit=200&before={head['next']}")["items"] == turns
+    assert read("limit=200&until=2")["items"] == [turn for turn in turns if turn["round"] <= 2]
+    one = server.get(f"pairs/conversations?world=dialogue&agent={min(speakers)}").json["data"]
+    assert [card["conversation"] for card in one["items"]] == [number]
+
+
+def test_a_world_without_pairs_has_no_conversations_of_two(serve: Serve, finished: str) -> None:
+    assert serve().get(f"{finished}/conversations?world=twitter").json["data"]["items"] == []
+    answer = serve().get(f"{finished}/talk?world=twitter&conversation=1")
+    assert (answer.status, answer.json["field"]) == (400, "conversation")
+
+
 # people
 
 

@@ -5,6 +5,7 @@ import type { FeedQuery, Follower, ForkRequest, Source } from "./source.ts";
 import { followStream } from "./stream.ts";
 import type {
   Comment,
+  Conversation,
   Example,
   Figures,
   Page,
@@ -86,6 +87,10 @@ export class HttpSource implements Source {
   readTalk(id: string, query: Values): Promise<Page<Turn>> {
     return this.get(`${id}/talk`, query);
   }
+  listConversations(id: string, query: Values): Promise<Page<Conversation>> {
+    return this.get(`${id}/conversations`, query);
+  }
+
   readTrends(id: string, world: string, until?: number): Promise<Trend[]> {
     return this.get(`${id}/trends`, { world, until });
   }

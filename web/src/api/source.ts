@@ -2,6 +2,7 @@
 
 import type {
   Comment,
+  Conversation,
   Example,
   Figures,
   Page,
@@ -50,7 +51,14 @@ export interface Source {
   readFigures(id: string, since?: number): Promise<Figures>;
   readFeed(id: string, query: FeedQuery): Promise<Page<Post>>;
   readThread(id: string, world: string, post: number, until?: number): Promise<Page<Comment>>;
-  readTalk(id: string, query: { world: string; until?: number; before?: string; limit?: number }): Promise<Page<Turn>>;
+  readTalk(
+    id: string,
+    query: { world: string; until?: number; before?: string; conversation?: number; limit?: number },
+  ): Promise<Page<Turn>>;
+  listConversations(
+    id: string,
+    query: { world: string; until?: number; agent?: number; offset?: number; limit?: number },
+  ): Promise<Page<Conversation>>;
   readTrends(id: string, world: string, until?: number): Promise<Trend[]>;
   listPeople(
     id: string,

@@ -42,6 +42,15 @@ export type Turn = Schemas["TalkTurn"];
 export type Trend = Schemas["TrendCount"];
 export type PersonRow = Schemas["PersonCard"];
 
+/** A conversation of two as a row of a list. */
+export interface Conversation {
+  conversation: number;
+  people: { agent_id: number; name: string }[];
+  lines: number;
+  last_round: number | null;
+  last_text: string;
+}
+
 export interface Page<T> {
   items: T[];
   total: number | null;

@@ -1,6 +1,7 @@
 """What the pages show of a run: each answer reads only the part of the run that is shown."""
 
 from shoal.runs.views.cards import CardReader, ClaimCard, RunCard, RunHeader, describe_unreadable, read_header
+from shoal.runs.views.conversations import ConversationCard, Speaker, list_conversations, read_conversation
 from shoal.runs.views.feed import (
     CommentCard,
     FeedFilter,

@@ -11,6 +11,7 @@ from shoal.errors import ShoalError
 from shoal.runs import RunDirectory
 from shoal.runs.views import (
     CommentCard,
+    ConversationCard,
     FeedFilter,
     PeopleFilter,
     PeopleOrder,
@@ -24,6 +25,8 @@ from shoal.runs.views import (
     TrendCount,
     ViewPage,
     describe_unreadable,
+    list_conversations,
+    read_conversation,
     read_feed,
     read_header,
     read_run_figures,
@@ -125,17 +128,35 @@ async def get_thread(
 
 
 @router.get("/{simulation_id}/talk", response_model=Envelope[ViewPage[TalkTurn]])
-async def get_talk(
+async def get_talk(  # noqa: PLR0913  # each is a parameter of the query
     simulation_id: RunId,
     context: Context,
     world: WorldName,
     until: Until = None,
     before: Before = None,
+    conversation: Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only this one of a dialogue.")] = None,
     limit: PageLimit = 50,
 ) -> Response:
-    """List what was said and done in a world, the newest first, page by page."""
+    """List what was said and done in a world, or in one conversation of it, the newest first, page by page."""
     run = await find_run(context, simulation_id)
+    if conversation is not None:
+        return answer(await in_thread(read_conversation, run, world, conversation, until, limit, before))
     return answer(await in_thread(read_talk, run, world, until, limit, before))
+
+
+@router.get("/{simulation_id}/conversations", response_model=Envelope[ViewPage[ConversationCard]])
+async def get_conversations(  # noqa: PLR0913  # each is a parameter of the query
+    simulation_id: RunId,
+    context: Context,
+    world: WorldName,
+    until: Until = None,
+    agent: Agent = None,
+    offset: Offset = 0,
+    limit: PageLimit = 50,
+) -> Response:
+    """List the conversations of a world of dialogues, or those of one person."""
+    run = await find_run(context, simulation_id)
+    return answer(await in_thread(list_conversations, run, world, until, agent, offset, limit))
 
 
 @router.get("/{simulation_id}/trends", response_model=Envelope[list[TrendCount]])

@@ -13,6 +13,7 @@ const figures = {
   },
   claims: { closing: { reach: [0, 0.2, 0.55, 0.7], belief: [null, null, null, null] } },
 };
+const TWITTER = { name: "twitter", kind: "twitter" };
 const claims = [{ id: "closing", text: "The bridge closes", truth: false }];
 
 test("a figure that is not measured yet is the last one known", () => {
@@ -22,7 +23,7 @@ test("a figure that is not measured yet is the last one known", () => {
 });
 
 test("claims come first, and what was never measured is left out", () => {
-  const charts = listCharts(figures, claims, "twitter", 3);
+  const charts = listCharts(figures, claims, TWITTER, 3);
   assert.deepEqual(
     charts.map((chart) => chart.title),
     ["Reach: “The bridge closes”", "Polarisation", "Activity"],
@@ -31,7 +32,7 @@ test("claims come first, and what was never measured is left out", () => {
 
 test("numbers and sentences follow the round", () => {
   const at = (round: number): string[] =>
-    listCharts(figures, claims, "twitter", round).map((chart) => `${chart.number} ${chart.sentence}`);
+    listCharts(figures, claims, TWITTER, round).map((chart) => `${chart.number} ${chart.sentence}`);
   assert.equal(at(1)[0], "20 % of people had to do with it");
   assert.equal(at(3)[0], "70 % of people had to do with it, half by round 2");
   assert.equal(at(3)[1], "0.40 the sides drift apart: +0.10 since the start");
@@ -39,7 +40,7 @@ test("numbers and sentences follow the round", () => {
 });
 
 test("other worlds are faint beside the one that is shown", () => {
-  const chart = listCharts(figures, [], "reddit", 3).find(({ key }) => key === "activity");
+  const chart = listCharts(figures, [], { name: "reddit", kind: "reddit" }, 3).find(({ key }) => key === "activity");
   assert.deepEqual(
     chart?.lines.map((line) => [line.name, line.isFaint]),
     [

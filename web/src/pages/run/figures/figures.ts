@@ -1,6 +1,7 @@
 /** The figures of a run as small multiples: for each a title, a number, and a sentence. */
 
-import type { ClaimInfo, Figures } from "../../../api/types.ts";
+import type { ClaimInfo, Figures, WorldInfo } from "../../../api/types.ts";
+import { isSocial } from "../worlds.ts";
 import { formatFigure, formatShare, formatSigned } from "../../../text/format.ts";
 
 export interface FigureLine {
@@ -77,8 +78,9 @@ function describeActivity(values: Series, at: number): string {
 function describeInequality(values: Series, at: number): string {
   const now = valueAt(values, at);
   if (now === null) return "not measured yet";
-  if (now < 0.35) return "attention is shared widely";
-  return now < 0.7 ? "some get much more attention" : "few get nearly all the attention";
+  if (now < 0.05) return "nobody stands out";
+  if (now < 0.35) return "it is spread widely";
+  return now < 0.7 ? "some have much more than others" : "few have nearly all of it";
 }
 
 function describePolarisation(values: Series, at: number): string {
@@ -202,7 +204,9 @@ export function listCharts(
       .map(([other, values]) => ({ name: other, values, colour: kind.colour, isFaint: other !== world }))
       // What is drawn last lies above.
       .sort((a, b) => Number(b.isFaint) - Number(a.isFaint));
-    charts.push(buildChart(name, kind.title, kind, lines, at));
+    // It is measured on what posts received; elsewhere on what people did.
+    const of = name === "inequality" ? (isSocial(worldKind) ? " of attention" : " of activity") : "";
+    charts.push(buildChart(name, kind.title + of, kind, lines, at));
   }
   return charts;
 }
