@@ -1,4 +1,4 @@
-"""Conversations of two as pages show them: which there are, and what was said in one, after any round."""
+"""Conversations of two as pages show them: a list of all, and each turn by turn, after any round."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Speaker:
 
 @dataclass(frozen=True, slots=True)
 class ConversationCard:
-    """A conversation as a row of a list: who talks, how much, and what was said last."""
+    """A conversation as a row of a list: both people, the number of lines, and the last one."""
 
     conversation: int
     people: list[Speaker]
@@ -75,7 +75,7 @@ def _describe(database: Connection, pairs: Sequence[tuple[int, int, int]], until
 def read_conversation(
     run: RunDirectory, world: str, conversation: int, until: int | None, limit: int, before: str | None
 ) -> ViewPage[TalkTurn]:
-    """Read a page of one conversation, the newest first: its scenes, what was said in them, and how they were rated."""
+    """Read a page of one conversation, the newest first: scenes with their lines and ratings."""
     check_world(run, world)
     with open_world(run, world) as database:
         both = None

@@ -171,7 +171,7 @@ function shorten(text: string, most = 44): string {
 export function listCharts(
   figures: Figures,
   claims: readonly ClaimInfo[],
-  world: string,
+  { name: world, kind: worldKind }: WorldInfo,
   round: number,
 ): FigureChart[] {
   const at = Math.max(
