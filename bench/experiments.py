@@ -7,6 +7,7 @@ python -m bench.experiments memory DIRECTORY STUDY                              
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import json
 import os
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ _HALL: dict[str, Any] = {
 }
 _LOOK_SECONDS = 0.02
 _NEVER = 2**22 + 1
+#: The number of `PR_SET_CHILD_SUBREAPER` on Linux.
+_SET_CHILD_SUBREAPER = 36
 
 
 def _write_study(path: Path, scenario: dict[str, Any], tiers: Mapping[str, int], seeds: int) -> int:
@@ -114,34 +117,52 @@ def experiment_at_once(folder: Path) -> list[Bar]:
 
 def experiment_overhead(folder: Path) -> list[Bar]:
     """Short runs in an experiment with two processes, against the same runs one after another in two processes."""
+    # Workers outlive the fork server that has started them, and are children of this process then.
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1)
     return [
-        _overhead(_make_folder(folder / "short"), 100, 24, 200),
-        _overhead(_make_folder(folder / "long"), 500, 48, 80),
+        *_overhead(_make_folder(folder / "short"), 100, 24, 200),
+        *_overhead(_make_folder(folder / "long"), 500, 48, 80),
     ]
 
 
-def _overhead(folder: Path, people: int, rounds: int, count: int) -> Bar:
+def _overhead(folder: Path, people: int, rounds: int, count: int) -> list[Bar]:
     scenario = {"population": [{"count": people}], "rounds": rounds, "worlds": ["twitter"]}
     (folder / "alone").mkdir()
     runs = _write_study(folder / "study.yaml", scenario, {"one": 2, "two": 2}, seeds=count // 4)
     half, start = str(runs // 2), [sys.executable, "-m", "bench.experiments", "runs", str(folder / "alone")]
     commands = [[*start, json.dumps(scenario), first, half] for first in ("0", half)]
     alone = [subprocess.Popen(command, stdout=subprocess.PIPE) for command in commands]
-    took = [float(process.communicate()[0]) for process in alone]
-    seconds, each = _run_experiment(folder, "--max-simulations", "2"), sum(took) / runs
-    told = f"{runs} runs of {1000 * each:.0f} ms; alone {max(took):.1f} s, experiment {seconds:.1f} s"
-    name = f"overhead of an experiment over {runs} runs of {people} people, {rounds} rounds"
-    return Bar(name, 100 * (seconds / max(took) - 1), "%", 15, False, told)
+    took, needed = zip(*[json.loads(process.communicate()[0]) for process in alone], strict=True)
+    before = _read_cpu()
+    seconds = _run_experiment(folder, "--max-simulations", "2")
+    cpu = _read_cpu() - before
+    of = f"{runs} runs of {people} people, {rounds} rounds"
+    load = f"load {os.getloadavg()[0]:.1f}"
+    wall = f"{1000 * sum(took) / runs:.0f} ms a run; alone {max(took):.1f} s, experiment {seconds:.1f} s; {load}"
+    spent = f"{1000 * sum(needed) / runs:.0f} ms a run alone, {1000 * cpu / runs:.0f} ms with all processes; {load}"
+    return [
+        Bar(f"overhead of an experiment over {of}", 100 * (seconds / max(took) - 1), "%", 15, False, wall),
+        Bar(f"CPU time of an experiment over {of}", 100 * (cpu / sum(needed) - 1), "%", 15, False, spent),
+    ]
 
 
-def _run_alone(folder: Path, scenario: dict[str, Any], first: int, count: int) -> float:
+def _read_cpu() -> float:
+    """Return the CPU time of all processes that this one has started, once they have ended."""
+    with suppress(ChildProcessError):
+        while True:
+            os.wait()
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _run_alone(folder: Path, scenario: dict[str, Any], first: int, count: int) -> tuple[float, float]:
     # As in workers, what is alive now needs not be looked at.
     gc.freeze()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     for seed in range(first, first + count):
         run = create_run(validate({**scenario, "seed": seed, "topic": f"one {seed}"}), folder / str(seed))
         run_async(work_on_run(run, asyncio.Event()))
-    return time.perf_counter() - began
+    return time.perf_counter() - began, time.process_time() - used
 
 
 # Kills
@@ -322,6 +343,6 @@ ALL = (experiment_overhead, experiment_at_once, experiment_full_server, experime
 
 if __name__ == "__main__":
     if sys.argv[1] == "runs":
-        print(_run_alone(Path(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])))
+        print(json.dumps(_run_alone(Path(sys.argv[2]), json.loads(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))))
     else:
         print(json.dumps(_measure_memory(Path(sys.argv[2]), Path(sys.argv[3]))))

@@ -7,6 +7,7 @@ from shoal.scenario.build import (
     check_classes,
     extend_simulation,
     find_variables,
+    list_own_code,
     reschedule_events,
 )
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes

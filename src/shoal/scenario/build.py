@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from shoal.agents import (
     Approach,
@@ -158,19 +158,41 @@ def reschedule_events(
 
 
 def check_classes(scenario: Scenario) -> None:
-    """Check that every class of the user's own can be found; ScenarioInvalid says which one cannot."""
+    """Check that everything of the user's own can be found; ScenarioInvalid says what cannot."""
+    for code in list_own_code(scenario):
+        if code.base is not None:
+            find_class(code.place, code.field, code.base)
+        elif not code.is_variable:
+            find_function(code.place, code.field)
+    find_variables(scenario)
+
+
+class OwnCode(NamedTuple):
+    """Something of the user's own that a scenario names: a class, a function, or a variable."""
+
+    #: The module, and what it is called there.
+    place: str
+    field: str
+    #: What a class is derived from; None for anything else.
+    base: type | None = None
+    is_variable: bool = False
+
+
+def list_own_code(scenario: Scenario) -> Iterator[OwnCode]:
+    """List everything of the user's own that a run of the scenario would import."""
     for name, world in scenario.worlds.items():
         if isinstance(world, OwnWorldSettings):
-            find_class(world.kind, f"worlds.{name}.kind", BaseWorld)
+            yield OwnCode(world.kind, f"worlds.{name}.kind", BaseWorld)
             if world.mind is not None:
-                find_class(world.mind, f"worlds.{name}.mind", Mind)
+                yield OwnCode(world.mind, f"worlds.{name}.mind", Mind)
     if isinstance(scenario.mind, OwnMindSettings):
-        find_class(scenario.mind.kind, "mind.kind", Mind)
-    find_variables(scenario)
+        yield OwnCode(scenario.mind.kind, "mind.kind", Mind)
+    for index, place in enumerate(scenario.variables):
+        yield OwnCode(place, f"variables.{index}", is_variable=True)
     for index, rule in enumerate(scenario.interventions):
         for field in ("check", "call"):
             if (place := getattr(rule, field)) is not None:
-                find_function(place, f"interventions.{index}.{field}")
+                yield OwnCode(place, f"interventions.{index}.{field}")
 
 
 def _build_world(name: str, scenarios: Versioned[Scenario], context: WorldContext) -> WorldProtocol:

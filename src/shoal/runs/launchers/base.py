@@ -21,6 +21,9 @@ GRACE_SECONDS = 10.0
 #: Variables that a launcher sets for the worker: what it is started for, and how long it waits for commands.
 MODE_VARIABLE = "SHOAL_WORKER_MODE"
 IDLE_VARIABLE = "SHOAL_WORKER_IDLE_SECONDS"
+#: How often to look whether a worker still holds the lock of its run, and how long its process may take to end then.
+_LOOK_SECONDS = 0.05
+_END_SECONDS = 2.0
 
 
 class WorkerMode(StrEnum):
@@ -38,23 +41,46 @@ class WorkerProcess:
 
     run: RunDirectory
     pid: int
+    #: Whether its process may go on with another run after this one, so that it is left alone once this one is over.
+    may_go_on: bool = False
 
     async def wait(self) -> RunOutcome:
-        """Wait until the process has ended, and return how far the run came. Nothing of its group is left then."""
-        await wait_for_exit(self.pid)
+        """Wait until the worker is done with the run, and return how far the run came.
+
+        Nothing of the group of a process that has ended is left then.
+        """
+        ending = asyncio.create_task(wait_for_exit(self.pid))
+        try:
+            while self.may_go_on and self.is_at_work() and not ending.done():
+                await asyncio.wait({ending}, timeout=_LOOK_SECONDS)
+            # The lock is released shortly before the process ends.
+            await asyncio.wait({ending}, timeout=_END_SECONDS if self.may_go_on else None)
+            if not ending.done():
+                return read_outcome(self.run)
+        finally:
+            ending.cancel()
         has_ended(self.pid)
         kill_group(self.pid)
         return read_outcome(self.run)
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> RunOutcome:
         """Ask the worker to stop, and kill it and its group if it still lives after the grace."""
-        send_signal(self.pid, signal.SIGTERM)
+        self._signal(signal.SIGTERM)
         try:
             async with asyncio.timeout(grace_seconds):
                 return await self.wait()
         except TimeoutError:
-            send_signal(self.pid, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
             return await self.wait()
+
+    def is_at_work(self) -> bool:
+        """Return whether the process still holds the lock of the run."""
+        return self.run.read_worker() == self.pid
+
+    def _signal(self, number: int) -> None:
+        # One that has gone on with another run must not be stopped in that one.
+        if not self.may_go_on or self.is_at_work():
+            send_signal(self.pid, number)
 
 
 class Launcher(Protocol):
@@ -68,4 +94,4 @@ class Launcher(Protocol):
 def find_worker(run: RunDirectory) -> WorkerProcess | None:
     """Find the worker that is alive on a run, however it was started."""
     pid = run.read_worker()
-    return None if pid is None else WorkerProcess(run, pid)
+    return None if pid is None else WorkerProcess(run, pid, may_go_on=True)

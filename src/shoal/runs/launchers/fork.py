@@ -3,6 +3,10 @@
 That process, the fork server, has no threads and no event loop, and does nothing but fork. Workers lead sessions of
 their own, as those of the `LocalLauncher` do: neither the end of the fork server nor that of its client reaches them.
 The fork server ends when its client has ended, and a client whose fork server was killed starts another one.
+
+A fork copies every page that it touches, which takes longer than a short run. So a worker that is done with a run works
+on another one, if neither names code of the user: what a user's module remembers never passes from one run to the next.
+A worker that was asked to stop, that failed, that has grown, or whose fork server has ended, ends after its run.
 """
 
 from __future__ import annotations
@@ -11,12 +15,15 @@ import asyncio
 import atexit
 import gc
 import os
+import resource
 import selectors
 import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
@@ -24,18 +31,23 @@ from typing import NoReturn
 import msgspec
 
 from shoal.errors import WorkerLost
-from shoal.runs.directory import LOG, RunDirectory
+from shoal.runs.directory import LOG, RunDirectory, read_outcome
 from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode, WorkerProcess, find_worker
 from shoal.runs.launchers.local import IDLE_SECONDS, LOOK_SECONDS, ROOT, LocalLauncher
+from shoal.runs.launchers.process import WorkerEnd
+from shoal.runs.state import RunOutcome
+from shoal.scenario import list_own_code
 from shoal.unix import spawn_session
 
 # Neither the working directory nor the environment decides which Shoal is started. Imported is all that a run uses.
 _CODE = (
     "import sys; sys.path.append(sys.argv[1]); from importlib import import_module; "
-    "import_module('numpy.ma'); work = import_module('shoal.runs.launchers.process').main; "
+    "import_module('numpy.ma'); work = import_module('shoal.runs.launchers.process').work_as_process; "
     "import_module('shoal.runs.launchers.fork').serve_forks(work)"
 )
 _READ_BYTES = 1 << 16
+#: A worker that has needed more memory than this ends after its run, and gives it back.
+_MOST_MEMORY_KIB = 512 * 1024
 
 
 class ForkRequest(msgspec.Struct, tag=True):
@@ -45,6 +57,8 @@ class ForkRequest(msgspec.Struct, tag=True):
     directory: str
     mode: WorkerMode
     folder: str
+    #: Whether the run names no code of the user, so that its worker may have worked on others and may go on with more.
+    is_shared: bool
 
 
 class ForkStarted(msgspec.Struct, tag=True):
@@ -52,6 +66,12 @@ class ForkStarted(msgspec.Struct, tag=True):
 
     number: int
     pid: int
+
+
+class ForkDone(msgspec.Struct, tag=True):
+    """Says that a worker has done what it was asked for, and is ready for another run."""
+
+    number: int
 
 
 class ForkEnded(msgspec.Struct, tag=True):
@@ -116,62 +136,111 @@ class ForkLauncher:
         self.close()
 
 
+class ForkWork:
+    """What a request has become, as far as the fork server has said."""
+
+    def __init__(self) -> None:
+        self.pid: int | None = None
+        #: How its process ended, negative for a signal; 0 where the work is done and the process goes on.
+        self.code: int | None = None
+        self.goes_on = False
+        #: Set when the work is over, or when nobody will say any more whether it is.
+        self.over = asyncio.Event()
+
+    def end(self, code: int | None, *, goes_on: bool = False) -> None:
+        self.code, self.goes_on = code, goes_on
+        self.over.set()
+
+
+@dataclass(frozen=True)
+class ForkedWorker(WorkerProcess):
+    """A worker that a fork server looks after."""
+
+    work: ForkWork = field(default_factory=ForkWork)
+
+    async def wait(self) -> RunOutcome:
+        await self.work.over.wait()
+        return read_outcome(self.run) if self.work.goes_on else await super().wait()
+
+
 class _ForkServer:
     """A fork server, as its client sees it."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._connection, other = socket.socketpair()
+        self._connection.setblocking(False)
         with other:
             command = [sys.executable, "-P", "-c", _CODE, str(ROOT)]
             self.pid = spawn_session(command, environ, Path(os.devnull), other.fileno())
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._received = b""
         self._asked = 0
-        #: Number of a request whose worker is not at work yet -> its process, once that is known.
-        self._starting: dict[int, int | None] = {}
-        #: Process of such a worker that has ended -> its exit code.
-        self._codes: dict[int, int] = {}
+        self._is_lost = False
+        #: Number of a request that is not done yet -> what it has become.
+        self._works: dict[int, ForkWork] = {}
 
     async def start(self, run: RunDirectory, mode: WorkerMode) -> WorkerProcess:
         """Start a worker and wait until it is at work; ForkServerLost where the fork server ends meanwhile."""
         self._asked += 1
-        number, request = self._asked, ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()))
-        self._starting[number] = None
+        work = self._works[self._asked] = ForkWork()
+        await self._send(ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()), _is_shared(run)))
+        while work.pid is None or run.read_env_pid() != work.pid:
+            if work.code:
+                raise WorkerLost(run.path, run.read_last_words())
+            if work.over.is_set():
+                if work.pid is None or work.code is None:
+                    raise ForkServerLost
+                # It had little to do, and has done it.
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        return ForkedWorker(run, work.pid, may_go_on=True, work=work)
+
+    async def _send(self, request: ForkRequest) -> None:
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            loop.add_reader(self._connection.fileno(), self._read)
         try:
-            try:
-                self._connection.sendall(_encode(request))
-            except OSError as error:
-                raise ForkServerLost from error
-            while (pid := self._starting[number]) is None or run.read_env_pid() != pid:
-                if pid is not None and (code := self._codes.pop(pid, None)) is not None:
-                    if code == 0:
-                        # It had little to do, and has done it.
-                        return WorkerProcess(run, pid)
-                    raise WorkerLost(run.path, run.read_last_words())
-                self._read()
-                await asyncio.sleep(LOOK_SECONDS)
-            return WorkerProcess(run, pid)
-        finally:
-            del self._starting[number]
+            await loop.sock_sendall(self._connection, _encode(request))
+        except OSError:
+            self._lose()
+        if self._is_lost:
+            raise ForkServerLost
 
     def _read(self) -> None:
         """Read what the fork server has said."""
         try:
-            while received := self._connection.recv(_READ_BYTES, socket.MSG_DONTWAIT):
-                *lines, self._received = (self._received + received).split(b"\n")
-                for line in lines:
-                    said = msgspec.json.decode(line, type=ForkStarted | ForkEnded)
-                    if isinstance(said, ForkStarted):
-                        if said.number in self._starting:
-                            self._starting[said.number] = said.pid
-                    elif said.pid in self._starting.values():
-                        self._codes[said.pid] = said.code
+            received = self._connection.recv(_READ_BYTES)
         except BlockingIOError:
             return
-        except OSError as error:
-            raise ForkServerLost from error
-        raise ForkServerLost
+        except OSError:
+            received = b""
+        if not received:
+            self._lose()
+            return
+        *lines, self._received = (self._received + received).split(b"\n")
+        for line in lines:
+            said = msgspec.json.decode(line, type=ForkStarted | ForkDone | ForkEnded)
+            if isinstance(said, ForkStarted):
+                self._works[said.number].pid = said.pid
+            elif isinstance(said, ForkDone):
+                self._works.pop(said.number).end(0, goes_on=True)
+            else:
+                for number in [number for number, work in self._works.items() if work.pid == said.pid]:
+                    self._works.pop(number).end(said.code)
+
+    def _lose(self) -> None:
+        """Take in that nothing will be said about workers any more. They end after their runs."""
+        self._is_lost = True
+        loop, self._loop = self._loop, None
+        if loop is not None and not loop.is_closed():
+            loop.remove_reader(self._connection.fileno())
+        for work in self._works.values():
+            work.end(None)
+        self._works.clear()
 
     def close(self) -> None:
+        self._lose()
         self._connection.close()
         # It may still be importing.
         with suppress(ProcessLookupError):
@@ -180,16 +249,21 @@ class _ForkServer:
             os.waitpid(self.pid, 0)
 
 
-def _encode(message: ForkRequest | ForkStarted | ForkEnded) -> bytes:
+def _is_shared(run: RunDirectory) -> bool:
+    """Return whether no version of the scenario names code of the user."""
+    return not any(any(list_own_code(scenario)) for scenario in run.scenario_versions.versions())
+
+
+def _encode(message: ForkRequest | ForkStarted | ForkDone | ForkEnded) -> bytes:
     return msgspec.json.encode(message) + b"\n"
 
 
 # The server
 
 
-def serve_forks(work: Callable[[str], int]) -> None:
+def serve_forks(work: Callable[[str], WorkerEnd]) -> None:
     """Become the fork server of the process at the other end of standard input; `work` is what a worker does."""
-    connection = socket.socket(fileno=os.dup(sys.stdin.fileno()))
+    client = socket.socket(fileno=os.dup(sys.stdin.fileno()))
     woken, wake = socket.socketpair()
     wake.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -199,59 +273,109 @@ def serve_forks(work: Callable[[str], int]) -> None:
     gc.freeze()
     received = b""
     with selectors.DefaultSelector() as selector, suppress(ConnectionError):
-        selector.register(connection, selectors.EVENT_READ)
+        selector.register(client, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
+        pool = _WorkerPool(work, client, selector, (woken, wake))
         while True:
             ready = [key.fileobj for key, _ in selector.select()]
             if woken in ready:
                 woken.recv(_READ_BYTES)
-                _report_ended(connection)
-            if connection in ready:
-                if not (more := connection.recv(_READ_BYTES)):
+                pool.report_ended()
+            pool.report_done(ready)
+            if client in ready:
+                if not (more := client.recv(_READ_BYTES)):
                     return
                 *lines, received = (received + more).split(b"\n")
                 for line in lines:
-                    request = msgspec.json.decode(line, type=ForkRequest)
-                    if (pid := os.fork()) == 0:
-                        selector.close()
-                        for inherited in (connection, woken, wake):
-                            inherited.close()
-                        _become_worker(request, work)
-                    connection.sendall(_encode(ForkStarted(request.number, pid)))
+                    pool.start(msgspec.json.decode(line, type=ForkRequest))
 
 
-def _report_ended(connection: socket.socket) -> None:
-    while True:
-        try:
+class _WorkerPool:
+    """The workers of a fork server, and those of them that are ready for another run."""
+
+    def __init__(
+        self,
+        work: Callable[[str], WorkerEnd],
+        client: socket.socket,
+        selector: selectors.BaseSelector,
+        inherited: tuple[socket.socket, ...],
+    ) -> None:
+        self._work = work
+        self._client = client
+        self._selector = selector
+        #: What no worker must keep open.
+        self._inherited = (client, *inherited)
+        #: Process of a worker -> the connection to it.
+        self._connections: dict[int, socket.socket] = {}
+        self._ready: list[int] = []
+
+    def start(self, request: ForkRequest) -> None:
+        """Let a worker that is ready work on a run, or else a new one."""
+        if request.is_shared and self._ready:
+            pid = self._ready.pop()
+            # One that was killed a moment ago is reported as ended after this.
+            with suppress(ConnectionError):
+                self._connections[pid].sendall(_encode(request))
+        else:
+            pid = self._fork(request)
+        self._client.sendall(_encode(ForkStarted(request.number, pid)))
+
+    def _fork(self, request: ForkRequest) -> int:
+        connection, other = socket.socketpair()
+        if (pid := os.fork()) == 0:
+            self._selector.close()
+            for inherited in (*self._inherited, connection, *self._connections.values()):
+                inherited.close()
+            _become_worker(request, self._work, other)
+        other.close()
+        self._connections[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ)
+        return pid
+
+    def report_done(self, connections: Collection[object]) -> None:
+        """Pass on what workers say, which is that they are ready again."""
+        for pid, connection in self._connections.items():
+            if connection in connections:
+                if said := connection.recv(_READ_BYTES):
+                    self._ready.append(pid)
+                    self._client.sendall(said)
+                else:
+                    # It is about to end.
+                    self._selector.unregister(connection)
+
+    def report_ended(self) -> None:
+        """Say which workers have ended, and how."""
+        while self._connections:
             pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if not pid:
-            return
-        connection.sendall(_encode(ForkEnded(pid, os.waitstatus_to_exitcode(status))))
+            if not pid:
+                return
+            connection = self._connections.pop(pid)
+            if connection in self._selector.get_map():
+                self._selector.unregister(connection)
+            connection.close()
+            if pid in self._ready:
+                self._ready.remove(pid)
+            self._client.sendall(_encode(ForkEnded(pid, os.waitstatus_to_exitcode(status))))
 
 
-def _become_worker(request: ForkRequest, work: Callable[[str], int]) -> NoReturn:
-    """Work in a new session, as a process that was started for it, and end."""
+def _become_worker(request: ForkRequest, work: Callable[[str], WorkerEnd], server: socket.socket) -> NoReturn:
+    """Work in a new session, as a process that was started for it, and end. Runs that allow it follow one another."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
-        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        null, log = os.open(os.devnull, os.O_RDONLY), os.open(Path(request.directory, LOG), append, 0o644)
-        for source, target in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(source, target)
-        os.close(null)
-        os.close(log)
-        os.chdir(request.folder)
-        os.environ[MODE_VARIABLE] = request.mode
         if (drawn := sys.modules.get("numpy.random")) is not None:
             # Minds of users may draw from it. `random` sees to this itself.
             drawn.seed()
-        code = work(request.directory)
+        following: ForkRequest | None = request
+        while following is not None:
+            end = _work_on_request(following, work)
+            code = end.exit_code
+            following = _await_request(following, server) if end is WorkerEnd.DONE else None
         atexit._run_exitfuncs()
     except BaseException:
+        code = 1
         sys.excepthook(*sys.exc_info())
     finally:
         for stream in (sys.stdout, sys.stderr):
@@ -259,3 +383,29 @@ def _become_worker(request: ForkRequest, work: Callable[[str], int]) -> NoReturn
                 stream.flush()
         # The usual end of an interpreter takes as long as a short run.
         os._exit(code)
+
+
+def _work_on_request(request: ForkRequest, work: Callable[[str], WorkerEnd]) -> WorkerEnd:
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    null, log = os.open(os.devnull, os.O_RDONLY), os.open(Path(request.directory, LOG), append, 0o644)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    os.close(log)
+    os.chdir(request.folder)
+    os.environ[MODE_VARIABLE] = request.mode
+    return work(request.directory)
+
+
+def _await_request(done: ForkRequest, server: socket.socket) -> ForkRequest | None:
+    """Say that the work is done, and wait for more; None where this process ends now."""
+    has_grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > _MOST_MEMORY_KIB
+    if not done.is_shared or has_grown or threading.active_count() > 1:
+        return None
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    with suppress(ConnectionError):
+        server.sendall(_encode(ForkDone(done.number)))
+        if received := server.recv(_READ_BYTES):
+            return msgspec.json.decode(received, type=ForkRequest)
+    return None

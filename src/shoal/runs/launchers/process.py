@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 
 from shoal.errors import ShoalError, Stopped
@@ -18,20 +19,39 @@ from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
 
 
+class WorkerEnd(StrEnum):
+    """How a worker's process ended its work on a run."""
+
+    DONE = "done"
+    #: It was asked to stop, and whoever asked waits for its end.
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self is WorkerEnd.FAILED else 0
+
+
 def main(directory: str) -> int:
     """Become the worker of a run. What it prints goes into the run's log."""
+    return work_as_process(directory).exit_code
+
+
+def work_as_process(directory: str) -> WorkerEnd:
+    """Do everything that the process of a worker does."""
     # Users' own worlds and minds are also looked for in the folder that the worker was started from.
-    sys.path.append("")
+    if "" not in sys.path:
+        sys.path.append("")
     mode = WorkerMode(os.environ.get(MODE_VARIABLE, WorkerMode.WORK))
     idle_seconds = float(os.environ.get(IDLE_VARIABLE, "0"))
     try:
         return run_async(_work(RunDirectory.open(Path(directory)), mode, idle_seconds))
     except ShoalError as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+        return WorkerEnd.FAILED
 
 
-async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int:
+async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> WorkerEnd:
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -43,7 +63,7 @@ async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> int
     except Exception as error:
         _record_failure(run, error)
         raise
-    return 0
+    return WorkerEnd.STOPPED if stop.is_set() else WorkerEnd.DONE
 
 
 def _record_failure(run: RunDirectory, error: Exception) -> None:
