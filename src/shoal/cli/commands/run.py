@@ -32,7 +32,7 @@ from shoal.cli.play import terminal_answer
 from shoal.cli.runner import OutputMode, end_command, require_quality, run_operation
 from shoal.cli.views.display import ProgressDisplay, SilentDisplay
 from shoal.cli.views.output import Output, echo
-from shoal.cli.views.progress import choose_display
+from shoal.cli.views.progress import choose_run_display
 from shoal.cli.views.summary import print_summary
 from shoal.errors import ProviderRefused, ProviderUnavailable, StorageFailed
 from shoal.event_loop import run_async
@@ -197,7 +197,7 @@ def replay_(run: Path, mode: OutputMode) -> None:
     directory = RunDirectory.open(run)
     rounds = max(directory.read_last_rounds().values())
     progress = RunProgress(rounds, dict.fromkeys(directory.worlds, 0), directory.clock)
-    display = choose_display(Output(stderr=True), progress, f"replaying {run}", mode.quiet)
+    display = choose_run_display(Output(stderr=True), progress, f"replaying {run}", mode.quiet)
     result = run_operation(directory, lambda stop: replay(directory, stop, progress), display)
     if result.signal is not None:
         complain(f"stopped before the end of the replay; {run} was not touched")
@@ -268,7 +268,7 @@ def _work(run: RunDirectory, progress: RunProgress, title: str, mode: OutputMode
             complain(f"You are {person.name}. {person.persona}")
         resources = replace(resources, answer=terminal_answer())
     else:
-        display = choose_display(Output(stderr=True), progress, title, mode.quiet)
+        display = choose_run_display(Output(stderr=True), progress, title, mode.quiet)
     result = run_operation(run, lambda stop: RunServing(run, progress, resources).work(stop), display)
     uncached = " --no-cache" if resources.cache is None else ""
     again = (

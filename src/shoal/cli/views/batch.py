@@ -9,17 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from shoal.cli.views.display import (
-    BAR_WIDTH,
-    STOPPING,
-    LineDisplay,
-    LiveDisplay,
-    ProgressDisplay,
-    SilentDisplay,
-    can_draw_on,
-    fit_lines,
-    is_line_due,
-)
+from shoal.cli.views.display import LineDisplay, ProgressDisplay, choose_display, draw_head, fit_lines, is_line_due
 from shoal.cli.views.output import Output, label_table
 from shoal.experiments import Batch, BatchProgress, BatchResult
 from shoal.runs import Status
@@ -34,11 +24,13 @@ _MAX_ERROR_CHARS = 200
 
 def choose_batch_display(console: Console, progress: BatchProgress, title: str, quiet: bool) -> ProgressDisplay:
     """Choose what suits the console: a live view for a person who watches, lines for a log."""
-    if quiet:
-        return SilentDisplay()
-    if can_draw_on(console):
-        return LiveDisplay(console, BatchView(progress, title), _FRAMES_PER_SECOND)
-    return BatchLines(console.file.write, progress, title)
+    return choose_display(
+        console,
+        quiet,
+        lambda: BatchView(progress, title),
+        lambda write: BatchLines(write, progress, title),
+        _FRAMES_PER_SECOND,
+    )
 
 
 @dataclass(slots=True)
@@ -51,15 +43,9 @@ class BatchView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         progress, now = self.progress, time.monotonic()
-        done = len(progress.results)
-        bar = "━" * (BAR_WIDTH * done // max(progress.total, 1))
-        head = Text.assemble(f"{format_duration(now - progress.began)}  ", (self.title, "bold"))
-        parts = [
-            Text(STOPPING, "yellow") if self.is_stopping else head,
-            Text.assemble(
-                (bar, "green"), ("─" * (BAR_WIDTH - len(bar)), "dim"), "  ", describe_progress(progress, now)
-            ),
-        ]
+        share = len(progress.results) / max(progress.total, 1)
+        told = describe_progress(progress, now)
+        parts = draw_head(self.title, now - progress.began, share, told, self.is_stopping)
         running = list(progress.running.items())
         for name, run in running[:_MAX_RUNNING_SHOWN]:
             state = run.read_state()

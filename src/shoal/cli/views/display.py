@@ -11,6 +11,8 @@ from rich.constrain import Constrain
 from rich.live import Live
 from rich.text import Text
 
+from shoal.text import format_duration
+
 FRAMES_PER_SECOND = 8
 #: A plain line comes after a tenth of the work, but not more often than this, and at least this often.
 LINES = 10
@@ -33,9 +35,19 @@ class ProgressDisplay(Protocol):
     def close(self) -> None: ...
 
 
-def can_draw_on(console: Console) -> bool:
-    """Return whether a person watches the console, for whom a live view is drawn instead of lines for a log."""
-    return console.file.isatty() and not console.is_dumb_terminal
+def choose_display(
+    console: Console,
+    quiet: bool,
+    view: Callable[[], StoppableView],
+    lines: Callable[[Callable[[str], object]], ProgressDisplay],
+    frames_per_second: float = FRAMES_PER_SECOND,
+) -> ProgressDisplay:
+    """Choose what suits the console: a live view for a person who watches, lines for a log, or nothing."""
+    if quiet:
+        return SilentDisplay()
+    if console.file.isatty() and not console.is_dumb_terminal:
+        return LiveDisplay(console, view(), frames_per_second)
+    return lines(console.file.write)
 
 
 @contextmanager
@@ -99,6 +111,16 @@ class LineDisplay:
 def is_line_due(share: float, seconds: float) -> bool:
     """Return whether it is time for a line: this share of the work was done since the last one, in these seconds."""
     return (share >= 1 / LINES and seconds >= LINE_SECONDS) or seconds >= LONG_SECONDS
+
+
+def draw_head(title: str, seconds: float, share: float, progress: str, is_stopping: bool) -> list[Text]:
+    """Draw what work on many simulations is called, how long it has taken, and how far it is."""
+    done = int(BAR_WIDTH * share)
+    head = Text.assemble(f"{format_duration(seconds)}  ", (title, "bold"))
+    return [
+        Text(STOPPING, "yellow") if is_stopping else head,
+        Text.assemble(("━" * done, "green"), ("─" * (BAR_WIDTH - done), "dim"), "  ", progress),
+    ]
 
 
 def fit_lines(lines: Sequence[Text], options: ConsoleOptions) -> Constrain:

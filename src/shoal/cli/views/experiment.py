@@ -13,17 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.display import (
-    BAR_WIDTH,
-    STOPPING,
-    LineDisplay,
-    LiveDisplay,
-    ProgressDisplay,
-    SilentDisplay,
-    can_draw_on,
-    fit_lines,
-    is_line_due,
-)
+from shoal.cli.views.display import LineDisplay, ProgressDisplay, choose_display, draw_head, fit_lines, is_line_due
 from shoal.cli.views.output import Output, label_table, make_table
 from shoal.experiments import (
     ArmStanding,
@@ -54,11 +44,13 @@ _GAP = 2
 
 def choose_experiment_display(console: Console, work: ExperimentRun, title: str, quiet: bool) -> ProgressDisplay:
     """Choose what suits the console: a live view for a person who watches, lines for a log."""
-    if quiet:
-        return SilentDisplay()
-    if can_draw_on(console):
-        return LiveDisplay(console, ExperimentView(work, title), _FRAMES_PER_SECOND)
-    return ExperimentLines(console.file.write, work, title)
+    return choose_display(
+        console,
+        quiet,
+        lambda: ExperimentView(work, title),
+        lambda write: ExperimentLines(write, work, title),
+        _FRAMES_PER_SECOND,
+    )
 
 
 @dataclass(slots=True)
@@ -74,14 +66,9 @@ class ExperimentView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         batch, now = self.work.batch, time.monotonic()
         progress, standing, width = batch.progress, take_live_standing(self.work), options.max_width - 4
-        head = Text.assemble(f"{format_duration(now - progress.began)}  ", (self.title, "bold"))
-        bar = "━" * (BAR_WIDTH * standing.ended // max(standing.runs, 1))
-        parts = [
-            Text(STOPPING, "yellow") if self.is_stopping else head,
-            Text.assemble(
-                (bar, "green"), ("─" * (BAR_WIDTH - len(bar)), "dim"), "  ", describe_standing(self.work, standing, now)
-            ),
-        ]
+        share = standing.ended / max(standing.runs, 1)
+        told = describe_standing(self.work, standing, now)
+        parts = draw_head(self.title, now - progress.began, share, told, self.is_stopping)
         below = self._list_running(width)
         below += [Text(text, "dim") for text in self._describe_limits(now)]
         below += [Text(note, "yellow") for note in progress.notes[-_MAX_NOTES_SHOWN:]]

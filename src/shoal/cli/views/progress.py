@@ -13,10 +13,8 @@ from shoal.cli.views.display import (
     BAR_WIDTH,
     STOPPING,
     LineDisplay,
-    LiveDisplay,
     ProgressDisplay,
-    SilentDisplay,
-    can_draw_on,
+    choose_display,
     fit_lines,
     is_line_due,
 )
@@ -30,13 +28,11 @@ SHORTEST_PAUSE_SECONDS = 1.0
 _TOP_KINDS = 6
 
 
-def choose_display(console: Console, progress: RunProgress, title: str, quiet: bool) -> ProgressDisplay:
+def choose_run_display(console: Console, progress: RunProgress, title: str, quiet: bool) -> ProgressDisplay:
     """Choose what suits the console: a live view for a person who watches, lines for a log."""
-    if quiet:
-        return SilentDisplay()
-    if can_draw_on(console):
-        return LiveDisplay(console, ProgressView(progress, title))
-    return PlainLines(console.file.write, progress, title)
+    return choose_display(
+        console, quiet, lambda: ProgressView(progress, title), lambda write: PlainLines(write, progress, title)
+    )
 
 
 @dataclass(slots=True)
