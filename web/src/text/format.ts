@@ -77,3 +77,14 @@ export function initials(name: string): string {
     .join("")
     .toLocaleUpperCase();
 }
+
+/** A text of at most so many letters. */
+export function clipText(text: string, most: number): string {
+  const letters = Array.from(text);
+  return letters.length > most
+    ? `${letters
+        .slice(0, most - 1)
+        .join("")
+        .trimEnd()}…`
+    : text;
+}
