@@ -84,6 +84,7 @@ from shoal.scenario.declared.population import (
     MarginalsEntry,
     PersonEntry,
 )
+from shoal.scenario.declared.sinks import SinkSettings
 from shoal.scenario.fields import Hours, Who
 from shoal.scenario.importers.columns import FileColumn
 from shoal.scenario.scenario import BudgetSettings, Scenario
@@ -129,6 +130,7 @@ TITLES: Mapping[type[BaseModel], str] = {
     PriceSettings: "Price",
     MemorySettings: "Memory",
     BudgetSettings: "Budget",
+    SinkSettings: "Sink",
     MeasureSettings: "Survey of opinions",
     RoomSettings: "Room",
     RelationSettings: "Relation",

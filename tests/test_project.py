@@ -25,7 +25,7 @@ SOURCE = ROOT / "src" / "shoal"
 MODULES = sorted(SOURCE.rglob("*.py"))
 MAX_MODULE_LINES = 600
 #: Optional extras, and a dependency that is slow to load and that few commands need.
-LOADED_LATE = {"polars", "xllamacpp", "genai_prices"}
+LOADED_LATE = {"neo4j", "polars", "xllamacpp", "genai_prices"}
 MAX_MODULES_IN_FOLDER = 13
 IRREGULAR_PARTICIPLES = frozenset(
     "begun chosen cut done drawn found given gone heard held kept known left made met said seen sent shown spent "

@@ -104,6 +104,8 @@ def test_a_made_up_event_id_is_refused(serve: Serve, finished: str) -> None:
         ({"population": {"file": "people.csv"}}, "cannot name files"),
         ({"population": [{"count": 3, "fragments": ["/etc/hosts"]}]}, "cannot name files"),
         ({"follows": {"file": "/etc/passwd"}}, "cannot name files"),
+        ({"sinks": [{"kind": "zep", "address": "http://10.0.0.1"}]}, "leave out address"),
+        ({"sinks": ["graph", {"kind": "neo4j", "key_variable": "HOME"}]}, "was not declared"),
         ({"mind": {"kind": "os:system"}}, "cannot name code"),
         ({"worlds": {"mine": {"kind": "subprocess:Popen"}}}, "cannot name code"),
         ({"worlds": {"mine": {"kind": "room", "mind": "os:system"}}}, "cannot name code"),

@@ -30,7 +30,7 @@ from shoal.runs.config import (
     read_config,
 )
 from shoal.runs.files import is_half_written, replace_json, storage_errors
-from shoal.runs.state import RunOutcome, RunState, Status, WorldState
+from shoal.runs.state import RunOutcome, RunState, Status, WorldState, read_sinks
 from shoal.runs.store import database_path, open_stream, read_last_round, read_rounds, stream_path
 from shoal.runs.stream import ActionStream
 from shoal.scenario import DeclaredEvent, Scenario, build_clock, parse_event, sample
@@ -315,6 +315,7 @@ class RunDirectory:
         does. While a process starts or stops a worker, the run is starting or stopping.
         """
         state = self.read_state()
+        state.sinks = read_sinks(self.path)
         control = read_lock(self.path / CONTROL_LOCK)
         if control in (Status.STARTING, Status.STOPPING):
             state.runner_status = Status(control)

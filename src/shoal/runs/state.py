@@ -17,6 +17,10 @@ from shoal.journal import JournalMark, digest
 from shoal.models import Pause
 from shoal.scenario import Scenario, build_clock
 from shoal.types import Versioned
+from shoal.unix import read_lock
+
+#: How the sinks of a run stand, and the lock of the process that copies into them.
+SINKS, SINKS_LOCK = "sinks.json", "sinks.lock"
 
 
 class Status(StrEnum):
@@ -99,6 +103,42 @@ class WaitState(msgspec.Struct, frozen=True):
         return cls(pause.model, pause.reason, format_moment(pause.since), format_moment(until))
 
 
+class SinkStatus(StrEnum):
+    """How a place stands that a run is copied to."""
+
+    FOLLOWS = "follows"
+    COMPLETE = "complete"
+    FAILED = "failed"
+    HANGS = "hangs"
+    #: Nobody copies any more, and not everything was copied.
+    LEFT = "left"
+
+
+class SinkState(msgspec.Struct):
+    """How far a run was copied to one place."""
+
+    status: SinkStatus = SinkStatus.FOLLOWS
+    #: Copied by the process that follows now, or did last.
+    episodes: int = 0
+    retries: int = 0
+    error: str | None = None
+    since: str | None = None
+    updated_at: str | None = None
+
+
+def read_sinks(run: Path) -> dict[str, SinkState]:
+    """Read how the sinks of a run stand; what cannot be read is not known."""
+    try:
+        found = msgspec.json.decode((run / SINKS).read_bytes(), type=dict[str, SinkState])
+    except (OSError, msgspec.DecodeError):
+        return {}
+    if read_lock(run / SINKS_LOCK) is None:
+        for sink in found.values():
+            if sink.status is SinkStatus.FOLLOWS:
+                sink.status, sink.error = SinkStatus.LEFT, "the process that copied was killed; start the run again"
+    return found
+
+
 class RunState(msgspec.Struct):
     """How far a run is. The counts are copied from the worker's `RunProgress` whenever the file is written."""
 
@@ -130,6 +170,8 @@ class RunState(msgspec.Struct):
     limits: dict[str, Any] | None = None
     #: The verdict about the run and its reasons, once it is complete.
     quality: dict[str, Any] | None = None
+    #: The places that the run is copied to, by their kind. Read from `sinks.json`: the worker knows nothing of them.
+    sinks: dict[str, SinkState] = {}
     #: How far the journal was written; None in states of versions that did not write it down.
     journal: JournalMark | None = None
 

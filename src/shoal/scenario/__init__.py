@@ -13,6 +13,7 @@ from shoal.scenario.build import (
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people
+from shoal.scenario.declared.sinks import SinkSettings
 from shoal.scenario.document import Document, read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression
 from shoal.scenario.happenings import build_clock, count_by_round, parse_event

@@ -14,6 +14,7 @@ from shoal.scenario.declared.follows import Follows, FollowSettings
 from shoal.scenario.declared.interventions import Intervention
 from shoal.scenario.declared.kinds import MindField, Variables, Worlds, count_rounds_needed
 from shoal.scenario.declared.population import Entries
+from shoal.scenario.declared.sinks import SinkSettings
 from shoal.scenario.fields import DeclaredModel, Number, Text, Who, Whole, refuse_coercion
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.worlds import DEFAULT_WORLDS, TimeSettings
@@ -72,6 +73,10 @@ class Scenario(DeclaredModel):
         default=300.0, description="An agent that takes longer than this to decide does nothing that round."
     )
     budget: BudgetSettings = Field(default=BudgetSettings(), description="What language models may cost.")
+    sinks: tuple[SinkSettings, ...] = Field(
+        default=(),
+        description="Where actions are copied to while the run goes on: graph, zep, neo4j, or these with settings.",
+    )
     metrics: bool = Field(default=True, description="Whether steps and decisions are timed.")
     edition: Literal[1, 2] = Field(
         default=2, description="Which offline model is followed; runs of Shoal 0.2 keep 1, so that they stay the same."

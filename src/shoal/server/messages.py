@@ -255,6 +255,7 @@ class RunStatus(AnswerModel):
     error: str | None
     process_pid: int | None
     resumable: bool
+    sinks: dict[str, dict[str, Any]]
     calls: int
     cost: float | None
 

@@ -1,5 +1,6 @@
 """Copies of what was committed, in other places; a broken sink cannot harm a run."""
 
+from shoal.sinks.bolt import BOLT_ADDRESS, BoltServer, BoltSink
 from shoal.sinks.graph import (
     FoundEpisode,
     FoundFact,
@@ -19,3 +20,4 @@ from shoal.sinks.graph import (
 )
 from shoal.sinks.narration import Entity, Fact, Narration, Narrator
 from shoal.sinks.sink import Position, Sink, SinkBatch
+from shoal.sinks.zep import ZEP_ADDRESS, ZepServer, ZepSink

@@ -51,5 +51,5 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Close connections and files."""
         ...

@@ -96,9 +96,16 @@ def print_summary(console: Output, summary: Summary) -> None:
         for part in _describe_world(world):
             console.print(Text())
             console.print(part)
-    for line in (*_describe_spending(summary), *_describe_limits(summary), _describe_work(summary)):
+    for line in _describe_costs(summary):
         console.print_text(line)
     console.print(Text("\n").join(_suggest_commands(summary)), soft_wrap=True)
+
+
+def _describe_costs(summary: Summary) -> Iterator[str | Text]:
+    """Describe where the run is copied to, and what it took."""
+    for name, sink in summary.sinks.items():
+        yield f"sink {name}: {sink.status}" + (f", {sink.error}" if sink.error else "")
+    yield from (*_describe_spending(summary), *_describe_limits(summary), _describe_work(summary))
 
 
 def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:

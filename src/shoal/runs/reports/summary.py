@@ -21,7 +21,7 @@ from shoal.runs.reports.database import open_database
 from shoal.runs.reports.outcomes import Outcome, read_outcomes
 from shoal.runs.reports.quality import Quality, assess_run
 from shoal.runs.reports.text_variety import TextVariety, measure_variety
-from shoal.runs.state import Status, WaitState, WorldState
+from shoal.runs.state import SinkState, Status, WaitState, WorldState, read_sinks
 from shoal.runs.store import NO_INTERVIEW, database_path
 from shoal.scenario import Scenario, count_people
 from shoal.worlds import SummaryContext, kind_named
@@ -141,6 +141,8 @@ class Summary:
     prefixes: dict[str, Any] | None
     #: Name -> what it may cost and how much it does at once, as the scenario and the user limit it.
     limits: dict[str, float]
+    #: How the places stand that the run is copied to, by their kind.
+    sinks: Mapping[str, SinkState]
     errors: int
     timeouts: int
     mind: str
@@ -176,6 +178,7 @@ def summarize(directory: RunDirectory, table: WordTable | None = None) -> Summar
         spending=state.spending,
         prefixes=state.prefixes,
         limits=_list_limits(directory.read_limits(), scenario),
+        sinks=read_sinks(directory.path),
         errors=state.errors,
         timeouts=state.timeouts,
         mind=scenario.mind.kind,

@@ -5,7 +5,7 @@ The graph is derived from the streams and can be deleted: the next question make
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -27,8 +27,16 @@ _MARKER_BYTES = 4_096
 class SinkFollower:
     """Copies what a run commits into a sink, from where the sink is."""
 
-    def __init__(self, run: RunDirectory, sink: Sink, batch_episodes: int = BATCH_EPISODES) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        sink: Sink,
+        batch_episodes: int = BATCH_EPISODES,
+        on_batch: Callable[[int], None] | None = None,
+    ) -> None:
         self.run = run
+        #: Hears how many episodes each batch had that was taken over.
+        self._on_batch = on_batch
         self._batch_episodes = batch_episodes
         self.sink = sink
         scenario = run.scenario_versions.latest
@@ -50,6 +58,8 @@ class SinkFollower:
                     is_done = False
                     break
                 copied += len(batch.episodes)
+                if self._on_batch is not None:
+                    self._on_batch(len(batch.episodes))
         return copied
 
     @cached_property

@@ -20,6 +20,7 @@ from shoal.runs.directory import RunDirectory, parse_injected_events
 from shoal.runs.progress import RunProgress
 from shoal.runs.reports.quality import QualityReader
 from shoal.runs.resources import RunResources, open_models_if_needed
+from shoal.runs.sinks import start_following
 from shoal.runs.state import RunOutcome, RunState
 from shoal.runs.store import Store, stream_path
 from shoal.runs.worker.engines import (
@@ -219,6 +220,7 @@ class RunSession:
         if self._writer is None:
             self._writer = StateWriter(self.run, state, self.progress, self._held.enter_context(open_log(self.run)))
             self._held.callback(self._writer.close)
+        start_following(self.run, self._resources.environ)
         state.plan(versions)
         state.quality, state.takes_commands = None, self.takes_commands
         with self._writer as writer:

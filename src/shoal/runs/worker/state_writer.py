@@ -25,7 +25,7 @@ from shoal.runs.directory import LOG, METRICS, RunDirectory
 from shoal.runs.files import storage_errors
 from shoal.runs.progress import RunProgress
 from shoal.runs.resources import ModelSession
-from shoal.runs.state import RunState, Status, WaitState, wall_clock
+from shoal.runs.state import RunState, Status, WaitState, read_sinks, wall_clock
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.
 _STATE_SECONDS = 0.5
@@ -155,6 +155,8 @@ class StateWriter:
             self.state.journal = self._journal.mark
         if self.prefixes:
             self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
+        if self._run.scenario_versions.latest.sinks:
+            self.state.sinks = read_sinks(self._run.path)
         self.state.updated_at = wall_clock()
         self._run.write_state(self.state)
 

@@ -15,6 +15,7 @@ def find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> 
     yield from _find_files(value)
     yield from _find_code(value)
     yield from _find_keys(value, key_variables)
+    yield from _find_addresses(value.get("sinks"))
     if value.get("play"):
         yield Problem(("play",), "there is no terminal at the server; play from a terminal with `shoal run --play`")
 
@@ -28,6 +29,13 @@ def _find_keys(value: Mapping[str, Any], key_variables: frozenset[str]) -> Itera
             yield Problem(path, "this variable was not declared; start the server with --key-variable to allow it")
     for path in [path for path, key, _ in every if key == "base_url"] if variables else ():
         yield Problem(path, "an address that is sent gets no key of this machine; leave out key_variable")
+
+
+def _find_addresses(sinks: object) -> Iterator[Problem]:
+    """Find sinks that would send a run, and a key of this machine, to an address that a client chose."""
+    for path, key, address in _walk(sinks, ("sinks",)):
+        if key == "address" and address is not None:
+            yield Problem(path, "a scenario that is sent cannot name addresses of sinks; leave out address")
 
 
 def _find_files(value: Mapping[str, Any]) -> Iterator[Problem]:

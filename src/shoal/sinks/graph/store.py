@@ -82,6 +82,7 @@ class GraphStore:
         self.database.close()
 
     def clear(self) -> None:
+        self._numbers.clear()
         with self._transaction():
             for table in _TABLES:
                 self.database.execute(f"DROP TABLE IF EXISTS {table}")

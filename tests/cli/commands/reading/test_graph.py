@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import shoal
 from tests.cli.terminal import call
 from tests.formats.test_graphml import parse_file
+from tests.sinks.bolt_server import serve_bolt
 
 TOWN = """\
 name: town
@@ -83,3 +86,23 @@ def test_python_asks_the_same_graph(folder: Path) -> None:
     answer = shoal.open("town").ask_graph("Ada and Ben")
     assert answer.people == ("Ada Lund", "Ben Okafor")
     assert [fact.sentence for fact in answer.facts] == ["Ben Okafor follows “Ada Lund” since round 3"]
+
+
+def test_a_run_that_has_ended_is_copied_to_a_server_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(folder)
+    with serve_bolt("secret") as server:
+        monkeypatch.setenv("NEO4J_URI", server.address)
+        monkeypatch.setenv("NEO4J_PASSWORD", "secret")
+        assert call("graph", "town", "--to", "neo4j").stdout == "neo4j: 2 new episodes\n"
+        assert json.loads(call("graph", "town", "--to", "neo4j", "--json").stdout) == {"sink": "neo4j", "episodes": 0}
+        assert {each.kind for each in server.graph.relationships} == {"POSTED", "SUPPORTS", "FOLLOWS"}
+
+
+def test_a_server_that_cannot_be_reached_is_one_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start(folder)
+    monkeypatch.setenv("NEO4J_URI", "bolt://127.0.0.1:9")
+    result = call("graph", "town", "--to", "neo4j")
+    assert result.exit_code == 1
+    assert "bolt://127.0.0.1:9" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert "set ZEP_API_KEY" in call("graph", "town", "--to", "zep").stderr

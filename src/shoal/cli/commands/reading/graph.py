@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -10,7 +11,8 @@ import msgspec
 from shoal.cli.options import PATH, count_option, json_option, run_argument
 from shoal.cli.views.output import Output, echo, echo_json, label_table, make_table
 from shoal.runs import RunDirectory
-from shoal.runs.sinks import open_graph
+from shoal.runs.sinks import SinkFollower, open_graph, open_sink
+from shoal.scenario import SinkSettings
 from shoal.sinks import GraphAnswer, GraphOverview, answer_question, describe_graph, export_graphml
 from shoal.text import clip, format_count, join_words
 
@@ -23,8 +25,16 @@ _TEXT_CHARS = 300
 @click.argument("question", required=False)
 @count_option("--limit", default=8, show_default=True, help="Episodes to show as evidence, at most.")
 @click.option("--export", "graphml", type=PATH, metavar="FILE", help="Write the whole graph as GraphML.")
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["neo4j", "zep"]),
+    help="Copy the run to the server that NEO4J_URI or ZEP_API_URL names.",
+)
 @json_option
-def graph_(run: Path, question: str | None, limit: int, graphml: Path | None, as_json: bool) -> None:
+def graph_(  # a command has as many options as it has
+    run: Path, question: str | None, limit: int, graphml: Path | None, target: str | None, as_json: bool
+) -> None:
     """Ask a run's graph memory: who holds which view since when, and the episodes that show it.
 
     The graph has people, posts, claims, topics and groups, and facts about them with the rounds in which they held. It
@@ -37,7 +47,12 @@ def graph_(run: Path, question: str | None, limit: int, graphml: Path | None, as
       shoal graph runs/rumour-1 "what does Ada Lund think of the bridge?"
       shoal graph runs/rumour-1 "who opposes the bridge?" --json
       shoal graph runs/rumour-1 --export graph.graphml
+      NEO4J_PASSWORD=... shoal graph runs/rumour-1 --to neo4j
     """
+    if target is not None:
+        copied = _copy_run(RunDirectory.open(run), target)
+        echo_json({"sink": target, "episodes": copied}) if as_json else echo(f"{target}: {copied:,} new episodes")
+        return
     with open_graph(RunDirectory.open(run)) as graph:
         if graphml is not None:
             edges = export_graphml(graph, graphml)
@@ -50,6 +65,16 @@ def graph_(run: Path, question: str | None, limit: int, graphml: Path | None, as
         else:
             answer = answer_question(graph, question, limit)
             echo_json(msgspec.to_builtins(answer)) if as_json else _print_answer(answer)
+
+
+def _copy_run(run: RunDirectory, target: str) -> int:
+    """Copy what a sink has not got yet, with the settings that the scenario has for it, and count the episodes."""
+    declared = (sink for sink in run.scenario_versions.latest.sinks if sink.kind == target)
+    sink = open_sink(run, next(declared, None) or SinkSettings.model_validate(target), os.environ)
+    try:
+        return SinkFollower(run, sink).catch_up()
+    finally:
+        sink.close()
 
 
 def _print_overview(overview: GraphOverview) -> None:
