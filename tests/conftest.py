@@ -61,7 +61,7 @@ SLOW = (
 IS_REAL = bool(os.environ.get("SHOAL_REAL_TESTS"))
 collect_ignore = [] if IS_REAL else ["real"]
 
-_HERE = ("127.0.0.1", "::1", "localhost", "")
+_HERE = ("127.0.0.1", "127.0.0.2", "::1", "localhost", "")
 
 # How long drawing an example takes says more about the machine than about the code.
 settings.register_profile("shoal", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)

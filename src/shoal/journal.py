@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -122,6 +122,9 @@ def _encode_key(value: object) -> str:
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
+#: Makes lines durable on another machine.
+KeepLines = Callable[[bytes], Awaitable[None]]
+
 _encode = msgspec.json.Encoder(enc_hook=_encode_key).encode
 _decode = msgspec.json.Decoder(JournalLine).decode
 
@@ -142,13 +145,21 @@ class Journal:
     """The journal of one run: in memory for looking up, on disk for good.
 
     Lines of many concurrent decisions share one write and one sync. `written_by` is the version of Shoal that created
-    the run.
+    the run. With `keep_elsewhere`, lines are durable once they are on another machine, and are not synced here.
     """
 
-    def __init__(self, path: Path, lines: list[JournalLine], file: int | None, written_by: str = __version__) -> None:
+    def __init__(
+        self,
+        path: Path,
+        lines: list[JournalLine],
+        file: int | None,
+        written_by: str = __version__,
+        keep_elsewhere: KeepLines | None = None,
+    ) -> None:
         self._path = path
         self._file = file
         self._written_by = written_by
+        self._keep_elsewhere = keep_elsewhere
         self._own: dict[str, JournalLine] = {}
         self._inherited: dict[str, JournalLine] = {}
         self.events: list[JournalLine] = []
@@ -163,7 +174,7 @@ class Journal:
             self._index(line)
 
     @classmethod
-    def open(cls, path: Path, written_by: str = __version__) -> Journal:
+    def open(cls, path: Path, written_by: str = __version__, keep_elsewhere: KeepLines | None = None) -> Journal:
         """Open for reading and appending. A torn last line was never acted upon, so it is cut off."""
         texts = _read_whole_lines(path)
         lines = _parse_lines(path, texts)
@@ -174,7 +185,7 @@ class Journal:
             os.lseek(file, length, os.SEEK_SET)
         except OSError as error:
             raise StorageFailed.writing(path, error.strerror) from error
-        journal = cls(path, lines, file, written_by)
+        journal = cls(path, lines, file, written_by, keep_elsewhere)
         for text in texts:
             journal._hash.update(text + b"\n")
         journal.mark = JournalMark(length, journal._hash.hexdigest())
@@ -266,7 +277,7 @@ class Journal:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting, []
-                error = await asyncio.to_thread(self._write, b"".join(text for text, _ in batch))
+                error = await self._keep(b"".join(text for text, _ in batch))
                 for _, done in batch:
                     if done.done():
                         continue
@@ -276,6 +287,17 @@ class Journal:
                         done.set_exception(error)
         finally:
             self._flusher = None
+
+    async def _keep(self, text: bytes) -> StorageFailed | None:
+        """Make lines durable; return what prevented it."""
+        if self._keep_elsewhere is None:
+            return await asyncio.to_thread(self._write, text)
+        if (error := self._write(text, sync=False)) is None:
+            try:
+                await self._keep_elsewhere(text)
+            except StorageFailed as lost:
+                return lost
+        return error
 
     def _write(self, text: bytes, sync: bool = True) -> StorageFailed | None:
         assert self._file is not None

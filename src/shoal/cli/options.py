@@ -18,6 +18,7 @@ from shoal.cli.errors import JSON_WANTED, complain
 from shoal.cli.runner import OutputMode
 from shoal.errors import ScenarioInvalid
 from shoal.runs import LimitSettings, RunResources, truncate_scenario
+from shoal.runs.launchers import LOCAL
 from shoal.scenario import Scenario, assign_model, count_people, load, override, parse
 from shoal.text import format_count
 
@@ -124,6 +125,16 @@ def resource_options(command: F) -> F:
         return command(*args, resources=replace(resources, cache=None) if no_cache else resources, **rest)
 
     return cast(F, with_resources)
+
+
+def place_option(command: F) -> F:
+    """Add `--on`, the place where simulations work."""
+    return click.option(
+        "--on",
+        default=LOCAL,
+        metavar="PLACE",
+        help="Where simulations work: local, ray for the Ray cluster of this machine, or ray://HOST:PORT.",
+    )(command)
 
 
 @dataclass(frozen=True, slots=True)

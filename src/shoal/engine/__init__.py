@@ -17,4 +17,4 @@ from shoal.engine.population import (
     count_opinions,
     measure_polarisation,
 )
-from shoal.engine.record import Ledger, RoundRecord
+from shoal.engine.record import Ledger, RoundRecord, Tally

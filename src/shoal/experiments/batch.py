@@ -39,7 +39,7 @@ from shoal.runs import (
     read_outcome,
     storage_errors,
 )
-from shoal.runs.launchers import Launcher, find_worker, start_run
+from shoal.runs.launchers import LOCAL, Launcher, find_worker, read_place, start_run
 from shoal.runs.reports import read_outcomes
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -50,6 +50,8 @@ RESULTS_CSV = "results.csv"
 LOCK = "batch.lock"
 #: A simulation that fails is started once more, with its journal.
 _ATTEMPTS = 2
+#: Simulations that are begun side by side on a cluster; each has a small process on this machine.
+_ON_CLUSTER = 100
 _LONGEST_LOOK_SECONDS = 30.0
 #: What failed calls mean is for the runs that made them.
 _HEEDED = (Pressure.CPU, Pressure.MEMORY)
@@ -410,8 +412,13 @@ class Batch:
             beside.replace(path)
 
 
-def recommend_simulations(scenario: Scenario, folder: Path) -> int:
-    """Return how many simulations of this size the machine bears side by side, as `shoal doctor` says."""
+def recommend_simulations(scenario: Scenario, folder: Path, on: str = LOCAL) -> int:
+    """Return how many simulations of this size the machine bears side by side, as `shoal doctor` says.
+
+    On a cluster, more of them are begun than most clusters have room for: Ray starts them as there is room.
+    """
+    if read_place(on) is not None:
+        return _ON_CLUSTER
     (need,) = DoctorTarget.of_scenario(scenario).needs
     bounds = advise(inspect_machine(), inspect_disk(folder), need).simulations
     return max(bounds[0].count, 1) if bounds else 1

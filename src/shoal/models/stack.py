@@ -21,7 +21,7 @@ from shoal.models.local import WordTable
 from shoal.models.middleware.availability import PATIENCE_SECONDS, Availability
 from shoal.models.middleware.available import Available, Watched
 from shoal.models.middleware.budget import Budget, Budgeted
-from shoal.models.middleware.cached import Cached, open_cache
+from shoal.models.middleware.cached import Cached, ReplyCache, open_cache
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
 from shoal.models.middleware.retrying import ATTEMPT_SHARE, Retrying
@@ -43,8 +43,8 @@ class StackSettings:
     tables: Mapping[str, WordTable] = field(default_factory=dict)
     #: Limits calls at once; None means no limit.
     limit: Limit | None = None
-    #: File of the response cache; None means no cache.
-    cache: Path | None = None
+    #: The response cache, or its file; None means no cache.
+    cache: Path | ReplyCache | None = None
     max_cost: float | None = None
     max_tokens: int | None = None
     max_calls: int | None = None
@@ -97,7 +97,11 @@ async def open_stack(
         model = Available(model, availability, spending)
         model = Budgeted(model, settings.budget, spending)
         if settings.cache is not None:
-            cache = await opened.enter_async_context(open_cache(settings.cache))
+            cache: ReplyCache
+            if isinstance(settings.cache, Path):
+                cache = await opened.enter_async_context(open_cache(settings.cache))
+            else:
+                cache = settings.cache
             model = Cached(model, cache, settings.endpoints, spending)
         if settings.tables:
             model = Tabled(model, settings.tables)

@@ -19,7 +19,7 @@ from shoal.experiments import (
 )
 from shoal.python.session import find_resources
 from shoal.runs import RUNS, LimitSettings
-from shoal.runs.launchers import ForkLauncher
+from shoal.runs.launchers import LOCAL, open_launcher
 from shoal.scenario import Scenario, load, validate
 
 
@@ -32,12 +32,14 @@ async def run_many(  # noqa: PLR0913  # the options of the command
     max_simulations: int | None = None,
     between: str | None = None,
     retry_failed: bool = False,
+    on: str = LOCAL,
 ) -> list[BatchResult]:
     """Run a scenario once for each row, many side by side, each in a process of its own. Return a result for each.
 
     A row maps values of the scenario, named as for `--set`, to what they are to be: `{"id": "a", "seed": 3,
     "population.0.persona": "..."}`. Rows may also be the path of a table. A simulation that fails is a result with an
-    `error`, not an exception. The same call again continues after an interrupt, and repeats nothing that has ended.
+    `error`, not an exception. `on` is where simulations work: `local`, `ray`, or `ray://HOST:PORT`. The same call again
+    continues after an interrupt, and repeats nothing that has ended.
     """
     if isinstance(scenario, Mapping):
         scenario = validate(dict(scenario))
@@ -46,12 +48,12 @@ async def run_many(  # noqa: PLR0913  # the options of the command
     table = read_rows(base, source)
     folder = Path(out) if out is not None else RUNS / name_batch(base, source if isinstance(source, Path) else None)
     settings = BatchSettings(
-        max_simulations or recommend_simulations(base, folder),
+        max_simulations or recommend_simulations(base, folder, on),
         LimitSettings.of(limits or {}),
         None if between is None else DailyWindow.parse(between),
         retry_failed,
     )
     batch = Batch(base, table, folder, settings)
     batch.check_models(find_resources())
-    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
+    async with open_launcher(on, os.environ) as launcher:
         return await batch.run(launcher, asyncio.Event())

@@ -27,7 +27,7 @@ from shoal.experiments import (
 from shoal.python.results import build_frame, render_table
 from shoal.python.session import find_resources
 from shoal.runs import LimitSettings
-from shoal.runs.launchers import ForkLauncher
+from shoal.runs.launchers import LOCAL, open_launcher
 
 #: Fields of a result that are columns as they are.
 _COLUMNS = "tier arm seed status error cost calls cached_calls input_tokens output_tokens seconds passed".split()
@@ -105,27 +105,29 @@ async def run_experiment(  # noqa: PLR0913  # the options of the command
     max_simulations: int | None = None,
     between: str | None = None,
     retry_failed: bool = False,
+    on: str = LOCAL,
     accept_changes: bool = False,
 ) -> ExperimentResults:
     """Run the experiment that a scenario file declares, or the content of one, and return its results.
 
     `limits` may have `parallel`, `patience`, and what the whole experiment may use: `max_cost`, `max_calls` and
     `max_hours`. A simulation that fails is a result with an `error`, not an exception; a budget that is used up is one.
-    The same call again continues, and repeats nothing that has ended.
+    `on` is where simulations work: `local`, `ray`, or `ray://HOST:PORT`. The same call again continues, and repeats
+    nothing that has ended.
     """
     wanted = load_experiment(dict(experiment) if isinstance(experiment, Mapping) else Path(experiment))
     folder = RESULTS_FOLDER / wanted.name if out is None else Path(out)
     given = dict(limits or {})
     budget = _read_budget({name: given.pop(name) for name in BudgetLimits.model_fields if name in given})
     settings = BatchSettings(
-        min(max_simulations or recommend_simulations(wanted.base, folder), wanted.runs),
+        min(max_simulations or recommend_simulations(wanted.base, folder, on), wanted.runs),
         LimitSettings.of(given),
         None if between is None else DailyWindow.parse(between),
         retry_failed,
     )
     work = ExperimentRun(wanted, folder, settings, budget, accept_changes=accept_changes)
     work.check(find_resources())
-    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
+    async with open_launcher(on, os.environ) as launcher:
         await work.run(launcher, asyncio.Event())
     return ExperimentResults(folder)
 

@@ -24,6 +24,7 @@ from shoal.slots import (
     CallEnd,
     CallOutcome,
     Lease,
+    RemoteBroker,
     Slots,
     Snapshot,
     open_slots,
@@ -162,7 +163,7 @@ class RunLimits:
                 self._snapshot = await self.slots.request_snapshot()
                 await asyncio.sleep(SNAPSHOT_EVERY_SECONDS)
 
-    async def finish(self, place: BrokerLocation | None) -> None:
+    async def finish(self, place: BrokerLocation | RemoteBroker | None) -> None:
         """Fetch the final state, unless that takes long, and keep what was learned for this user's next runs."""
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_SNAPSHOT_SECONDS):
@@ -190,7 +191,7 @@ async def open_limits(
     name: str,
     endpoints: Mapping[str, Endpoint],
     *,
-    place: BrokerLocation | None,
+    place: BrokerLocation | RemoteBroker | None,
     parallel: int | None,
     ceiling: int | None,
 ) -> AsyncIterator[RunLimits]:

@@ -17,7 +17,7 @@ from shoal.agents import AskPerson, LanguageSettings
 from shoal.errors import RunRefused
 from shoal.journal import Journal
 from shoal.machine import inspect_machine
-from shoal.models import PATIENCE_SECONDS, Price, Stack, StackSettings, build_replay_stack, open_stack
+from shoal.models import PATIENCE_SECONDS, Price, ReplyCache, Stack, StackSettings, build_replay_stack, open_stack
 from shoal.models.http import Proxies, raise_file_limit
 from shoal.models.local import (
     LOCAL,
@@ -35,8 +35,9 @@ from shoal.models.local import (
 from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.config import LimitSettings
 from shoal.runs.model_limits import RunLimits, name_pool, open_limits
+from shoal.runs.remote.run_copy import RunCopy
 from shoal.scenario import Scenario
-from shoal.slots import BrokerLocation
+from shoal.slots import BrokerLocation, RemoteBroker
 from shoal.slots.adaptive import Learned, LimitStore
 
 #: Files that a run has open beside its connections.
@@ -51,14 +52,16 @@ class RunResources:
     answer: AskPerson | None = None
     #: Keys and addresses of models.
     environ: Mapping[str, str] = field(default_factory=dict)
-    #: The file in which runs share replies; None: this run shares none.
-    cache: Path | None = None
+    #: The file in which runs share replies, or what stands for it on another machine; None: this run shares none.
+    cache: Path | ReplyCache | None = None
     #: Limits beside the scenario's.
     limits: LimitSettings = field(default_factory=LimitSettings)
     #: Where all runs of this user share their limits; None: this run has its own.
-    slots: BrokerLocation | None = None
+    slots: BrokerLocation | RemoteBroker | None = None
     #: The name under which other runs see this one in the shared limits; the scenario's name where it is empty.
     name: str = ""
+    #: Where all that is written is kept as well, where that is another machine.
+    copy: RunCopy | None = None
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> RunResources:

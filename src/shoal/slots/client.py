@@ -18,7 +18,7 @@ from shoal.slots.broker import Broker
 from shoal.slots.connection import Link, connect
 from shoal.slots.dispatcher import BrokerSession, Dispatcher
 from shoal.slots.leases import CANCELLED, Backoff, CallOutcome, Control, Lease, Snapshot
-from shoal.slots.location import BrokerLocation
+from shoal.slots.location import BrokerLocation, RemoteBroker
 from shoal.slots.protocol import (
     Ask,
     BackOff,
@@ -45,9 +45,9 @@ _SLICE_SECONDS = 0.001
 Learn = Callable[[str], Control]
 
 
-def remember_limits(place: BrokerLocation, snapshot: Snapshot, pools: Iterable[str]) -> None:
+def remember_limits(place: BrokerLocation | RemoteBroker, snapshot: Snapshot, pools: Iterable[str]) -> None:
     """Keep in this user's memory what was learned about pools, unless the broker keeps it there itself."""
-    if snapshot.memory == str(place.memory):
+    if isinstance(place, RemoteBroker) or snapshot.memory == str(place.memory):
         return
     now, wanted = time.time(), set(pools)
     store = LimitStore(place.memory, now)
@@ -283,7 +283,7 @@ class Slots:
 class _SharedConnection:
     """Keeps the slots of a run connected to the broker of a place, also when that one is replaced by another."""
 
-    def __init__(self, slots: Slots, place: BrokerLocation) -> None:
+    def __init__(self, slots: Slots, place: BrokerLocation | RemoteBroker) -> None:
         self._slots = slots
         self._place = place
         self._reconnecting: asyncio.Task[None] | None = None
@@ -313,6 +313,9 @@ class _SharedConnection:
             self._use_local_broker(error)
 
     def _use_local_broker(self, why: Exception) -> None:
+        if isinstance(self._place, RemoteBroker):
+            # The limits of the other machine must hold, so nothing goes on without its broker.
+            raise why
         _log.warning(
             "%s: no broker at %s (%s): limits hold only within this run", self._slots.name, self._place.socket, why
         )
@@ -328,7 +331,7 @@ class _SharedConnection:
 @asynccontextmanager
 async def open_slots(
     name: str,
-    where: BrokerLocation | Dispatcher | None = None,
+    where: BrokerLocation | RemoteBroker | Dispatcher | None = None,
     *,
     weight: float = 1.0,
     ceiling: int | None = None,
@@ -340,7 +343,7 @@ async def open_slots(
     `sizes` are pools of a fixed size, unless the broker has other sizes for them; pools without a size learn theirs.
     """
     slots = Slots(name, weight=weight, ceiling=ceiling, sizes=sizes or {})
-    connection = _SharedConnection(slots, where) if isinstance(where, BrokerLocation) else None
+    connection = _SharedConnection(slots, where) if isinstance(where, BrokerLocation | RemoteBroker) else None
     try:
         if connection is not None:
             await connection.open()

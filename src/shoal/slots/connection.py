@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 from shoal.errors import SlotsRefused
 from shoal.slots.leases import Snapshot
-from shoal.slots.location import BrokerLocation
+from shoal.slots.location import BrokerLocation, RemoteBroker
 from shoal.slots.protocol import (
     BEAT_SECONDS,
     BROKER_SILENCE_SECONDS,
@@ -35,6 +35,9 @@ _CONNECT_SECONDS = 30.0
 _GREETING_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
 _SNAPSHOT_SECONDS = 2.0
+#: A broker of another machine is looked for again after this long, and has this long to greet.
+_REMOTE_PAUSE_SECONDS = 0.2
+_REMOTE_GREETING_SECONDS = 30.0
 
 
 class Listener(Protocol):
@@ -60,9 +63,10 @@ class SocketLink(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, listener: Listener, clock: Callable[[], float]) -> None:
+    def __init__(self, listener: Listener, clock: Callable[[], float], greeting: bytes = GREETING) -> None:
         self._listener = listener
         self._clock = clock
+        self._greeting = greeting
         #: When this run showed last that it is alive, and when the broker did.
         self._beat_at = self._heard_at = clock()
         self._timer: asyncio.TimerHandle | None = None
@@ -74,7 +78,7 @@ class SocketLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._transport.write(GREETING)
+        self._transport.write(self._greeting)
 
     def data_received(self, data: bytes) -> None:
         self._heard_at = self._clock()
@@ -143,9 +147,11 @@ class SocketLink(asyncio.Protocol):
 
 
 async def connect(
-    place: BrokerLocation, listener: Listener, clock: Callable[[], float], *, was_silent: bool = False
+    place: BrokerLocation | RemoteBroker, listener: Listener, clock: Callable[[], float], *, was_silent: bool = False
 ) -> SocketLink:
     """Connect to the broker at this place; start one if none is running, or if it says nothing."""
+    if isinstance(place, RemoteBroker):
+        return await _connect_remotely(place, listener, clock)
     try:
         place.prepare()
     except OSError as error:
@@ -166,15 +172,42 @@ async def connect(
             raise NoBroker(str(error)) from error
 
 
+async def _connect_remotely(place: RemoteBroker, listener: Listener, clock: Callable[[], float]) -> SocketLink:
+    """Connect to the broker of another machine, however long it takes: without it, its limits would not hold."""
+    while True:
+        try:
+            _, link = await asyncio.get_running_loop().create_connection(
+                lambda: SocketLink(listener, clock, place.greeting + GREETING), place.host, place.port
+            )
+            return await _wait_for_greeting(link, _REMOTE_GREETING_SECONDS)
+        except OSError:
+            await asyncio.sleep(_REMOTE_PAUSE_SECONDS)
+
+
+async def open_broker(place: BrokerLocation) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection whose bytes come from elsewhere; start a broker if none is running."""
+    place.prepare()
+    try:
+        return await asyncio.open_unix_connection(str(place.socket))
+    except OSError:
+        await asyncio.to_thread(start_broker, place)
+        return await asyncio.open_unix_connection(str(place.socket))
+
+
 async def _open_link(place: BrokerLocation, listener: Listener, clock: Callable[[], float]) -> SocketLink:
     _, link = await asyncio.get_running_loop().create_unix_connection(
         lambda: SocketLink(listener, clock), str(place.socket)
     )
     try:
-        async with asyncio.timeout(_GREETING_SECONDS):
-            await link.greeted
+        return await _wait_for_greeting(link, _GREETING_SECONDS)
     except OtherVersion as error:
         raise SlotsRefused(error.explain(place.socket)) from error
+
+
+async def _wait_for_greeting(link: SocketLink, seconds: float) -> SocketLink:
+    try:
+        async with asyncio.timeout(seconds):
+            await link.greeted
     except BaseException:
         link.close()
         raise

@@ -31,3 +31,13 @@ class BrokerLocation(DaemonFiles):
         folders += [Path(tempfile.gettempdir(), own), Path("/tmp", own)]
         places = (cls(folder / "slots.sock", memory) for folder in folders)
         return next(place for place in places if place.is_short_enough)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteBroker:
+    """The broker of another machine, behind a port that passes bytes on to it. Only that machine starts it."""
+
+    host: str
+    port: int
+    #: What a connection begins with.
+    greeting: bytes

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Protocol
 
 from shoal.errors import StorageFailed
 from shoal.models.base import Answer, Model, Question
@@ -25,6 +26,14 @@ CREATE TABLE IF NOT EXISTS answers (
 """
 
 
+class ReplyCache(Protocol):
+    """Answers of earlier runs."""
+
+    async def get(self, key: bytes) -> str | None: ...
+
+    def put(self, key: bytes, model: str, text: str) -> None: ...
+
+
 class Cache:
     """A table on disk that all runs of a user share.
 
@@ -39,7 +48,7 @@ class Cache:
         self._flusher: asyncio.Task[None] | None = None
         self._works = True
 
-    def get(self, key: bytes) -> str | None:
+    async def get(self, key: bytes) -> str | None:
         try:
             row = self._reading.execute("SELECT text FROM answers WHERE key = ?", (key,)).fetchone()
         except sqlite3.Error as error:
@@ -125,7 +134,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 class Cached:
     """Answers from the cache. Only complete answers are stored: none that failed, were cut off or refused."""
 
-    def __init__(self, inner: Model, cache: Cache, endpoints: Mapping[str, Endpoint], spending: Spending) -> None:
+    def __init__(self, inner: Model, cache: ReplyCache, endpoints: Mapping[str, Endpoint], spending: Spending) -> None:
         self._inner = inner
         self._cache = cache
         # An answer belongs to the server that gave it, so that a rehearsal never answers for the model it imitates.
@@ -135,7 +144,7 @@ class Cached:
     async def answer(self, question: Question) -> Answer:
         server = self._servers.get(question.model, b"")
         key = blake2b(server + question.digest.encode(), digest_size=16).digest()
-        text = self._cache.get(key)
+        text = await self._cache.get(key)
         if text is not None:
             self._spending.cache_hits += 1
             # No usage: this run did not pay for it.

@@ -108,7 +108,7 @@ class LiveInterviews:
     def __init__(self, run: RunDirectory, resources: RunResources) -> None:
         self._run = run
         self._resources = resources
-        self._log = InterviewLog(run.path)
+        self._log = (InterviewLog if resources.copy is None else resources.copy.open_interviews)(run.path)
         self._opened = AsyncExitStack()
         #: Name of a model, or None for the agents' own -> its settings, and the open model.
         self._models: dict[str | None, tuple[LanguageSettings, Model]] = {}

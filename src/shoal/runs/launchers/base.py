@@ -33,6 +33,8 @@ class WorkerMode(StrEnum):
     WORK = "work"
     #: It only answers commands, such as interviews, and changes nothing.
     WAIT = "wait"
+    #: It keeps what a worker on another machine writes, and passes commands on.
+    RECEIVE = "receive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ class ForkLauncher:
             self._server = _ForkServer(self._environ)
         server = self._server
         try:
-            return await server.start(run, mode)
+            return await server.start(run, mode, lambda pid: run.read_env_pid() == pid)
         except ForkServerLost:
             if self._server is server:
                 self.close()
@@ -118,6 +118,16 @@ class ForkLauncher:
             if (worker := find_worker(run)) is not None:
                 return worker
             raise
+
+    async def start_receiver(self, run: RunDirectory, is_ready: Callable[[int], bool]) -> WorkerProcess:
+        """Start the receiver of a worker on another machine, and return once that process is ready."""
+        if self._server is None:
+            self._server = _ForkServer(self._environ)
+        try:
+            return await self._server.start(run, WorkerMode.RECEIVE, is_ready)
+        except ForkServerLost as error:
+            self.close()
+            raise WorkerLost(run.path, "the process that starts others was killed; try again") from error
 
     def close(self) -> None:
         """End the fork server. Workers go on."""
@@ -179,12 +189,12 @@ class _ForkServer:
         #: Number of a request that is not done yet -> what it has become.
         self._works: dict[int, ForkWork] = {}
 
-    async def start(self, run: RunDirectory, mode: WorkerMode) -> WorkerProcess:
+    async def start(self, run: RunDirectory, mode: WorkerMode, is_at_work: Callable[[int], bool]) -> WorkerProcess:
         """Start a worker and wait until it is at work; ForkServerLost where the fork server ends meanwhile."""
         self._asked += 1
         work = self._works[self._asked] = ForkWork()
-        await self._send(ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()), _is_shared(run)))
-        while work.pid is None or run.read_env_pid() != work.pid:
+        await self._send(ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()), is_shared(run)))
+        while work.pid is None or not is_at_work(work.pid):
             if work.code:
                 raise WorkerLost(run.path, run.read_last_words())
             if work.over.is_set():
@@ -249,7 +259,7 @@ class _ForkServer:
             os.waitpid(self.pid, 0)
 
 
-def _is_shared(run: RunDirectory) -> bool:
+def is_shared(run: RunDirectory) -> bool:
     """Return whether no version of the scenario names code of the user."""
     return not any(any(list_own_code(scenario)) for scenario in run.scenario_versions.versions())
 

@@ -15,6 +15,7 @@ from shoal.event_loop import run_async
 from shoal.runs.commands.serving import RunServing
 from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode
+from shoal.runs.remote.receiver import receive_run
 from shoal.runs.resources import RunResources
 from shoal.runs.state import Status
 
@@ -55,18 +56,21 @@ async def _work(run: RunDirectory, mode: WorkerMode, idle_seconds: float) -> Wor
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    if mode is WorkerMode.RECEIVE:
+        await receive_run(run, stop, os.environ)
+        return WorkerEnd.STOPPED if stop.is_set() else WorkerEnd.DONE
     serving = RunServing(run, resources=RunResources.of_user(os.environ), idle_seconds=idle_seconds)
     try:
         await (serving.work(stop) if mode is WorkerMode.WORK else serving.wait(stop))
     except Stopped:
         pass
     except Exception as error:
-        _record_failure(run, error)
+        record_failure(run, error)
         raise
     return WorkerEnd.STOPPED if stop.is_set() else WorkerEnd.DONE
 
 
-def _record_failure(run: RunDirectory, error: Exception) -> None:
+def record_failure(run: RunDirectory, error: Exception) -> None:
     """Write down why the run failed, where its worker could not. A run that is not this worker's is left alone."""
     with suppress(ShoalError), run.lock():
         state = run.read_state()

@@ -263,7 +263,12 @@ class RunSession:
     async def _open_engines(self, writer: StateWriter) -> None:
         run, progress, stack = self.run, writer.progress, self._opened
         gc.collect()
-        self._journal = await stack.enter_async_context(Journal.open(run.journal, run.config.shoal_version))
+        copy = self._resources.copy
+        keep_elsewhere = None if copy is None else copy.keep_lines
+        opened = Journal.open(run.journal, run.config.shoal_version, keep_elsewhere)
+        self._journal = await stack.enter_async_context(opened)
+        if copy is not None:
+            copy.slow_down(self._gate)
         # Limits hold for all sessions, until others are given.
         resources = replace(self._resources, limits=run.keep_limits(self._resources.limits))
         models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, resources))
@@ -281,7 +286,8 @@ class RunSession:
         for name, world in simulation.worlds.items():
             # A stream says at its start how many people there were then.
             people, written_by = count_people(run.scenario_versions.first.population), run.config.shoal_version
-            store = stack.enter_context(Store(run.path, world, self._plans, people, written_by))
+            open_store = Store if copy is None else copy.open_store
+            store = stack.enter_context(open_store(run.path, world, self._plans, people, written_by))
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
             recorder = StateRecorder(len(simulation.people), variables)

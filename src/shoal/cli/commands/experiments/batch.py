@@ -20,6 +20,7 @@ from shoal.cli.options import (
     load_scenario,
     output_options,
     parse_patience,
+    place_option,
     scenario_argument,
     yes_option,
 )
@@ -38,7 +39,7 @@ from shoal.experiments import (
     recommend_simulations,
 )
 from shoal.runs import RUNS, LimitSettings, RunResources, Status, describe_servers
-from shoal.runs.launchers import ForkLauncher
+from shoal.runs.launchers import open_launcher
 from shoal.runs.planning import plan_run
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -59,6 +60,7 @@ from shoal.types import Versioned
 )
 @click.option("--between", metavar="HOURS", help="Run only at these hours of the day, such as 22:00-06:00.")
 @click.option("--retry-failed", is_flag=True, help="Try simulations again that were recorded as failed.")
+@place_option
 @yes_option
 @output_options
 def batch_(  # noqa: PLR0913  # a command has as many options as it has
@@ -73,6 +75,7 @@ def batch_(  # noqa: PLR0913  # a command has as many options as it has
     patience: float | None,
     between: str | None,
     retry_failed: bool,
+    on: str,
     yes: bool,
     mode: OutputMode,
 ) -> None:
@@ -98,14 +101,14 @@ def batch_(  # noqa: PLR0913  # a command has as many options as it has
     base = load_scenario(scenario, model, changes)
     table = read_rows(base, rows)
     folder = out or RUNS / name_batch(base, rows)
-    at_once = min(max_simulations or recommend_simulations(base, folder), len(table))
+    at_once = min(max_simulations or recommend_simulations(base, folder, on), len(table))
     batch = Batch(base, table, folder, BatchSettings(at_once, limits, window, retry_failed))
     batch.check_models(RunResources.of_user(os.environ))
     if not yes and is_watched() and (left := batch.list_open_rows()):
         _confirm(left[0].apply_to(base), len(left), limits)
     title = f"running {format_count(len(table), 'simulation')} in {folder}, {at_once} side by side"
     display = choose_batch_display(Output(stderr=True), batch.progress, title, mode.quiet)
-    stopped_by = _run_batch(batch, display)
+    stopped_by = _run_batch(batch, display, on)
     if mode.json:
         echo_json(batch.describe())
     elif mode.quiet:
@@ -130,14 +133,15 @@ def _confirm(first: Scenario, count: int, limits: LimitSettings) -> None:
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def _run_batch(batch: Batch, display: ProgressDisplay) -> int | None:
+def _run_batch(batch: Batch, display: ProgressDisplay, on: str) -> int | None:
     """Work through the batch, and return the number of the signal that stopped it."""
 
     async def supervise() -> int | None:
         stop = asyncio.Event()
-        with stop_on_signals(stop, display) as received, ForkLauncher(os.environ, idle_seconds=0) as launcher:
+        with stop_on_signals(stop, display) as received:
             try:
-                await batch.run(launcher, stop)
+                async with open_launcher(on, os.environ) as launcher:
+                    await batch.run(launcher, stop)
             except Stopped:
                 return received[0]
         return None

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from shoal.cli.commands.plan import is_confirmed, is_watched
 from shoal.cli.errors import BudgetSpent, Failed, NotAnswered
-from shoal.cli.options import PATH, POSITIVE, count_option, output_options, parse_patience, yes_option
+from shoal.cli.options import PATH, POSITIVE, count_option, output_options, parse_patience, place_option, yes_option
 from shoal.cli.runner import OutputMode, stop_on_signals
 from shoal.cli.views.display import show_progress
 from shoal.cli.views.experiment import choose_experiment_display, print_forecast, print_standing
@@ -39,11 +39,11 @@ from shoal.experiments import (
 )
 from shoal.experiments.report import PAGE
 from shoal.runs import LimitSettings, RunResources
-from shoal.runs.launchers import ForkLauncher
+from shoal.runs.launchers import LOCAL, open_launcher
 from shoal.text import format_count, quote_path
 
 #: Options that say how an experiment runs, in the order in which the command to go on names them.
-_KEPT = ("out", "parallel", "max_simulations", "max_cost", "max_calls", "max_hours", "between", "retry_failed")
+_KEPT = ("out", "parallel", "max_simulations", "max_cost", "max_calls", "max_hours", "between", "retry_failed", "on")
 
 
 @click.command("experiment")
@@ -61,6 +61,7 @@ _KEPT = ("out", "parallel", "max_simulations", "max_cost", "max_calls", "max_hou
 @click.option("--retry-failed", is_flag=True, help="Try simulations again that were recorded as failed.")
 @click.option("--accept-changes", is_flag=True, help="Go on although the design was changed; the change is recorded.")
 @click.option("--dry-run", is_flag=True, help="Show what each arm will cost and how long it takes, and run nothing.")
+@place_option
 @yes_option
 @output_options
 def experiment_(file: Path, yes: bool, dry_run: bool, mode: OutputMode, **options: Any) -> None:
@@ -87,7 +88,7 @@ def experiment_(file: Path, yes: bool, dry_run: bool, mode: OutputMode, **option
         raise RunRefused(f"{quote_path(file)} is no experiment: give the file of a scenario, or the folder of results")
     experiment = load_experiment(file)
     folder = options["out"] or RESULTS_FOLDER / experiment.name
-    recommended = options["max_simulations"] or recommend_simulations(experiment.base, folder)
+    recommended = options["max_simulations"] or recommend_simulations(experiment.base, folder, options["on"])
     at_once = min(recommended, experiment.runs)
     limits = LimitSettings(parallel=options["parallel"], patience=options["patience"])
     if dry_run:
@@ -107,7 +108,7 @@ def experiment_(file: Path, yes: bool, dry_run: bool, mode: OutputMode, **option
     if not yes and is_watched():
         _confirm(experiment, folder, limits, at_once)
     title = f"{experiment.name}: {format_count(experiment.runs, 'simulation')} in {folder}, {at_once} side by side"
-    ended = _run_experiment(work, title, mode.quiet)
+    ended = _run_experiment(work, title, options["on"], mode.quiet)
     _print_end(folder, mode)
     _end_command(folder, ended)
 
@@ -117,7 +118,7 @@ def _write_command(file: Path, options: Mapping[str, Any]) -> str:
     parts = ["shoal", "experiment", str(file)]
     for name in _KEPT:
         value = options[name]
-        if value not in (None, False):
+        if value not in (None, False, LOCAL):
             text = f"{value:g}" if isinstance(value, float) else str(value)
             parts += [f"--{name.replace('_', '-')}", *([] if value is True else [text])]
     return shlex.join(parts)
@@ -134,15 +135,16 @@ def _confirm(experiment: Experiment, folder: Path, limits: LimitSettings, at_onc
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def _run_experiment(work: ExperimentRun, title: str, quiet: bool) -> int | Stopped | None:
+def _run_experiment(work: ExperimentRun, title: str, on: str, quiet: bool) -> int | Stopped | None:
     """Work through the experiment, and return the signal or the error that stopped it."""
     display = choose_experiment_display(Output(stderr=True), work, title, quiet)
 
     async def supervise() -> int | Stopped | None:
         stop = asyncio.Event()
-        with stop_on_signals(stop, display) as received, ForkLauncher(os.environ, idle_seconds=0) as launcher:
+        with stop_on_signals(stop, display) as received:
             try:
-                await work.run(launcher, stop)
+                async with open_launcher(on, os.environ) as launcher:
+                    await work.run(launcher, stop)
             except Stopped as error:
                 return received[0] if received else error
         return None
