@@ -25,8 +25,6 @@ from shoal.scenario.loading import validate
 from tests.runs.harness import check_consistency, read_lines
 from tests.runs.harness import start as run_here
 
-#: Parts of Ray have no types.
-_ray: Any = ray
 #: Ray takes the usual loopback address for another one of this machine.
 HOST = "127.0.0.2"
 OBJECT_STORE_BYTES = 80 << 20
@@ -56,11 +54,12 @@ def cluster() -> Iterator[Cluster]:
             "include_dashboard": False,
             "temp_dir": folder,
         }
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        # Parts of Ray have no types.
+        cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         add_node(cluster, 1)
         ray.init(address=cluster.address, log_to_driver=False)
         yield cluster
-        _ray.shutdown()
+        ray.shutdown()
         cluster.shutdown()
 
 
