@@ -1,5 +1,6 @@
 """What the pages show of a run: each answer reads only the part of the run that is shown."""
 
+from shoal.runs.views.biography import AgentBiography, AgentWorld, read_biography
 from shoal.runs.views.cards import CardReader, ClaimCard, RunCard, RunHeader, describe_unreadable, read_header
 from shoal.runs.views.conversations import ConversationCard, Speaker, list_conversations, read_conversation
 from shoal.runs.views.feed import (
@@ -17,3 +18,4 @@ from shoal.runs.views.marks import TimelineMark, describe_event
 from shoal.runs.views.pages import ViewPage
 from shoal.runs.views.people import PeopleFilter, PeopleOrder, PeopleReader, PersonCard
 from shoal.runs.views.talk import TalkTurn, read_talk
+from shoal.runs.views.turns import AgentMemory, TurnView, read_memory, read_turns

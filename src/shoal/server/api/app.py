@@ -34,6 +34,7 @@ from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefuse
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
 from shoal.server.api.routes import (
+    agents,
     commands,
     comparing,
     events,
@@ -56,7 +57,7 @@ GRAPH_PREFIX = "/api/graph"
 REPORT_PREFIX = "/api/report"
 EXPERIMENT_PREFIX = "/api/experiments"
 #: Routes of simulations. Fixed names come before what takes any id.
-_OF_RUNS = (events, views, commands, planning, comparing, network, observation, lifecycle)
+_OF_RUNS = (events, views, commands, planning, comparing, agents, network, observation, lifecycle)
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
@@ -162,7 +163,7 @@ def _answer_errors(app: FastAPI, folder: str) -> None:
 
     @app.exception_handler(TimeoutError)
     async def answer_timeout(request: Request, error: TimeoutError) -> JSONResponse:
-        return fail(504, "the worker did not answer in time")
+        return fail(504, str(error) or "the worker did not answer in time")
 
     @app.exception_handler(RequestRefused)
     async def answer_refusal(request: Request, error: RequestRefused) -> JSONResponse:

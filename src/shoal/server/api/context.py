@@ -21,6 +21,7 @@ from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.networks import NetworkShelf
 from shoal.server.api.pages import PageFiles
 from shoal.server.api.remembering import RememberedAnswers
+from shoal.server.api.reruns import BoundedReruns
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
 
@@ -44,6 +45,7 @@ class ServerContext:
     people: PeopleReader = field(default_factory=PeopleReader)
     networks: NetworkShelf = field(default_factory=NetworkShelf)
     answers: RememberedAnswers = field(default_factory=RememberedAnswers)
+    reruns: BoundedReruns = field(default_factory=BoundedReruns)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.
