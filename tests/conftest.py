@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 SLOW = (
     "agents/heuristic/test_opinion.py",
     "bench",
+    "browser",
     "cli/commands",
     "contracts/test_sinks.py",
     "cli/test_hostile_texts.py",

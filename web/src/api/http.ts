@@ -1,5 +1,6 @@
 /** The source that is a server: every route in one line. */
 
+import { session } from "../session.svelte.ts";
 import { AnswerError, ServerUnreachable } from "./errors.ts";
 import type { FeedQuery, Follower, ForkRequest, Source } from "./source.ts";
 import { followStream } from "./stream.ts";
@@ -51,6 +52,7 @@ export class HttpSource implements Source {
       error?: string;
       field?: string | null;
     } | null;
+    if (response.status === 401) session.ask();
     if (!response.ok || !answer?.success) {
       throw new AnswerError(response.status, answer?.error ?? `The server answered ${response.status}.`, answer?.field);
     }
