@@ -170,7 +170,7 @@ class RayLauncher:
             directory = hello.directory
             task = self._submit(RunDirectory(Path(directory)), ready.port)
             self._ready[directory] = hello.pid
-            ended, gone = asyncio.create_task(_wait_for_task(task)), asyncio.create_task(reader.read())
+            ended, gone = asyncio.create_task(_wait_for_task(task)), asyncio.create_task(_wait_for_close(reader))
             try:
                 await asyncio.wait((ended, gone), return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():
@@ -200,6 +200,11 @@ class RayLauncher:
             retry_exceptions=[HeadLost],
         )
         return task.remote(HeadAddress(self._host, port, self._token))
+
+
+async def _wait_for_close(reader: asyncio.StreamReader) -> None:
+    with suppress(OSError):
+        await reader.read()
 
 
 async def _wait_for_task(task: Any) -> str | None:
