@@ -29,6 +29,7 @@ SLOW = (
     "experiments/test_global_limit.py",
     "models/local/test_download.py",
     "models/local/test_server.py",
+    "preparation/test_model.py",
     "python",
     "runs/commands",
     "runs/interviews",

@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from shoal.agents.loose_json import read_json
 from shoal.errors import QueryFailed
 from shoal.journal import JournalKey
 from shoal.models import Answer, Message, Model, Question, strip_reasoning
+
+T_co = TypeVar("T_co", covariant=True)
 
 CARD = """\
 You are being interviewed. You are one person out of a simulated population, and what you have lived through is over: \
@@ -203,17 +205,24 @@ class Survey:
             if not text:
                 raise UnusableAnswer("there is nothing in your reply")
             return {ANSWER: text}
-        start = text.find("{")
-        found = read_json(text[start:]) if start >= 0 else None
-        if isinstance(found, list):
-            found = next((one for one in reversed(found) if isinstance(one, dict)), None)
-        if not isinstance(found, dict):
-            is_cut = answer.finish == "length"
-            raise UnusableAnswer("your reply is cut off" if is_cut else "your reply is not a JSON object")
+        found = read_object(answer)
         missing = [field.name for field in self.fields if found.get(field.name) is None]
         if missing:
             raise UnusableAnswer(f"your reply says nothing about {', '.join(missing)}")
         return {field.name: field.read(found[field.name]) for field in self.fields}
+
+
+def read_object(answer: Answer) -> dict[str, Any]:
+    """Return the JSON object in an answer; UnusableAnswer where there is none."""
+    text = strip_reasoning(answer.text).strip()
+    start = text.find("{")
+    found = read_json(text[start:]) if start >= 0 else None
+    if isinstance(found, list):
+        found = next((one for one in reversed(found) if isinstance(one, dict)), None)
+    if not isinstance(found, dict):
+        is_cut = answer.finish == "length"
+        raise UnusableAnswer("your reply is cut off" if is_cut else "your reply is not a JSON object")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +275,15 @@ def build_question(
     return approach.build_question(key, CARD, text, survey.to_schema(), iteration)
 
 
-async def ask_survey(ask: Model, question: Question, survey: Survey) -> dict[str, Any]:
+class AnswerForm(Protocol[T_co]):
+    """The form of an answer, which knows how to read one."""
+
+    def read(self, answer: Answer) -> T_co:
+        """Read an answer; UnusableAnswer where it cannot be used."""
+        ...
+
+
+async def ask_survey(ask: Model, question: Question, survey: AnswerForm[T_co]) -> T_co:
     """Ask, and once more where the reply cannot be used; Unanswered where the second cannot be used either."""
     why = ""
     for _ in range(2):

@@ -21,6 +21,7 @@ COMMANDS = {
     "init": (f"{_ROOM}.init", "Write a commented scenario to start from."),
     "validate": (f"{_ROOM}.init", "Check a scenario and report every mistake."),
     "import": (f"{_ROOM}.import_", "Make a scenario from files of people, graphs and directories."),
+    "prepare": (f"{_ROOM}.prepare", "Make a scenario from a requirement in plain words and documents."),
     "plan": (f"{_ROOM}.plan", "Predict calls, tokens, cost and time of a run with language models."),
     "doctor": (f"{_ROOM}.doctor", "Recommend how many simulations and calls at once, with reasons."),
     "tune": (f"{_ROOM}.tune", "Measure how many calls or simulations at once are best."),

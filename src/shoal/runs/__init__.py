@@ -38,6 +38,7 @@ from shoal.runs.resources import (
     describe_free_models,
     describe_servers,
     find_endpoints,
+    open_models,
     serve_local_models,
 )
 from shoal.runs.state import RunOutcome, RunState, Status, wall_clock

@@ -14,6 +14,7 @@ from shoal.worlds.kinds import (
 )
 from shoal.worlds.lexicon import CompareTexts, TextReader, content_words, is_cue
 from shoal.worlds.names import NameIndex
+from shoal.worlds.reading import StatementReader, read_attitude, stem
 from shoal.worlds.rendering import MAX_SPEECH_CHARS, NO_ACTION, Mistake, ViewLine, find_written
 from shoal.worlds.world_kind import (
     NOTHING,

@@ -4,6 +4,7 @@ from shoal.runs.reports.cascades import Cascade, SharedPost, read_all_cascades, 
 from shoal.runs.reports.counts import count_agents, count_rounds, read_interviews, read_rows
 from shoal.runs.reports.database import open_database, open_world, query_database
 from shoal.runs.reports.export import Graphs, export_run
+from shoal.runs.reports.language import detect_language
 from shoal.runs.reports.outcomes import Outcome, read_figures, read_last_opinions, read_outcomes
 from shoal.runs.reports.pages import (
     CURSOR_PATTERN,

@@ -118,7 +118,7 @@ def write_persona(facts: PersonFacts) -> str:
         if facts.age is not None:
             noun = f"{facts.age}-year-old {noun}"
         origin = f" from {facts.country}" if facts.country else ""
-        sentences = [f"{facts.name} is {_choose_article(noun)} {noun}{origin}."]
+        sentences = [f"{facts.name} is {choose_article(noun)} {noun}{origin}."]
     s = "s" if verb == "is" else ""
     if facts.interests:
         sentences.append(f"{pronoun} care{s} about {_join_words(facts.interests)}.")
@@ -131,7 +131,7 @@ def write_persona(facts: PersonFacts) -> str:
     return " ".join(sentences)
 
 
-def _choose_article(noun: str) -> str:
+def choose_article(noun: str) -> str:
     number = noun.partition("-")[0]
     if number.isdecimal():
         return "an" if number.startswith("8") or number in ("11", "18") else "a"

@@ -1,0 +1,1 @@
+"""Reads documents, and finds the people in them, without a language model."""
