@@ -176,9 +176,9 @@ async def test_a_killed_node_costs_only_the_calls_in_flight(tmp_path: Path, clus
 async def test_replies_of_earlier_runs_are_found_on_nodes_and_those_of_nodes_are_kept(
     tmp_path: Path, cluster: Cluster
 ) -> None:
-    scenario = validate(
-        {**SHORT, "population": [{"count": 3}], "rounds": 2, "mind": {"kind": "language", "model": "openai/rehearsal"}}
-    )
+    mind = {"kind": "language", "model": "openai/rehearsal"}
+    people = [{"count": 3, "activity": 1.0, "active_hours": "0-23"}]
+    scenario = validate({**SHORT, "population": people, "rounds": 2, "mind": mind})
     with temporary_location() as place:
         async with start(RehearsalSettings()) as server:
             environ = make_environ(tmp_path, place.socket, server.base_url)
