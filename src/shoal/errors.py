@@ -9,6 +9,7 @@ ShoalError                 the message says what happened and what to do; never 
 │   ├── RunMissing         there is no run here
 │   └── WorkerLost         the worker process ended before it had begun
 ├── StorageFailed          the disk is full, the directory is not writable, the device failed
+│   └── HeadLost           the machine that keeps a run cannot be reached from the node that works on it
 ├── JournalCorrupt         a line of the journal cannot be read
 │   └── JournalChanged     the journal is not what the run wrote
 ├── Diverged               a repeated run did something else than before
@@ -86,6 +87,10 @@ class StorageFailed(ShoalError):
     @classmethod
     def writing(cls, path: Path, why: object) -> StorageFailed:
         return cls(f"cannot write {path}: {why}\nFree some space or fix the permissions, then try again.")
+
+
+class HeadLost(StorageFailed):
+    """The machine that keeps the run's directory cannot be reached from the node that works on it."""
 
 
 class JournalCorrupt(ShoalError):

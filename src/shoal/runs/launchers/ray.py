@@ -25,7 +25,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from shoal.errors import RunRefused
+from shoal.errors import HeadLost, RunRefused
 from shoal.runs.directory import RunDirectory
 from shoal.runs.doctor import DoctorTarget
 from shoal.runs.launchers.base import WorkerMode, WorkerProcess
@@ -39,7 +39,7 @@ from shoal.runs.remote.launching import (
     read_line,
     write_line,
 )
-from shoal.runs.remote.messages import HeadAddress, HeadLost
+from shoal.runs.remote.messages import HeadAddress
 from shoal.runs.remote.node import describe_node, work_on_node
 
 #: How many nodes or processes may be lost under one run before it counts as failed.

@@ -32,10 +32,6 @@ PART_BYTES = 1 << 22
 _SILENT_SECONDS, _ASKED_EVERY_SECONDS, _TIMES_ASKED = 4, 2, 3
 
 
-class HeadLost(StorageFailed):
-    """The machine that keeps the run's directory cannot be reached any more."""
-
-
 class Purpose(StrEnum):
     """What a connection to the receiver is for."""
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import shoal
-from shoal.errors import ShoalError, Stopped
+from shoal.errors import HeadLost, ShoalError, Stopped
 from shoal.event_loop import run_async
 from shoal.runs.commands.serving import RunServing
 from shoal.runs.directory import LOG, RunDirectory
 from shoal.runs.launchers.process import record_failure
-from shoal.runs.remote.messages import HeadAddress, HeadLost, Purpose
+from shoal.runs.remote.messages import HeadAddress, Purpose
 from shoal.runs.remote.sender import RunSender, connect_to_head
 from shoal.runs.resources import RunResources
 from shoal.slots import RemoteBroker
@@ -30,7 +30,7 @@ def work_on_node(address: HeadAddress) -> None:
     if "" not in sys.path:
         # Users' own worlds and minds are also looked for in the folder that the task was started in.
         sys.path.append("")
-    run_async(_work(address))
+    run_async(work_on_run_at(address))
 
 
 def describe_node() -> tuple[str, str]:
@@ -38,7 +38,8 @@ def describe_node() -> tuple[str, str]:
     return shoal.__version__, ".".join(platform.python_version_tuple()[:2])
 
 
-async def _work(address: HeadAddress) -> None:
+async def work_on_run_at(address: HeadAddress) -> None:
+    """Work on the run that is kept at an address until nothing is left to do, or until it is to stop."""
     sender = await connect_to_head(address)
     with TemporaryDirectory(prefix="shoal-node-") as folder:
         run, order = await sender.fetch_input(Path(folder))

@@ -13,7 +13,7 @@ from typing import Any
 
 import shoal
 from shoal.engine import Gate, RoundRecord
-from shoal.errors import RunRefused
+from shoal.errors import HeadLost, RunRefused
 from shoal.runs.commands.files import COMMANDS, RESPONSES, CommandFiles
 from shoal.runs.directory import LOG, METRICS, STATE, VECTORS, RunDirectory
 from shoal.runs.remote.messages import (
@@ -25,7 +25,6 @@ from shoal.runs.remote.messages import (
     FilePart,
     FrameStream,
     HeadAddress,
-    HeadLost,
     HeadMessage,
     HeadRefusal,
     InputPart,
