@@ -38,7 +38,9 @@ def test_a_check_holds_if_the_whole_interval_lies_within_the_bounds(
 @pytest.mark.parametrize(
     ("values", "mean", "verdict"),
     [
-        ([nan, 0.5, 0.6], 0.55, CheckVerdict.HOLDS),
+        ([nan, *[0.5, 0.6] * 5], 0.55, CheckVerdict.HOLDS),
+        ([nan, nan, *[0.5, 0.6] * 5], 0.55, CheckVerdict.UNCLEAR),
+        ([nan, 0.5, 0.6], 0.55, CheckVerdict.UNCLEAR),
         ([nan, nan, 0.5], 0.5, CheckVerdict.UNCLEAR),
         ([nan, nan], nan, CheckVerdict.UNCLEAR),
     ],

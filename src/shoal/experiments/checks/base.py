@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from math import inf, nan
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from shoal.seeds import derive
 
 #: Resamples of an interval, and the share of them that it covers.
 _RESAMPLES, _COVERED = 4000, 0.95
+#: The share of seeds that may give no figure. Beyond it those that do are not like the others, and nothing is said.
+_MOST_MISSING = 0.1
 
 
 class CheckVerdict(StrEnum):
@@ -86,8 +88,7 @@ class ValidationCheck:
         rows = np.random.default_rng(derive(0, "check", self.id)).integers(0, len(found), (_RESAMPLES, len(found)))
         tail = (1 - _COVERED) / 2
         low, high = np.quantile(found[rows].mean(axis=1), [tail, 1 - tail]).tolist()
-        if 2 * len(found) < len(values):
-            # The seeds that gave a figure are not like the others.
+        if len(values) - len(found) > _MOST_MISSING * len(values):
             verdict = CheckVerdict.UNCLEAR
         elif self.low <= low and high <= self.high and (low > self.low or self.high < inf):
             verdict = CheckVerdict.HOLDS
@@ -108,6 +109,11 @@ class CheckResult:
     low: float
     high: float
     verdict: CheckVerdict
+
+    @property
+    def missing(self) -> int:
+        """How many seeds gave no figure."""
+        return sum(isnan(value) for value in self.values)
 
 
 def query_values(database: sqlite3.Connection, sql: str, *args: object) -> list[Any]:

@@ -129,8 +129,9 @@ CHECKS = (
         _find_threshold, "smallest ε with one camp, 500 people", 0.17, 0.27, is_offline_only=True,
     ),
     ValidationCheck(
-        "minority", "a committed minority tips a group if it is large enough", "humans: about 25 %",
-        "Centola and others 2018", _tip, "shift by 30 % committed less that by 5 %", 0.3, 1, is_offline_only=True,
+        "minority", "a large committed minority moves a group much further than a small one",
+        "people: about 25 % tip it", "Centola and others 2018; the ordering alone", _tip,
+        "shift by 30 % committed less that by 5 %", 0.3, 1, is_offline_only=True,
     ),
     ValidationCheck(
         "correction", "a fact-check lowers belief in a false claim", "lower belief after a correction",

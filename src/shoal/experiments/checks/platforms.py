@@ -84,17 +84,17 @@ def _vote_first(laboratory: Laboratory) -> dict[str, float]:
 
 def _herd_up(laboratory: Laboratory) -> float:
     found = _vote_first(laboratory)
-    return found["up"] / found["none"] - 1
+    return found["up"] / found["none"] - 1 if found["none"] > 0 else nan
 
 
 def _compare_votes(laboratory: Laboratory) -> float:
     """Return how much further a first vote up raises the score than a first vote down lowers it."""
     found = _vote_first(laboratory)
-    return (found["up"] + found["down"]) / found["none"] - 2
+    return (found["up"] + found["down"]) / found["none"] - 2 if found["none"] > 0 else nan
 
 
 def _sell(laboratory: Laboratory, feed: Mapping[str, Any], seed: int) -> Shares:
-    """Return the shares of likes of the same forty posts in one world."""
+    """Return the shares of likes of the same forty posts in one world; not numbers where nobody liked any."""
     # Which song is found first is left to chance in each world.
     order = np.argsort(uniforms(derive(seed, "songs"), np.arange(_SONGS))).tolist()
     posts = [{"post": f"Song {song:02}: listen to this", "by": place, "round": 1} for place, song in enumerate(order)]
@@ -106,7 +106,7 @@ def _sell(laboratory: Laboratory, feed: Mapping[str, Any], seed: int) -> Shares:
     with laboratory.run(scenario, "reddit", seed) as database:
         likes = query_values(database, _LIKES)
     counts = np.array(likes, np.float64)
-    shares: Shares = counts / max(counts.sum(), 1.0)
+    shares: Shares = counts / (counts.sum() or nan)
     return shares
 
 
@@ -127,7 +127,7 @@ def _compare_luck(laboratory: Laboratory, less: Mapping[str, Any], more: Mapping
         worlds = [_sell(laboratory, feed, laboratory.seed * 100 + number) for number in range(_WORLDS)]
         return float(np.mean([np.abs(one - other).mean() for one, other in combinations(worlds, 2)]))
 
-    return differ(more) / differ(less) - 1
+    return differ(more) / (differ(less) or nan) - 1
 
 
 def _prefer_own_camp(laboratory: Laboratory) -> float:
@@ -144,6 +144,8 @@ def _prefer_own_camp(laboratory: Laboratory) -> float:
             'SELECT l.user_id < 60, p.user_id < 60 FROM "like" l JOIN post p USING (post_id) WHERE p.claim IS NOT NULL '
             "OR p.lean != 0"
         ).fetchall()
+    if not likes:
+        return nan
     within = np.mean([liker == author for liker, author in likes])
     likers, authors = (np.mean([like[side] for like in likes]) for side in (0, 1))
     return float(within / (likers * authors + (1 - likers) * (1 - authors)))

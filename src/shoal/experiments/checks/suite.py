@@ -18,7 +18,8 @@ from shoal.runs import RunResources
 from shoal.text import hint
 
 #: Checks are judged by seeds from here on. Designs and bounds were chosen with seeds below, so they cannot fit these.
-FIRST_SEED = 1001
+#: A design that is changed after it was judged needs seeds that it was not judged by: raise this with the change.
+FIRST_SEED = 2001
 
 ALL_CHECKS: Mapping[str, ValidationCheck] = {check.id: check for check in (*OPINION_CHECKS, *PLATFORM_CHECKS)}
 

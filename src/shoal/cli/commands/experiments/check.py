@@ -82,6 +82,7 @@ def _describe(result: CheckResult) -> dict[str, Any]:
         "mean": _drop_nan(result.mean),
         "interval": [_drop_nan(result.low), _drop_nan(result.high)],
         "verdict": result.verdict,
+        "missing": result.missing,
         "values": [_drop_nan(value) for value in result.values],
     }
 
@@ -97,6 +98,8 @@ def _print_results(console: Output, results: Sequence[CheckResult]) -> None:
         check, verdict = result.check, Text(result.verdict, _STYLES[result.verdict])
         has_figure = not isnan(result.mean)
         mean = f"{result.mean:.3g}" if has_figure else "no figure"
+        if has_figure and result.missing:
+            mean += f", {format_count(result.missing, 'seed')} without"
         interval = f"{result.low:.3g} to {result.high:.3g}" if has_figure else ""
         table.add_row(check.id, check.published, mean, interval, check.bounds, verdict)
     console.print(table)
