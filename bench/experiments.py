@@ -258,8 +258,8 @@ def _measure_run(run: Path) -> tuple[int, ...]:
     return tuple((run / name).stat().st_mtime_ns for name in ("journal.jsonl", "simulation.log", "run_state.json"))
 
 
-#: What may differ between equal experiments: times, paths and moments.
-_FREE = ("seconds", "run", "command", "at", "updated_at", "hours")
+#: What may differ between equal experiments: times, moments, commands with paths, and notes on the load of the machine.
+_FREE = ("seconds", "run", "command", "replay", "at", "updated_at", "hours", "notes")
 
 
 def _read_report(folder: Path) -> dict[str, Any]:

@@ -85,6 +85,28 @@ def test_a_judge_that_failed_counts_as_no_verdict(tmp_path: Path) -> None:
     assert [run.seed for run in report.list_lost()] == [1, 1]
 
 
+def test_notes_say_how_failed_and_unjudged_runs_count(tmp_path: Path) -> None:
+    def lose(result: RunResult) -> RunResult:
+        judgement = result.judgements[0]
+        if result.seed == 1:
+            refused = msgspec.structs.replace(judgement, passed=False, score=None, reason="the run failed")
+            return msgspec.structs.replace(result, status="failed", error="gone", metrics={}, judgements=(refused,))
+        if result.seed in (2, 3):
+            broken = msgspec.structs.replace(judgement, passed=None, score=None, error="no verdict in the reply")
+            return msgspec.structs.replace(result, judgements=(broken,))
+        return msgspec.structs.replace(result, status="stopped", judgements=()) if result.seed == 4 else result
+
+    write_report(make_study(tmp_path, lose))
+    found = read_json(tmp_path / "report.json")
+    assert found["notes"][:3] == [
+        "Of 16 runs, 2 failed. Their cost counts, their metrics do not, and in pass rates they count as not passed.",
+        "Of 16 runs, 2 stopped early. Their cost counts, and nothing else of them.",
+        "4 completed runs could not be judged; the pass rate is of the other 10.",
+    ]
+    arm = read_json(tmp_path / "answer" / "fact-check" / "report.json")
+    assert (arm["judged"], arm["pass_rate"]) == (5, pytest.approx(arm["passed"] / 5))
+
+
 def test_an_unknown_price_makes_costs_unknown_and_not_zero(tmp_path: Path) -> None:
     write_report(make_study(tmp_path, lambda result: msgspec.structs.replace(result, cost=None)))
     found = read_json(tmp_path / "answer" / "nothing" / "report.json")

@@ -119,14 +119,13 @@ def describe_problems(report: ExperimentReport) -> list[str]:
     """Say what a reader must know before believing the figures."""
     totals = report.totals
     notes = []
-    if totals.runs > totals.completed:
-        parts = [(totals.failed, "failed"), (totals.stopped, "stopped early")]
-        which = " and ".join(f"{count} {word}" for count, word in parts if count)
-        notes.append(
-            f"Of {format_count(totals.runs, 'run')}, {which}. These count in what runs cost, and in no metric and no "
-            "pass rate."
-        )
-    if totals.judged and (unknown := totals.completed - totals.judged) > 0:
+    of = f"Of {format_count(totals.runs, 'run')}"
+    if totals.failed:
+        as_what = "in pass rates they count as not passed" if totals.judged else "nothing judges them"
+        notes.append(f"{of}, {totals.failed:,} failed. Their cost counts, their metrics do not, and {as_what}.")
+    if totals.stopped:
+        notes.append(f"{of}, {totals.stopped:,} stopped early. Their cost counts, and nothing else of them.")
+    if totals.judged and (unknown := totals.completed + totals.failed - totals.judged) > 0:
         notes.append(
             f"{format_count(unknown, 'completed run')} could not be judged; the pass rate is of the other "
             f"{totals.judged:,}."
