@@ -42,6 +42,10 @@ class Judgement(msgspec.Struct, frozen=True, omit_defaults=True):
     input_tokens: int = 0
     output_tokens: int = 0
 
+    def count_votes(self) -> tuple[int, int]:
+        """Count the votes that pass the run, and those that do not."""
+        return self.votes_for, len(self.votes) - self.votes_for
+
     @property
     def is_verdict(self) -> bool:
         """Whether it says, or should say, if the run passes. A score alone says nothing about that."""

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from shoal.errors import RunRefused
-from shoal.experiments import RunResult
+from shoal.experiments import Judgement, RunResult
 from shoal.experiments.report import describe_findings, join_sentence, read_record, report_experiment, write_report
 from tests.experiments.report.harness import make_result, make_study, read_json, write_results
 
@@ -105,6 +105,26 @@ def test_notes_say_how_failed_and_unjudged_runs_count(tmp_path: Path) -> None:
     ]
     arm = read_json(tmp_path / "answer" / "fact-check" / "report.json")
     assert (arm["judged"], arm["pass_rate"]) == (5, pytest.approx(arm["passed"] / 5))
+
+
+def test_the_report_says_how_far_the_votes_of_a_judge_agree(tmp_path: Path) -> None:
+    def vote(result: RunResult) -> RunResult:
+        agree = result.arm == "nothing"
+        votes = Judgement("civil", agree, 6.0, votes=(7.0, 7.0, 7.0 if agree else 1.0), votes_for=3 if agree else 2)
+        return msgspec.structs.replace(result, judgements=(*result.judgements, votes))
+
+    folder = make_study(tmp_path, vote)
+    write_report(folder)
+    found = read_json(folder / "report.json")["judges"]["civil"]
+    # All pairs agree in one arm, and one of three in the other.
+    assert found["votes_agree"] == pytest.approx(2 / 3)
+    assert found["kappa"] == pytest.approx((2 / 3 - 26 / 36) / (1 - 26 / 36))
+    assert read_json(folder / "answer" / "fact-check" / "report.json")["judges"]["civil"]["votes_agree"] == (
+        pytest.approx(1 / 3)
+    )
+    row = next(line for line in (folder / "report.md").read_text().splitlines() if line.startswith("| civil"))
+    assert row == "| civil | 8 | 8 | 0 | 6 | 67% | -0.20 |"
+    assert "Fleiss&#x27; kappa" in (folder / "report.html").read_text()
 
 
 def test_an_unknown_price_makes_costs_unknown_and_not_zero(tmp_path: Path) -> None:

@@ -24,16 +24,21 @@ class VoteAgreement:
 
 def measure_agreement(judgements: Iterable[Judgement]) -> list[VoteAgreement]:
     """Measure the agreement of each judge that casts several votes."""
-    by_judge: dict[str, list[Judgement]] = {}
+    counts: dict[str, list[tuple[int, int]]] = {}
     for judgement in judgements:
         if len(judgement.votes) > 1:
-            by_judge.setdefault(judgement.judge, []).append(judgement)
-    found = []
-    for judge, judged in by_judge.items():
-        shares = [each.agreement for each in judged if each.agreement is not None]
-        counts = [(each.votes_for, len(each.votes) - each.votes_for) for each in judged]
-        found.append(VoteAgreement(judge, len(judged), fmean(shares), measure_fleiss_kappa(counts)))
-    return found
+            counts.setdefault(judgement.judge, []).append(judgement.count_votes())
+    return [measure_votes(judge, each) for judge, each in counts.items()]
+
+
+def measure_votes(judge: str, counts: Sequence[tuple[int, int]]) -> VoteAgreement:
+    """Measure the agreement of a judge from how many votes each run has for and against, at least two each."""
+    return VoteAgreement(judge, len(counts), fmean(map(_share_pairs, counts)), measure_fleiss_kappa(counts))
+
+
+def _share_pairs(votes: tuple[int, int]) -> float:
+    """Return the share of pairs of votes that agree."""
+    return sum(each * (each - 1) for each in votes) / (sum(votes) * (sum(votes) - 1))
 
 
 def measure_fleiss_kappa(counts: Sequence[tuple[int, int]]) -> float | None:
@@ -42,7 +47,7 @@ def measure_fleiss_kappa(counts: Sequence[tuple[int, int]]) -> float | None:
     P̄ is the mean share of pairs of votes on a run that agree, and Pₑ what it would be if votes were drawn from all
     (Fleiss 1971). Runs may have different numbers of votes, at least two each. None where all votes are alike.
     """
-    agreeing = [sum(each * (each - 1) for each in row) / (sum(row) * (sum(row) - 1)) for row in counts]
+    agreeing = [_share_pairs(row) for row in counts]
     total = sum(map(sum, counts))
     by_chance = sum((sum(column) / total) ** 2 for column in zip(*counts, strict=True))
     return None if by_chance >= 1 - 1e-12 else (fmean(agreeing) - by_chance) / (1 - by_chance)

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
-from shoal.experiments.report.reading import ArmColumns, ExperimentColumns, RunLine, TierColumns
+from shoal.experiments.report.reading import ArmColumns, ExperimentColumns, JudgeCounts, RunLine, TierColumns
 from shoal.experiments.results import PASS_RATE
 from shoal.experiments.statistics import (
     Effect,
@@ -191,6 +191,15 @@ class ExperimentReport:
     def best_arm(self) -> ArmReport | None:
         found = [arm for tier in self.tiers if (arm := tier.best_arm) is not None]
         return min(found, key=lambda arm: _read_value(arm.cost_of_pass)) if found else None
+
+    @property
+    def judges(self) -> dict[str, JudgeCounts]:
+        """What each judge said of all runs."""
+        parts: dict[str, list[JudgeCounts]] = {}
+        for arm in self.record.list_arms():
+            for name, counts in arm.judges.items():
+                parts.setdefault(name, []).append(counts)
+        return {name: JudgeCounts.join(each) for name, each in parts.items()}
 
     def list_arms(self) -> list[ArmReport]:
         return [arm for tier in self.tiers for arm in tier.arms]

@@ -21,6 +21,7 @@ from shoal.experiments.report.wording import (
     format_value,
     list_commands,
     list_formulas,
+    list_judges,
     name_outcome,
 )
 from shoal.experiments.results import PASS_RATE
@@ -58,6 +59,11 @@ def _write(report: ExperimentReport, people: HumanComparison | None) -> Iterator
     )
     for tier in report.tiers:
         yield from _write_tier(report, tier)
+    if judges := list_judges(report):
+        yield "## Judges\n"
+        titles, *rows = [[_escape(cell) for cell in row] for row in judges]
+        yield from _write_table(titles, rows)
+        yield ""
     if report.stops:
         yield "## Arms that were stopped\n"
         yield from (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite, nan
 from pathlib import Path
@@ -76,12 +76,29 @@ class RunLine(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class JudgeCounts:
-    """What one judge said of the runs of an arm."""
+    """What one judge said of runs."""
 
     passed: int = 0
     refused: int = 0
     failed: int = 0
     scores: array[float] = field(default_factory=lambda: array("d"))
+    #: Of each run with several votes: how many pass it, and how many do not.
+    votes: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def mean_score(self) -> float | None:
+        return sum(self.scores) / len(self.scores) if self.scores else None
+
+    @classmethod
+    def join(cls, parts: Iterable[JudgeCounts]) -> JudgeCounts:
+        joined = cls()
+        for part in parts:
+            joined.passed += part.passed
+            joined.refused += part.refused
+            joined.failed += part.failed
+            joined.scores.extend(part.scores)
+            joined.votes += part.votes
+        return joined
 
 
 @dataclass(slots=True)
@@ -116,6 +133,8 @@ class ArmColumns:
                 record.refused += not judgement.passed
             if judgement.score is not None and isfinite(judgement.score):
                 record.scores.append(judgement.score)
+            if len(judgement.votes) > 1:
+                record.votes.append(judgement.count_votes())
         line = RunLine(
             seed=result.seed,
             status=result.status,

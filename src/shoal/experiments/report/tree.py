@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 import shoal
+from shoal.experiments.judges import measure_votes
 from shoal.experiments.report.figures import (
     ArmEffect,
     ArmReport,
@@ -17,7 +18,7 @@ from shoal.experiments.report.figures import (
     Totals,
 )
 from shoal.experiments.report.human import HumanComparison
-from shoal.experiments.report.reading import stream_results
+from shoal.experiments.report.reading import JudgeCounts, stream_results
 from shoal.experiments.report.wording import describe_findings, describe_problems, join_sentence
 from shoal.experiments.results import PASS_RATE, RunResult
 from shoal.experiments.statistics import Interval
@@ -66,6 +67,7 @@ def describe_experiment(report: ExperimentReport) -> dict[str, Any]:
         **_describe_totals(report.totals),
         "best_arm": best.record.folder if best else None,
         **describe_interval("cost_of_pass", best.cost_of_pass if best else None),
+        "judges": _describe_judges(report.judges),
         "stops": msgspec.to_builtins(report.stops),
         "tiers": [{"tier": tier.name, **_describe_part(tier.name, tier.totals)} for tier in report.tiers],
     }
@@ -87,15 +89,6 @@ def describe_tier(tier: TierReport) -> dict[str, Any]:
 
 
 def describe_arm(arm: ArmReport) -> dict[str, Any]:
-    judges = {
-        name: {
-            "passed": judge.passed,
-            "not_passed": judge.refused,
-            "failed": judge.failed,
-            "mean_score": sum(judge.scores) / len(judge.scores) if judge.scores else None,
-        }
-        for name, judge in arm.record.judges.items()
-    }
     return {
         "level": "arm",
         "tier": arm.record.tier,
@@ -105,13 +98,27 @@ def describe_arm(arm: ArmReport) -> dict[str, Any]:
         **_describe_totals(arm.totals),
         **describe_interval("mean_cost", arm.cost),
         **describe_interval("cost_of_pass", arm.cost_of_pass),
-        "judges": judges,
+        "judges": _describe_judges(arm.record.judges),
         "metrics": {
             name: {**describe_interval("mean", each.mean), "runs": each.runs} for name, each in arm.metrics.items()
         },
         "effects": {name: describe_effect_values(effect) for name, effect in arm.effects.items()},
         "runs_by_seed": {str(run.seed): f"{run.seed}/{REPORT}" for run in arm.record.runs},
     }
+
+
+def _describe_judges(judges: Mapping[str, JudgeCounts]) -> dict[str, Any]:
+    found = {}
+    for name, counts in judges.items():
+        agreement = measure_votes(name, counts.votes) if counts.votes else None
+        found[name] = {
+            "passed": counts.passed,
+            "not_passed": counts.refused,
+            "failed": counts.failed,
+            "mean_score": counts.mean_score,
+            **({} if agreement is None else {"votes_agree": agreement.share, "kappa": agreement.kappa}),
+        }
+    return found
 
 
 def _describe_run(result: RunResult, folder: Path) -> dict[str, Any]:

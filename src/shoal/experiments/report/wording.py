@@ -7,6 +7,7 @@ from math import floor, inf, isfinite, log10
 from typing import NamedTuple
 
 from shoal.errors import QueryFailed
+from shoal.experiments.judges import measure_votes
 from shoal.experiments.metrics import METRICS, MetricName
 from shoal.experiments.report.figures import (
     SIGNIFICANT,
@@ -113,6 +114,27 @@ def describe_findings(report: ExperimentReport) -> list[Sentence]:
         else:
             found.append(["No run passed, so the cost of a pass is infinite."])
     return [sentence for sentence in found if sentence]
+
+
+def list_judges(report: ExperimentReport) -> list[list[str]]:
+    """List what each judge said of all runs, under a row of titles; nothing where nothing judges."""
+    rows = []
+    for name, counts in report.judges.items():
+        agreement = measure_votes(name, counts.votes) if counts.votes else None
+        kappa = None if agreement is None else agreement.kappa
+        rows.append(
+            [
+                name,
+                f"{counts.passed:,}",
+                f"{counts.refused:,}",
+                f"{counts.failed:,}",
+                "–" if counts.mean_score is None else f"{counts.mean_score:.3g}",
+                "–" if agreement is None else f"{agreement.share:.0%}",
+                "–" if kappa is None else f"{kappa:.2f}",
+            ]
+        )
+    titles = ["judge", "passed", "not passed", "failed", "mean score", "votes that agree", "Fleiss' kappa"]
+    return [titles, *rows] if rows else []
 
 
 def describe_problems(report: ExperimentReport) -> list[str]:

@@ -27,6 +27,7 @@ from shoal.experiments.report.wording import (
     format_money_range,
     list_commands,
     list_formulas,
+    list_judges,
     name_outcome,
 )
 from shoal.text import format_count, format_duration, printable
@@ -53,6 +54,7 @@ def write_page(report: ExperimentReport, curves: Sequence[TierCurves], people: H
     parts = [
         *_write_head(report),
         *(part for tier, drawn in zip(report.tiers, curves, strict=True) for part in _write_tier(report, tier, drawn)),
+        *_write_judges(report),
         *_write_stops(report),
         *_write_failures(report),
         "" if people is None else write_people(people),
@@ -134,6 +136,15 @@ def _write_tier(report: ExperimentReport, tier: TierReport, curves: TierCurves) 
         yield write_arms(tier, report.outcome)
     yield from write_charts(report, tier, curves)
     yield from write_metrics(report, tier)
+
+
+def _write_judges(report: ExperimentReport) -> Iterator[str]:
+    if judges := list_judges(report):
+        titles, *rows = judges
+        columns = [(titles[0].capitalize(), "text"), *((title.capitalize(), "num") for title in titles[1:])]
+        yield '<h2 class="tier">Judges</h2>'
+        cells = [[(write_text(cell), cell.rstrip("%")) for cell in row] for row in rows]
+        yield f'<section class="card">{write_table(columns, cells)}</section>'
 
 
 def _write_stops(report: ExperimentReport) -> Iterator[str]:
