@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import bars as social
-from bench import experiments, language, limits, real, server, slots
+from bench import experiments, language, limits, real, server, sinks, slots
 from bench.bars import Bar, Measurement, measure
 from bench.coverage import coverage
 from bench.demographics import marginals
@@ -30,7 +30,7 @@ from bench.scripts import short_calls
 
 _PEOPLE = (importing, marginals)
 _OTHERS = (recording, room_ageing, room_relations, dialogues, *_PEOPLE, short_calls, hostile_replies, coverage)
-ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *experiments.ALL, limits.limits)
+ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *sinks.ALL, *experiments.ALL, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 
 

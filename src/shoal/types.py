@@ -287,6 +287,14 @@ class Mind:
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Remember the turn. Called once per turn in order, also if the decision came from the journal."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether the mind wants to know what happened in each round, by anybody."""
+        return False
+
+    def learn(self, round: int, happened: Sequence[Event | Notice]) -> None:
+        """Take in what happened in a round of the world, once it is complete. Called if `learns`, in order."""
+
     def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
         """Take over the results of a turn: an event for each action. Called once per turn if `outside` is set.
 

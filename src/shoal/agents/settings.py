@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class MindSettings(BaseModel):
@@ -79,6 +79,10 @@ class PriceSettings(MindSettings):
     output: float = Field(ge=0, description="Per million tokens received, such as 1.6.")
 
 
+#: What `memory: graph` gives the graph.
+_GRAPH_TOKENS = 300
+
+
 class MemorySettings(MindSettings):
     """How much of its past an agent is shown. The three budgets together are the most that a prompt ever holds."""
 
@@ -90,6 +94,13 @@ class MemorySettings(MindSettings):
         description="For older turns that bear on what the agent sees; they also take what the other two leave.",
     )
     insights_tokens: int = Field(default=200, ge=0, le=100_000, description="For what the agent made of its past.")
+    graph_tokens: int = Field(
+        default=0,
+        ge=0,
+        le=100_000,
+        description="For what the graph memory knows of the people in sight: their views, and what is between them and "
+        "the agent; `memory: graph` sets 300.",
+    )
     episodes_shown: int = Field(
         default=6,
         ge=1,
@@ -117,7 +128,13 @@ class MemorySettings(MindSettings):
 
     @property
     def total_tokens(self) -> int:
-        return self.recent_tokens + self.recalled_tokens + self.insights_tokens
+        return self.recent_tokens + self.recalled_tokens + self.insights_tokens + self.graph_tokens
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_word(cls, value: Any) -> Any:
+        """Read `memory: graph` as the usual settings with knowledge of the graph."""
+        return {"graph_tokens": _GRAPH_TOKENS} if value == "graph" else value
 
 
 class PromptSettings(MindSettings):
@@ -193,7 +210,9 @@ class LanguageSettings(MindSettings):
     price: PriceSettings | None = Field(
         default=None, description="Such as {input: 0.4, output: 1.6}; default: from the table of prices."
     )
-    memory: MemorySettings = Field(default=MemorySettings(), description="How much of its past an agent is shown.")
+    memory: MemorySettings = Field(
+        default=MemorySettings(), description="How much of its past an agent is shown; `graph`: also what others think."
+    )
     prompt: PromptSettings = Field(default=PromptSettings(), description="What models are told; default: Shoal's own.")
     by_group: dict[str, str | GroupMindSettings] = Field(
         default_factory=dict, description="Models of some groups, such as {experts: openai/gpt-4.1}, or more of theirs."

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from shoal.agents.settings import Latency
 from shoal.seeds import Draws, derive
-from shoal.types import Decision, Event, Mind, MindMode, Observation
+from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation
 
 
 @runtime_checkable
@@ -53,6 +53,13 @@ class WrapperMind(Mind):
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         self.mind_of(observation.agent).absorb(observation, decision)
+
+    @property
+    def learns(self) -> bool:
+        return self.inner.learns
+
+    def learn(self, round: int, happened: Sequence[Event | Notice]) -> None:
+        self.inner.learn(round, happened)
 
     def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
         self.mind_of(agent).take_results(round, agent, events)

@@ -17,7 +17,7 @@ from shoal.engine.metrics import Latencies
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
 from shoal.text import make_storable
-from shoal.types import Action, Decision, Event, Mind, MindMode, Observation
+from shoal.types import Action, Decision, Event, Mind, MindMode, Notice, Observation
 
 _encode = msgspec.json.Encoder().encode
 
@@ -102,6 +102,15 @@ class Decider:
     def report(self, round: int, agent: int, events: Sequence[Event]) -> None:
         """Tell the mind the results of an agent's turn."""
         self._mind.take_results(round, agent, events)
+
+    @property
+    def learns(self) -> bool:
+        """Whether the mind wants to know what happened in each round."""
+        return self._mind.learns
+
+    def learn(self, round: int, happened: Sequence[Event | Notice]) -> None:
+        """Tell the mind what happened in a round."""
+        self._mind.learn(round, happened)
 
     def take_timings(self) -> tuple[float, Latencies, int]:
         """Return how long the decisions since the last call took, in total and each, and how many blocked others.

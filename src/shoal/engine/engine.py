@@ -226,7 +226,7 @@ class Engine:
     async def _finish(self, opened: _OpenRound, stopping: asyncio.Task[bool]) -> None:
         """Wait for the round's decisions, apply them group by group, and commit."""
         round, apply = opened.round, self._world.apply
-        buffer = RoundBuffer(self._schedule.watches)
+        buffer = RoundBuffer(keeps_all=self._schedule.watches or self._decider.learns)
         buffer.add(opened.happened)
         settled = await self._gather(opened.decisions, stopping)
         self._world.begin(round)
@@ -246,6 +246,8 @@ class Engine:
             buffer.add_failures(decision.failure for decision in settled if decision.failure is not None)
         if stopping.done() and round > 0:
             raise Stopped("stopped before this round was committed")
+        if self._decider.learns:
+            self._decider.learn(round, buffer.happened)
         if self._decider.outside:
             await self._measure(round, stopping)
         self._commit(opened, buffer)

@@ -26,7 +26,7 @@ from shoal.agents import (
 )
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import AssistantMind, LanguageMind, OpinionPoll, PrefixMeter, describe_world
-from shoal.agents.memory import Memory
+from shoal.agents.memory import GraphKnowledge, Memory
 from shoal.engine import ClaimCheck, DecisionLimits, Schedule, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
@@ -47,6 +47,7 @@ from shoal.scenario.sampling.follow_graph import draw_follow_graph, list_late_fo
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.sampler import sample
 from shoal.scenario.scenario import Scenario
+from shoal.sinks import Narrator
 from shoal.types import Decision, Mind, Observation, Versioned, WorldProtocol
 from shoal.worlds import BaseWorld, EmbedTexts, NameIndex, TextReader, WorldContext, kind_named
 
@@ -242,6 +243,10 @@ def _build_language_mind(
     mind = LanguageMind(context, settings, rules, model or _NoModel(), memory)
     if (measure := scenarios.latest.measure) is not None:
         mind.poll = OpinionPoll(name, context.reader, len(context.population), measure.every)
+    if any(version.memory.graph_tokens for version in settings.versions()):
+        claims = {claim.id: claim.text for claim in scenarios.latest.claims}
+        names = NameIndex(context.population.names)
+        mind.knowledge = GraphKnowledge(Narrator(name, scenarios.latest.topic, claims, names.find))
     if not context.population.assistants:
         return mind
     return SplitMind(mind, AssistantMind(context, settings, model or _NoModel()), context.population.assistants)

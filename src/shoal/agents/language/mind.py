@@ -16,12 +16,13 @@ from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.unusable_turns import UnusableTurns
 from shoal.agents.language.world_card import CardLimits, WorldCard, build_card
+from shoal.agents.memory.knowledge import GraphKnowledge
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
 from shoal.journal import JournalKey
 from shoal.models import CHARACTERS_PER_TOKEN, Answer, Message, Model, ModelFailed, Question, Remedy
 from shoal.text import clip, join_words, quote
-from shoal.types import Decision, Event, Mind, MindMode, Observation, Versioned
+from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation, Versioned
 from shoal.worlds import (
     MAX_SPEECH_CHARS,
     NOTHING,
@@ -122,6 +123,8 @@ class LanguageMind(Mind):
         self.prefixes = PrefixMeter()
         #: Asks agents what they think; None where the scenario does not want to know.
         self.poll: OpinionPoll | None = None
+        #: What can be known of others; None where the scenario does not want it in prompts.
+        self.knowledge: GraphKnowledge | None = None
         # Many agents see the same post in a round, and it is equally old for all of them.
         self._ago = lru_cache(_AGES_KEPT)(given.clock.format_age)
 
@@ -179,6 +182,14 @@ class LanguageMind(Mind):
             self._remember(turn)
         else:
             self._turns[agent].append(turn)
+
+    @property
+    def learns(self) -> bool:
+        return self.knowledge is not None
+
+    def learn(self, round: int, happened: Sequence[Event | Notice]) -> None:
+        if self.knowledge is not None:
+            self.knowledge.learn(round, happened)
 
     def take_results(self, round: int, agent: int, events: Sequence[Event]) -> None:
         for turn in self._turns.get(agent, ()):
@@ -251,6 +262,8 @@ class LanguageMind(Mind):
 
     async def close(self) -> None:
         await self._memory.close()
+        if self.knowledge is not None:
+            self.knowledge.close()
 
     def _build_question(self, observation: Observation, recalled: str) -> Question:
         """Build the question for a turn. Runs with different seeds are different samples of the same question."""
@@ -259,9 +272,14 @@ class LanguageMind(Mind):
         settings, book = asking.settings, asking.book
         card = asking.card(observation, self._done[agent])
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
-        person = self._people.values(agent, book)
+        person, known = self._people.values(agent, book), self._list_known(observation)
         moment = {
-            "memory": f"# What you remember\n{recalled.rstrip()}" if recalled else "",
+            "memory": "\n\n".join(
+                [
+                    *([f"# What you remember\n{recalled.rstrip()}"] if recalled else []),
+                    *([f"# What is known of the people you see\n{known}"] if known else []),
+                ]
+            ),
             "sight": renderer_for(observation).render_prompt(
                 observation, budget_chars, self._ago, speech_chars=asking.speech_chars
             ),
@@ -276,6 +294,17 @@ class LanguageMind(Mind):
             schema=card.schema,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
+        )
+
+    def _list_known(self, observation: Observation) -> str:
+        """Return what the graph knows of the people in sight, from rounds that the agent can see."""
+        tokens = self._versions.at(observation.round).memory.graph_tokens
+        if self.knowledge is None or not tokens:
+            return ""
+        others = [each for each, _ in observation.sources() if each != observation.agent]
+        visible = observation.round - self._rules.at(observation.round).visibility
+        return self.knowledge.recall(
+            observation.agent, list(dict.fromkeys(others)), visible, tokens * CHARACTERS_PER_TOKEN
         )
 
     def _asking(self, agent: int, round: int) -> _Asking:
