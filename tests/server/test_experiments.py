@@ -173,6 +173,10 @@ def test_a_value_that_is_wrong_is_named(server: RunningServer) -> None:
     assert (refused.status, refused.json["field"]) == (400, "max_cost")
     missing = server.request("POST", "/api/experiments/start", {"text": BASE})
     assert (missing.status, "no section 'experiment'" in missing.json["error"]) == (400, True)
+    for route in ("experiments/start", "simulation/plan"):
+        mistaken = server.request("POST", f"/api/{route}", {"text": EXPERIMENT.replace("control: few", "control: fw")})
+        assert mistaken.status == 400
+        assert mistaken.json["error"].startswith("scenario.yaml:17:")
 
 
 def test_a_run_is_planned_before_money_is_spent(server: RunningServer) -> None:

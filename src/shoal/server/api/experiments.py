@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from shoal.errors import RunMissing, ScenarioInvalid
@@ -56,7 +57,14 @@ class ExperimentFolder:
             raise ScenarioInvalid(["scenario: expected a mapping with a section experiment"])
         if problems := list(self._find_references(value)):
             raise ScenarioInvalid(problems)
-        return load_experiment(value)
+        # Problems of a file are reported with their lines.
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / SCENARIO_FILE
+            path.write_text(text, encoding="utf-8")
+            try:
+                return load_experiment(path)
+            except ScenarioInvalid as error:
+                raise ScenarioInvalid([problem.replace(f"{folder}/", "") for problem in error.problems]) from None
 
     def create(self, text: str) -> Path:
         """Make the folder of a new experiment, with its scenario in it."""
