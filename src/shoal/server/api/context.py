@@ -20,8 +20,7 @@ from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.networks import NetworkShelf
 from shoal.server.api.pages import PageFiles
-from shoal.server.api.remembering import RememberedAnswers
-from shoal.server.api.reruns import BoundedReruns
+from shoal.server.api.reruns import BoundedReruns, RememberedAnswers
 from shoal.server.api.settings import ServerSettings
 from shoal.unix import FolderWatch
 

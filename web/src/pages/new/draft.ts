@@ -68,9 +68,9 @@ export function quote(text: string): string {
   return PLAIN.test(trimmed) && !WORDS_OF_YAML.test(trimmed) ? trimmed : JSON.stringify(trimmed);
 }
 
-/** A name that a scenario may have: letters, digits, - and _. */
+/** A name that a scenario may have: letters of the Latin alphabet, digits, - and _. */
 export function nameScenario(text: string): string {
-  const words = text.trim().replace(/[^\p{L}\p{N}_-]+/gu, "-");
+  const words = text.trim().replace(/[^A-Za-z0-9_-]+/g, "-");
   return words.replace(/^[-_]+|[-_]+$/g, "").slice(0, 60) || "my-study";
 }
 
