@@ -121,7 +121,7 @@ class Visit:
     def open(self, address: str) -> None:
         """Open a page of the site by what stands behind the # of its address."""
         self.page.goto(f"{self.url}/#/{address}")
-        self.page.wait_for_function(_SETTLED)
+        self.page.wait_for_function(SETTLED)
 
     def note_console(self, message: ConsoleMessage) -> None:
         # What could not be loaded is noted with its address, by `note_response`.
@@ -149,7 +149,7 @@ class Visit:
 
 
 #: A page is there, and nothing of it is still on its way.
-_SETTLED = (
+SETTLED = (
     "() => document.querySelector('main') && !document.querySelector('.skeleton') && document.fonts.status === 'loaded'"
 )
 _SIDEWAYS = """() => {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Response, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, Site, Visiting
 
@@ -22,6 +22,8 @@ ADDRESSES = [
     "compare/bridge/bridge-fork-1",
     "experiments",
 ]
+#: Compressed, without the view of the graph.
+MAX_FIRST_LOAD_BYTES = 300_000
 SIZES = {"laptop": DESKTOP, "phone": PHONE}
 
 
@@ -57,3 +59,20 @@ def test_a_page_that_is_not_there_says_so(visit: Visiting, site: Site) -> None:
 def test_a_run_that_is_not_there_says_so(visit: Visiting, site: Site) -> None:
     seen = visit(site, "run/nothing", refusals=(404,))
     assert seen.page.get_by_role("alert").first.is_visible()
+
+
+@pytest.mark.parametrize("address", ["", "run/focus-group"])
+def test_the_first_load_is_small(visit: Visiting, site: Site, address: str) -> None:
+    """All that a browser fetches before it can show a page, as it comes over the wire."""
+    seen = visit(site)
+    sizes: dict[str, int] = {}
+
+    def note(response: Response) -> None:
+        if "/api/" not in response.url:
+            sizes[response.url] = int(response.headers["content-length"])
+
+    seen.page.on("response", note)
+    seen.page.goto("about:blank")
+    seen.open(address)
+    assert len(sizes) > 2
+    assert sum(sizes.values()) < MAX_FIRST_LOAD_BYTES, sizes
