@@ -17,6 +17,7 @@ __all__ = [
     "metric",
     "open",
     "open_experiment",
+    "prepare",
     "rehearse",
     "run",
     "run_experiment",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from shoal.python.batch import run_many
     from shoal.python.experiment import open_experiment, run_experiment
     from shoal.python.person import Person
+    from shoal.python.preparation import prepare
     from shoal.python.rehearsal import rehearse
     from shoal.python.run import Run, open, run
     from shoal.python.world import World
@@ -63,6 +65,7 @@ else:
         "Run": "shoal.python.run",
         "World": "shoal.python.world",
         "open": "shoal.python.run",
+        "prepare": "shoal.python.preparation",
         "rehearse": "shoal.python.rehearsal",
         "run": "shoal.python.run",
         "open_experiment": "shoal.python.experiment",

@@ -53,7 +53,6 @@ class PreparationStatus(StrEnum):
     CREATED = "created"
     PREPARING = "preparing"
     READY = "ready"
-    STOPPED = "stopped"
     FAILED = "failed"
 
 

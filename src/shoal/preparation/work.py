@@ -86,15 +86,22 @@ class Progress:
         self._watch(self.state)
 
 
-async def prepare(folder: PreparationFolder, resources: RunResources, watch: Watch = lambda state: None) -> Prepared:
-    """Do what is left to do in a folder; where its scenario is written, nothing is."""
+async def prepare(
+    folder: PreparationFolder,
+    resources: RunResources,
+    watch: Watch = lambda state: None,
+    finish: Callable[[Prepared], object] = lambda prepared: None,
+) -> Prepared:
+    """Do what is left to do in a folder; where its scenario is written, only `finish` with the result."""
     request = folder.read_request()
     with folder.lock():
         if not folder.is_ready:
             progress = Progress(folder, watch)
             with _note_end(progress):
                 await _work(folder, request, resources, progress)
-    return read_prepared(folder)
+        prepared = read_prepared(folder)
+        finish(prepared)
+    return prepared
 
 
 def read_prepared(folder: PreparationFolder) -> Prepared:

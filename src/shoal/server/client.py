@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -27,6 +27,7 @@ from shoal.server.messages import (
     HistoryRow,
     InterviewHistoryAnswer,
     PostsAnswer,
+    PrepareAnswer,
     ProfilesAnswer,
     RunDetail,
     RunStatus,
@@ -105,6 +106,32 @@ class Client:
         parts = {"scenario": scenario, "config": config, "reddit_profiles": reddit_profiles}
         body = {**parts, "twitter_profiles": twitter_profiles}
         return self._post(SimulationInfo, "create", {name: part for name, part in body.items() if part is not None})
+
+    def create_from_documents(
+        self,
+        requirement: str,
+        documents: Mapping[str, str] = MappingProxyType({}),
+        *,
+        marginals: Mapping[str, str] = MappingProxyType({}),
+        **settings: Any,
+    ) -> SimulationInfo:
+        """Make a simulation that is to be prepared from a requirement and documents, each a name and its text.
+
+        `settings` are people, rounds, worlds, seed, topic, model and max_entities.
+        """
+        texts = {"documents": documents, "marginals": marginals}
+        uploads = {
+            part: [{"name": name, "text": text} for name, text in named.items()] for part, named in texts.items()
+        }
+        return self._post(SimulationInfo, "create", {"requirement": requirement, **uploads, **settings})
+
+    def prepare(self, simulation: str) -> PrepareAnswer:
+        """Let the server prepare a simulation, or go on with it."""
+        return self._post(PrepareAnswer, "prepare", {"simulation_id": simulation})
+
+    def preparation(self, simulation: str) -> PrepareAnswer:
+        """Return how far the preparation of a simulation is; its `status` is `ready` at the end."""
+        return self._post(PrepareAnswer, "prepare/status", {"simulation_id": simulation})
 
     def start(self, simulation: str, *, max_rounds: int | None = None, force: bool = False) -> StartAnswer:
         """Start or continue a simulation; with `force`, start over and archive what was written."""

@@ -89,8 +89,41 @@ class RunRequest(RequestModel):
     simulation_id: RunId
 
 
-class PrepareStatusRequest(RunRequest):
-    task_id: str | None = None
+class UploadedText(RequestModel):
+    """A document or a table, as text."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    text: str
+
+
+class PreparationBody(RequestModel):
+    """A requirement in plain words, with documents as text, of which a simulation is to be prepared."""
+
+    requirement: Annotated[str, Field(max_length=20_000)]
+    documents: Annotated[list[UploadedText], Field(max_length=500)] = []
+    #: Demographic tables, as CSV.
+    marginals: Annotated[list[UploadedText], Field(max_length=50)] = []
+    people: Annotated[int, Field(strict=False, ge=1, le=1_000_000), _WHOLE] | None = None
+    rounds: Annotated[int, Field(strict=False, ge=1, le=1_000_000), _WHOLE] | None = None
+    worlds: list[str] | None = None
+    seed: Annotated[int, Field(strict=False, ge=0), _WHOLE] | None = None
+    topic: Annotated[str, Field(max_length=200)] | None = None
+    #: The language model that reads; default: that of the server, or rules.
+    model: Annotated[str, Field(max_length=200)] | None = None
+    max_entities: Annotated[int, Field(strict=False, ge=1, le=100_000), _WHOLE] | None = None
+
+
+class PrepareRequest(RunRequest):
+    """Which simulation is to be prepared."""
+
+    force_regenerate: bool = False
+
+
+class PrepareStatusRequest(RequestModel):
+    """A simulation that is prepared, or the task that prepares it."""
+
+    simulation_id: RunId | None = None
+    task_id: Annotated[str, Field(max_length=100)] | None = None
 
 
 class StartRequest(RunRequest):
@@ -354,12 +387,17 @@ class CommentsAnswer(AnswerModel):
 
 
 class PrepareAnswer(AnswerModel):
+    """How far a preparation is. `prepare_info` is there once it is ready, and the task until then."""
+
     simulation_id: str
     status: str
     message: str
     already_prepared: bool
-    progress: int
-    prepare_info: dict[str, Any]
+    progress: int = 0
+    prepare_info: dict[str, Any] = {}
+    task_id: str | None = None
+    progress_detail: dict[str, Any] = {}
+    error: str | None = None
 
 
 class CommandAnswer(AnswerModel):

@@ -26,6 +26,7 @@ from shoal.errors import (
     StorageFailed,
     WorkerLost,
 )
+from shoal.preparation import PreparationShelf
 from shoal.runs.launchers import Launcher, LocalLauncher
 from shoal.server.api.context import ServerContext, find_guard
 from shoal.server.api.experiments import ExperimentFolder
@@ -107,7 +108,8 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
     folder = RunFolder(settings.runs, settings.key_variables, settings.model, settings.results)
     looks = LastLooks(settings.page_patience_seconds)
     results = ExperimentFolder(settings.results, settings.key_variables)
-    context = ServerContext(settings, folder, results, launcher, looks, PageFiles(settings.pages))
+    preparations = PreparationShelf(settings.runs, settings.environ)
+    context = ServerContext(settings, folder, results, launcher, looks, PageFiles(settings.pages), preparations)
 
     @asynccontextmanager
     async def live(app: FastAPI) -> AsyncIterator[None]:

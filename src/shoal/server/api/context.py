@@ -11,6 +11,7 @@ import msgspec
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from shoal.preparation import PreparationShelf
 from shoal.runs import RunDirectory
 from shoal.runs.launchers import Launcher
 from shoal.runs.views import CardReader, PeopleReader
@@ -39,6 +40,7 @@ class ServerContext:
     launcher: Launcher
     looks: LastLooks
     pages: PageFiles
+    preparations: PreparationShelf
     #: What was read of runs, kept for as long as their files stay the same.
     cards: CardReader = field(default_factory=CardReader)
     people: PeopleReader = field(default_factory=PeopleReader)

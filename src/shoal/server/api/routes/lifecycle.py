@@ -9,7 +9,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from shoal.errors import ArgumentInvalid, RunRefused, ShoalError
+from shoal.errors import ArgumentInvalid, RunMissing, RunRefused, ShoalError
+from shoal.preparation import (
+    PreparationFolder,
+    PreparationRequest,
+    describe_config,
+    describe_prepared_simulation,
+    describe_profiles,
+    describe_task,
+    name_apart,
+    parse_document,
+)
 from shoal.runs import RunDirectory, archive_run, extend_run, plan_resume
 from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
 from shoal.scenario import ExampleScenario, TextProblem, list_examples
@@ -22,7 +32,9 @@ from shoal.server.messages import (
     HistoryInfo,
     ListEnvelope,
     MirofishBody,
+    PreparationBody,
     PrepareAnswer,
+    PrepareRequest,
     PrepareStatusRequest,
     ProfilesAnswer,
     RunId,
@@ -46,8 +58,14 @@ Offset = Annotated[int, Query(ge=0, le=10_000_000)]
 
 
 @router.post("/create", response_model=Envelope[SimulationInfo])
-async def create(body: ScenarioBody | TextBody | MirofishBody, context: Context) -> Response:
-    """Make a simulation of a scenario, or of what MiroFish prepared. It can be started at once."""
+async def create(body: ScenarioBody | TextBody | MirofishBody | PreparationBody, context: Context) -> Response:
+    """Make a simulation of a scenario, or of what MiroFish prepared. It can be started at once.
+
+    One of a requirement in plain words and documents has to be prepared first.
+    """
+    if isinstance(body, PreparationBody):
+        folder = await in_thread(_begin_preparation, context, body)
+        return answer(describe_prepared_simulation(folder))
     run = await in_thread(context.folder.create, body)
     return answer(await in_thread(describing.describe_simulation, run))
 
@@ -82,16 +100,61 @@ async def archive(body: ArchiveRequest, context: Context) -> Response:
     return answer(await in_thread(describing.describe_simulation, run))
 
 
+def _begin_preparation(context: ServerContext, body: PreparationBody) -> PreparationFolder:
+    """Keep what is to be prepared. Documents are the texts that were sent; no file of this machine is read."""
+    documents = name_apart(parse_document(each.name, each.text.encode()) for each in body.documents)
+    tables = tuple((f"{number}-table.csv", each.text) for number, each in enumerate(body.marginals, 1))
+    settings = body.model_dump(exclude={"requirement", "documents", "marginals", "worlds", "model"})
+    worlds = None if body.worlds is None else tuple(body.worlds)
+    model = body.model or context.settings.model
+    request = PreparationRequest.of(body.requirement, documents, tables=tables, worlds=worlds, model=model, **settings)
+    return context.preparations.begin(request)
+
+
 @router.post("/prepare", response_model=Envelope[PrepareAnswer])
-async def prepare(body: RunRequest, context: Context) -> Response:
-    """Answer that a simulation is prepared: it is when it is made."""
-    return answer(await in_thread(describing.describe_preparation, await find_run(context, body.simulation_id)))
+async def prepare(body: PrepareRequest, context: Context) -> Response:
+    """Let a process prepare a simulation, or go on with it. One that is prepared stays as it is."""
+    run = await _find_prepared(context, body.simulation_id)
+    if run is not None:
+        return answer(await in_thread(describing.describe_preparation, run))
+    folder = await in_thread(context.preparations.find, body.simulation_id)
+    if await in_thread(context.preparations.count_working) >= context.settings.max_workers:
+        raise RunRefused("as many simulations are prepared as this server allows at once; wait for one")
+    task = await context.preparations.start(folder)
+    return answer(
+        {
+            "simulation_id": body.simulation_id,
+            "task_id": task,
+            "status": "preparing",
+            "message": "the preparation goes on; ask prepare/status how far it is",
+            "already_prepared": False,
+            "expected_entities_count": folder.read_state().entities,
+            "entity_types": [],
+        }
+    )
 
 
 @router.post("/prepare/status", response_model=Envelope[PrepareAnswer])
 async def prepare_status(body: PrepareStatusRequest, context: Context) -> Response:
-    """Answer how far the preparation is."""
-    return answer(await in_thread(describing.describe_preparation, await find_run(context, body.simulation_id)))
+    """Answer how far the preparation is, by the simulation or by its task."""
+    if body.simulation_id is None and body.task_id is None:
+        raise ArgumentInvalid("simulation_id", "name a simulation, or the task that prepares it")
+    identity = body.simulation_id
+    if identity is None:
+        identity = (await in_thread(context.preparations.find_task, body.task_id)).path.name
+    run = await _find_prepared(context, identity)
+    if run is not None:
+        return answer(await in_thread(describing.describe_preparation, run))
+    return answer(await in_thread(describe_task, await in_thread(context.preparations.find, identity)))
+
+
+async def _find_prepared(context: ServerContext, identity: str) -> RunDirectory | None:
+    """Find a run; None where it is only to be prepared. RunMissing where there is neither."""
+    try:
+        return await find_run(context, identity)
+    except RunMissing:
+        await in_thread(context.preparations.find, identity)
+        return None
 
 
 @router.post("/start", response_model=Envelope[StartAnswer])
@@ -100,7 +163,9 @@ async def start(body: StartRequest, context: Context, request: Request) -> Respo
 
     With `force` it starts over, and what it had written is moved to `archive/N/`.
     """
-    run = await find_run(context, body.simulation_id)
+    run = await _find_prepared(context, body.simulation_id)
+    if run is None:
+        raise ArgumentInvalid("simulation_id", f"{body.simulation_id} is not prepared yet; POST prepare does that")
     if body.platform != _ALL_WORLDS and (body.platform,) != run.worlds:
         raise ArgumentInvalid("platform", f"the worlds of this simulation are {', '.join(run.worlds)}: use parallel")
     await in_thread(_check_room, context)
@@ -175,7 +240,10 @@ async def history(context: Context, limit: Limit = 20, offset: Offset = 0) -> Re
 @router.get("/{simulation_id}", response_model=Envelope[SimulationInfo])
 async def get_simulation(simulation_id: RunId, context: Context) -> Response:
     """Describe a simulation."""
-    return answer(await in_thread(describing.describe_simulation, await find_run(context, simulation_id)))
+    run = await _find_prepared(context, simulation_id)
+    if run is None:
+        return answer(await in_thread(describe_prepared_simulation, context.preparations.find(simulation_id)))
+    return answer(await in_thread(describing.describe_simulation, run))
 
 
 @router.get("/{simulation_id}/config", response_model=Envelope[dict[str, object]])
@@ -187,7 +255,9 @@ async def get_config(simulation_id: RunId, context: Context) -> Response:
 @router.get("/{simulation_id}/config/realtime", response_model=Envelope[dict[str, object]])
 async def get_config_as_it_is_made(simulation_id: RunId, context: Context) -> Response:
     """Return the frozen input with the fields by which MiroFish's pages follow its preparation."""
-    run = await find_run(context, simulation_id)
+    run = await _find_prepared(context, simulation_id)
+    if run is None:
+        return answer(await in_thread(describe_config, context.preparations.find(simulation_id)))
     return answer(
         {
             "simulation_id": simulation_id,
@@ -207,8 +277,18 @@ async def get_profiles(
     simulation_id: RunId, context: Context, platform: WorldName = "reddit", limit: Limit = 1_000, offset: Offset = 0
 ) -> Response:
     """List the people of a simulation, in the order of their numbers."""
-    run = await find_run(context, simulation_id)
+    run = await _find_prepared(context, simulation_id)
+    if run is None:
+        return answer(await in_thread(_describe_growing, context.preparations.find(simulation_id), platform))
     total, profiles = await in_thread(describing.describe_people, run, offset, limit)
     realtime = {"simulation_id": simulation_id, "total_expected": total, "is_generating": False, "file_exists": True}
     count = {"platform": platform, "count": len(profiles), "total": total, "profiles": profiles}
     return answer({**realtime, "file_modified_at": run.config.generated_at, **count})
+
+
+def _describe_growing(folder: PreparationFolder, platform: str) -> dict[str, Any]:
+    """Return the people who are made so far."""
+    profiles, state = describe_profiles(folder), folder.read_state()
+    count = {"platform": platform, "count": len(profiles), "total": len(profiles), "profiles": profiles}
+    growing = {"total_expected": state.entities, "is_generating": state.status == "preparing", "file_exists": False}
+    return {"simulation_id": folder.path.name, "file_modified_at": state.updated_at or None, **growing, **count}
