@@ -11,6 +11,8 @@ import pytest
 
 from shoal.errors import ServerRefused
 from shoal.preparation import PreparationFolder
+from shoal.preparation.folder import LOCK
+from shoal.python.rehearsal import rehearse
 from shoal.server import Client
 from shoal.unix import read_lock
 from tests.preparation.texts import ASKED_TOWN, TOWN
@@ -84,21 +86,35 @@ def test_the_state_of_a_task_has_the_fields_of_mirofish(serve: Serve) -> None:
     assert (found["status"], "preparing again" in found["error"]) == ("failed", True)
 
 
-def test_a_preparation_outlives_the_server_and_a_kill(serve: Serve, tmp_path: Path) -> None:
+def test_a_preparation_outlives_the_server_and_goes_on_after_a_kill(serve: Serve) -> None:
+    with rehearse(latency_seconds=0.3) as model:
+        environ = {**os.environ, "OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "rehearsal"}
+        server = serve(environ=environ)
+        with server.client() as client:
+            identity = create(client, model="openai/rehearsal")
+            client.prepare(identity)
+        folder = PreparationFolder(server.folder / ".preparations" / identity)
+        wait_until(lambda: bool(read_lock(folder.work / LOCK)))
+        server.stop()
+        worker = int(read_lock(folder.work / LOCK) or 0)
+        assert worker not in (0, os.getpid())
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: not folder.has_worker())
+        with serve(environ=environ).client() as client:
+            interrupted = client.preparation(identity)
+            assert (interrupted.status, "goes on with it" in (interrupted.error or "")) == ("failed", True)
+            prepare_whole(client, identity)
+            assert client.get(identity).status == "ready"
+
+
+def test_a_second_process_is_never_started(serve: Serve) -> None:
     server = serve()
     with server.client() as client:
         identity = create(client)
         folder = PreparationFolder(server.folder / ".preparations" / identity)
         with folder.lock():
-            # As if a process were at work: the server starts no second one.
-            client.prepare(identity)
-            assert read_lock(folder.work / "lock") == str(os.getpid())
-        client.prepare(identity)
-        if (holder := read_lock(folder.work / "lock")) is not None:
-            os.kill(int(holder), signal.SIGKILL)
-        wait_until(lambda: not folder.has_worker())
-        prepare_whole(client, identity)
-        assert client.get(identity).status == "ready"
+            assert client.prepare(identity).status == "preparing"
+            assert read_lock(folder.work / LOCK) == str(os.getpid())
 
 
 def test_what_is_not_prepared_cannot_be_started(serve: Serve) -> None:

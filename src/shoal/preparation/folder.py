@@ -21,7 +21,9 @@ from shoal.unix import read_lock, try_lock, write_lock
 
 #: The part of the folder that is about the work and not about its result.
 WORK = "preparation"
-REQUEST, STATE, JOURNAL, LOCK, LOG = "request.json", "state.json", "journal.jsonl", "lock", "preparation.log"
+REQUEST, STATE, JOURNAL, LOG = "request.json", "state.json", "journal.jsonl", "preparation.log"
+#: Held by the process that works, and by one that starts it.
+LOCK, START_LOCK = "lock", "start.lock"
 PROFILES = "profiles.json"
 _GLANCE_SECONDS = 0.05
 _LOG_TAIL_BYTES = 4_096
@@ -157,10 +159,18 @@ class PreparationFolder:
             state = PreparationState()
         if self.is_ready:
             state.status = PreparationStatus.READY
-        elif state.status is PreparationStatus.PREPARING and not self.has_worker():
+        elif self._is_under_way(state) and not self._is_being_started() and not self.has_worker():
             state.status = PreparationStatus.FAILED
             state.error = f"the work was interrupted; preparing again goes on with it. {self.read_last_words()}".strip()
         return state
+
+    def _is_under_way(self, state: PreparationState) -> bool:
+        """Return whether the last process has not written how it ended."""
+        is_begun = state.status is PreparationStatus.CREATED and state.task_id != ""
+        return is_begun or state.status is PreparationStatus.PREPARING
+
+    def _is_being_started(self) -> bool:
+        return read_lock(self.work / START_LOCK) is not None
 
     def write_state(self, state: PreparationState) -> None:
         state.updated_at = wall_clock()
@@ -193,9 +203,9 @@ class PreparationFolder:
         return read_lock(self.work / LOCK) is not None
 
     @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Be the only one who works on the folder; RunLocked where another process does."""
-        path = self.work / LOCK
+    def lock(self, name: str = LOCK) -> Iterator[None]:
+        """Be the only process that works on the folder, or starts one; RunLocked where another does."""
+        path = self.work / name
         with storage_errors(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:

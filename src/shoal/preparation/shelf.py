@@ -13,7 +13,14 @@ from uuid import uuid4
 import yaml
 
 from shoal.errors import RunMissing
-from shoal.preparation.folder import STAGE_NAMES, STAGES, PreparationFolder, PreparationState, PreparationStatus
+from shoal.preparation.folder import (
+    STAGE_NAMES,
+    STAGES,
+    START_LOCK,
+    PreparationFolder,
+    PreparationState,
+    PreparationStatus,
+)
 from shoal.preparation.process import start_process
 from shoal.preparation.request import PreparationRequest
 from shoal.preparation.work import check_tables
@@ -64,14 +71,15 @@ class PreparationShelf:
     async def start(self, folder: PreparationFolder) -> str:
         """Let a process prepare, unless one does, and return the id of its task."""
         self._children = {pid for pid in self._children if has_ended(pid) is None}
-        state = folder.read_state()
-        if not folder.has_worker():
-            state.task_id = state.task_id or str(uuid4())
-            if state.status is not PreparationStatus.READY:
-                state.status, state.error = PreparationStatus.CREATED, None
-            folder.write_state(state)
-            run = self._runs / folder.path.name
-            self._children.add(await start_process(folder, run, self._environ))
+        with folder.lock(START_LOCK):
+            state = folder.read_state()
+            if not folder.has_worker():
+                state.task_id = state.task_id or str(uuid4())
+                if state.status is not PreparationStatus.READY:
+                    state.status, state.error = PreparationStatus.CREATED, None
+                folder.write_state(state)
+                run = self._runs / folder.path.name
+                self._children.add(await start_process(folder, run, self._environ))
         return state.task_id
 
     def count_working(self) -> int:
