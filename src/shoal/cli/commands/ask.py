@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from shoal.cli.errors import complain
 from shoal.cli.options import PATH, count_option, json_option, resource_options, run_argument
 from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.event_loop import run_async
-from shoal.formats import quote_formula
 from shoal.runs import RunDirectory, RunResources, storage_errors
 from shoal.runs.interviews import (
     AgentSelection,
@@ -98,11 +96,7 @@ def ask_(run: Path, csv_file: Path | None, resources: RunResources, as_json: boo
     table = run_async(answers)
     if csv_file is not None:
         with storage_errors(csv_file), csv_file.open("w", encoding="utf-8", newline="") as file:
-            fields = ("agent", "name", "iteration", "model", *table.columns, "error")
-            writer = csv.DictWriter(file, fields, lineterminator="\n")
-            writer.writeheader()
-            rows = table.records()
-            writer.writerows({name: quote_formula(value) for name, value in row.items()} for row in rows)
+            table.write_csv(file)
     if as_json:
         named = {name: getattr(table, name) for name in ("run", "round", "columns", "stand_in", "spending")}
         echo_json({**named, "rows": table.records()})

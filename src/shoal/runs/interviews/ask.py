@@ -7,12 +7,14 @@ are in the table that is returned and, if it is used, in the response cache, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import csv
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TextIO
 
 from shoal.agents import (
     SCORE_FORM,
@@ -32,6 +34,7 @@ from shoal.agents import (
     write_transcript,
 )
 from shoal.errors import BudgetReached, ProviderRefused, ProviderUnavailable, QueryFailed
+from shoal.formats import quote_formula
 from shoal.journal import Journal, JournalKey
 from shoal.models import Model, ModelFailed, Question
 from shoal.runs.config import LimitSettings
@@ -61,6 +64,8 @@ class Asking:
     #: Replaces the agents' own model.
     model: str | None = None
     iterations: int = 1
+    #: Receives after each answer how many there are, and of how many.
+    watch: Callable[[int, int], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +108,13 @@ class AnswerTable:
             for row in self.rows
         ]
 
+    def write_csv(self, file: TextIO) -> None:
+        """Write the table as CSV. No cell is taken for a formula."""
+        columns = ("agent", "name", "iteration", "model", *self.columns, "error")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({name: quote_formula(value) for name, value in row.items()} for row in self.records())
+
 
 def join_tables(tables: Sequence[AnswerTable]) -> AnswerTable:
     """Put tables with the same columns, about the same run, below one another."""
@@ -126,6 +138,16 @@ class InterviewJob:
     form: Survey
 
 
+@dataclass(frozen=True, slots=True)
+class InterviewBatch:
+    """Questions that are put to models together, and the columns of their answers."""
+
+    jobs: Sequence[InterviewJob]
+    round: int
+    columns: tuple[str, ...]
+    watch: Callable[[int, int], None] | None = None
+
+
 async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, outside: RunResources) -> AnswerTable:
     """Ask agents of a run. One call for each of them holds all questions of the survey."""
     mind = choose_mind(directory, asking)
@@ -135,7 +157,9 @@ async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, ou
     is_same = isinstance(own, LanguageSettings) and all(
         getattr(own, name) == getattr(mind, name) for name in ("model", "by_group", "by_agent")
     )
-    table = await _ask_models(directory, mind, outside, jobs, copies.round, survey.columns)
+    table = await _ask_models(
+        directory, mind, outside, InterviewBatch(jobs, copies.round, survey.columns, asking.watch)
+    )
     return replace(table, stand_in=not is_same)
 
 
@@ -147,7 +171,7 @@ async def extract_from_agents(
     copies = await snapshot_agents(directory, asking.whom, asking.round, extraction.objective)
     records = {agent.agent: (agent.name, excerpt_record(copies.records[agent.agent])) for agent in copies.respondents}
     jobs = _build_extractions(extraction, records, mind, copies.round, asking.iterations)
-    return await _ask_models(directory, mind, outside, jobs, copies.round, extraction.form.columns)
+    return await _ask_models(directory, mind, outside, InterviewBatch(jobs, copies.round, extraction.form.columns))
 
 
 async def extract_from_world(
@@ -157,7 +181,7 @@ async def extract_from_world(
     mind = choose_mind(directory, asking)
     until, record = _read_record(directory, world, asking)
     jobs = _build_extractions(extraction, {world: (f"the world {world}", record)}, mind, until, asking.iterations)
-    return await _ask_models(directory, mind, outside, jobs, until, extraction.form.columns)
+    return await _ask_models(directory, mind, outside, InterviewBatch(jobs, until, extraction.form.columns))
 
 
 def _build_extractions(
@@ -188,7 +212,7 @@ async def score_agents(directory: RunDirectory, claim: str, asking: Asking, outs
         record = excerpt_record(copies.records[agent.agent])
         proposition = Proposition(claim, "agent", agent.name, record, agent.persona.partition("\n")[2])
         jobs += _build_scorings(proposition, mind, agent.agent, copies.round, asking.iterations)
-    return await _ask_models(directory, mind, outside, jobs, copies.round, _SCORE_COLUMNS)
+    return await _ask_models(directory, mind, outside, InterviewBatch(jobs, copies.round, _SCORE_COLUMNS))
 
 
 async def score_world(
@@ -198,7 +222,7 @@ async def score_world(
     mind = choose_mind(directory, asking)
     until, record = _read_record(directory, world, asking)
     jobs = _build_scorings(Proposition(claim, "world", world, record), mind, world, until, asking.iterations)
-    return await _ask_models(directory, mind, outside, jobs, until, _SCORE_COLUMNS)
+    return await _ask_models(directory, mind, outside, InterviewBatch(jobs, until, _SCORE_COLUMNS))
 
 
 def _read_record(directory: RunDirectory, world: str, asking: Asking) -> tuple[int, str]:
@@ -258,24 +282,19 @@ def choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:
 
 
 async def _ask_models(
-    directory: RunDirectory,
-    mind: LanguageSettings,
-    outside: RunResources,
-    jobs: Sequence[InterviewJob],
-    round: int,
-    columns: tuple[str, ...],
+    directory: RunDirectory, mind: LanguageSettings, outside: RunResources, batch: InterviewBatch
 ) -> AnswerTable:
     """Ask all questions."""
     budget = outside.limits.apply_to(BudgetSettings())
-    if len(jobs) > MAX_UNBUDGETED and budget == BudgetSettings():
+    if len(batch.jobs) > MAX_UNBUDGETED and budget == BudgetSettings():
         raise QueryFailed(
-            f"this would put {len(jobs):,} questions to a model, without a limit.\n"
+            f"this would put {len(batch.jobs):,} questions to a model, without a limit.\n"
             "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
         )
     async with open_interviews(directory, mind, outside) as language:
-        rows = await collect_answers(jobs, language.model)
+        rows = await collect_answers(batch.jobs, language.model, batch.watch)
         spending = language.model.spending.as_dict()
-    return AnswerTable(str(directory.path), round, columns, rows, spending)
+    return AnswerTable(str(directory.path), batch.round, batch.columns, rows, spending)
 
 
 @asynccontextmanager
@@ -297,8 +316,11 @@ async def open_interviews(
             yield language
 
 
-async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[AnswerRow, ...]:
+async def collect_answers(
+    jobs: Sequence[InterviewJob], model: Model, watch: Callable[[int, int], None] | None = None
+) -> tuple[AnswerRow, ...]:
     """Ask all questions side by side. One that fails is a row too, with the reason."""
+    done = count(1)
 
     async def collect(job: InterviewJob) -> AnswerRow:
         values: Mapping[str, Any] = {}
@@ -309,6 +331,8 @@ async def collect_answers(jobs: Sequence[InterviewJob], model: Model) -> tuple[A
             error = str(failure).partition("\n")[0]
         except BudgetReached as reached:
             error = f"not asked: the budget is reached ({reached.setting})"
+        if watch is not None:
+            watch(next(done), len(jobs))
         return AnswerRow(job.agent, job.name, job.question.iteration, job.question.model, values, error)
 
     return tuple(await asyncio.gather(*map(collect, jobs)))

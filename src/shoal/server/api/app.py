@@ -35,20 +35,19 @@ from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefuse
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
 from shoal.server.api.routes import (
-    agents,
     commands,
     comparing,
     events,
     experiments,
     graph,
     lifecycle,
-    network,
     observation,
     pages,
     planning,
     reports,
     views,
 )
+from shoal.server.api.routes.people import agents, network, surveys
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
@@ -58,7 +57,7 @@ GRAPH_PREFIX = "/api/graph"
 REPORT_PREFIX = "/api/report"
 EXPERIMENT_PREFIX = "/api/experiments"
 #: Routes of simulations. Fixed names come before what takes any id.
-_OF_RUNS = (events, views, commands, planning, comparing, agents, network, observation, lifecycle)
+_OF_RUNS = (events, views, commands, planning, comparing, agents, surveys, network, observation, lifecycle)
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (

@@ -15,14 +15,15 @@ from shoal.preparation import PreparationShelf
 from shoal.runs import RunDirectory
 from shoal.runs.launchers import Launcher
 from shoal.runs.views import CardReader, PeopleReader
+from shoal.server.api.caches.networks import NetworkShelf
+from shoal.server.api.caches.reruns import BoundedReruns, RememberedAnswers
 from shoal.server.api.experiments import ExperimentFolder
 from shoal.server.api.folder import RunFolder
 from shoal.server.api.guard import Guard
 from shoal.server.api.last_looks import LastLooks
-from shoal.server.api.networks import NetworkShelf
 from shoal.server.api.pages import PageFiles
-from shoal.server.api.reruns import BoundedReruns, RememberedAnswers
 from shoal.server.api.settings import ServerSettings
+from shoal.server.api.surveys import SurveyShelf
 from shoal.unix import FolderWatch
 
 T = TypeVar("T")
@@ -47,15 +48,20 @@ class ServerContext:
     networks: NetworkShelf = field(default_factory=NetworkShelf)
     answers: RememberedAnswers = field(default_factory=RememberedAnswers)
     reruns: BoundedReruns = field(default_factory=BoundedReruns)
+    surveys: SurveyShelf = field(init=False)
     #: Set when the server starts, in its event loop.
     watch: FolderWatch | None = None
     #: One for each event stream that is open, set when it has to look.
     streams: set[asyncio.Event] = field(default_factory=set)
     is_leaving: bool = False
 
+    def __post_init__(self) -> None:
+        self.surveys = SurveyShelf(self.settings.environ)
+
     def leave(self) -> None:
-        """Let the event streams end: their clients come back to the next server."""
+        """Let the event streams and surveys end. Clients of streams come back to the next server."""
         self.is_leaving = True
+        self.surveys.close()
         for stream in self.streams:
             stream.set()
 

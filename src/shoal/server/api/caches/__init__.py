@@ -1,0 +1,1 @@
+"""Answers and networks that a server keeps between requests, because they take long to compute."""

@@ -1,0 +1,1 @@
+"""The routes about people: one agent, surveys of many, and their network."""
