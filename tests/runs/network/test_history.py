@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,24 @@ def test_a_network_that_is_read_on_is_that_of_the_whole_run(world: str, tmp_path
     assert draw_network(read_on, state) == draw_network(whole, state)
     then = draw_network(whole, PictureRequest(round=early.last_round, is_state_only=True))
     assert then.state == early.state
+
+
+def test_a_network_that_was_read_before_its_people_were_there_has_them_later(tmp_path: Path) -> None:
+    start({**SCENARIO, "rounds": 2}, tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
+    database = run.path / "twitter_simulation.db"
+    whole = database.read_bytes()
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            connection.execute(f'DELETE FROM "{table}"')
+    history = NetworkHistory(run, "twitter")
+    history.refresh()
+    database.write_bytes(whole)
+    history.refresh()
+    assert len(history.names) == 40
+    picture = draw_network(history, PictureRequest())
+    assert picture.people is not None
+    assert len(picture.people.id) == 40
 
 
 def test_who_stopped_following_is_tied_up_to_then(tmp_path: Path) -> None:

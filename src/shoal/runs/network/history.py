@@ -125,8 +125,11 @@ class NetworkHistory:
         with self.lock, open_world(self._run, self.world) as database:
             if database is None:
                 return
+            (last,) = database.execute(_LAST_ROUND).fetchone()
+            if last is None:
+                # The tables are there before the people are in them.
+                return
             self._open(database)
-            last = database.execute(_LAST_ROUND).fetchone()[0] or 0
             before = self.contacts.read_until
             for cause in self.contacts.read_on(database, last):
                 self._causes[cause.round, cause.agent].append(cause)
