@@ -8,7 +8,7 @@ from shoal.errors import ScenarioInvalid
 from shoal.scenario import sample
 from shoal.scenario.loading import parse, validate
 
-ENTRY = "a person (`name`), a group (`count`), a `file` of people or an `assistant`"
+ENTRY = "a person (`name`), a group (`count`), a `file` of people, tables (`marginals`) or an `assistant`"
 
 #: A wrong file, and what is said about it after the file's name.
 WRONG = [
