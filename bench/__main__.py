@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import bars as social
-from bench import experiments, language, limits, real, server, sinks, slots
+from bench import clusters, experiments, language, limits, real, server, sinks, slots
 from bench.bars import Bar, Measurement, measure
 from bench.coverage import coverage
 from bench.demographics import marginals
@@ -30,7 +30,8 @@ from bench.scripts import short_calls
 
 _PEOPLE = (importing, marginals)
 _OTHERS = (recording, room_ageing, room_relations, dialogues, *_PEOPLE, short_calls, hostile_replies, coverage)
-ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *sinks.ALL, *experiments.ALL, limits.limits)
+_RUNS = (*sinks.ALL, *experiments.ALL, *clusters.ALL)
+ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, *_RUNS, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 
 

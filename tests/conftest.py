@@ -35,6 +35,7 @@ SLOW = (
     "runs/interviews",
     "runs/launchers",
     "runs/planning",
+    "runs/remote",
     "runs/rerun",
     "runs/sinks/test_live.py",
     "runs/test_extend.py",

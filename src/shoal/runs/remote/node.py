@@ -6,7 +6,7 @@ import asyncio
 import os
 import platform
 import sys
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import closing, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,7 +41,7 @@ def describe_node() -> tuple[str, str]:
 async def work_on_run_at(address: HeadAddress) -> None:
     """Work on the run that is kept at an address until nothing is left to do, or until it is to stop."""
     sender = await connect_to_head(address)
-    with TemporaryDirectory(prefix="shoal-node-") as folder:
+    with closing(sender), TemporaryDirectory(prefix="shoal-node-") as folder:
         run, order = await sender.fetch_input(Path(folder))
         resources = RunResources(
             environ={**os.environ, **order.environ},
@@ -56,11 +56,14 @@ async def work_on_run_at(address: HeadAddress) -> None:
 
 async def _work_while_connected(run: RunDirectory, resources: RunResources, sender: RunSender) -> None:
     working = asyncio.create_task(RunServing(run, resources=resources).work(sender.stop))
-    await asyncio.wait((working, sender.ended), return_when=asyncio.FIRST_COMPLETED)
-    working.cancel()
+    try:
+        await asyncio.wait((working, sender.ended), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        working.cancel()
+        await asyncio.wait((working,))
     try:
         with suppress(Stopped, asyncio.CancelledError):
-            await working
+            working.result()
     except HeadLost:
         return
     except Exception as error:

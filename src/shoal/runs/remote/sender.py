@@ -150,6 +150,9 @@ class RunSender:
         if not self.ended.done():
             self.ended.set_result(False)
 
+    def close(self) -> None:
+        self._stream.close()
+
     # What a session writes
 
     async def keep_lines(self, text: bytes) -> None:
