@@ -121,6 +121,22 @@ def million(folder: Path) -> list[Bar]:
     return [Bar("1,000,000 agents, peak memory", measured["peak_mib"] / 1024, "GiB", 4.0, False, told)]
 
 
+def million_steps(folder: Path) -> list[Bar]:
+    """A step among a million people against one among ten thousand, and what a million take when many are active."""
+    probes = {}
+    for name, people in (("before", 10_000), ("large", 1_000_000), ("after", 10_000)):
+        population = {"count": people, "activity": 0.1, "active_hours": "0-23"}
+        probes[name] = probe(folder / name, everyone_active(people, 10, population=population))
+    small = (cost(probes["before"], 4, 10) + cost(probes["after"], 4, 10)) / 2
+    active = sum(r["steps"] for r in probes["large"]["rounds"])
+    memory, told = probes["large"]["peak_mib"] / 1024, f"10 % active, {active:.0f} agent-steps in 10 rounds"
+    ratio, base = cost(probes["large"], 4, 10) / small, f"{microseconds(probes['before'], 4, 10):.0f} us at 10,000"
+    return [
+        Bar("1,000,000 agents, 10 % active, peak memory", memory, "GiB", 6.0, False, told),
+        Bar("agent-step at 1,000,000 agents against 10,000, 10 % active", ratio, "x", 1.5, False, base),
+    ]
+
+
 def starting(folder: Path) -> list[Bar]:
     """What a user waits for before anything happens."""
     shoal = str(Path(sys.executable).with_name("shoal"))
@@ -160,7 +176,7 @@ def _slow_minds(folder: Path, rounds_in_flight: int) -> float:
 
 #: Yields bars as they are measured, in a folder that is then removed.
 Measurement = Callable[[Path], Iterable[Bar]]
-ALL: Sequence[Measurement] = (starting, throughput, scaling, ageing, visibility, million)
+ALL: Sequence[Measurement] = (starting, throughput, scaling, ageing, visibility, million, million_steps)
 
 
 def measure(wanted: Sequence[Measurement]) -> Iterator[Bar]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 import time
@@ -26,23 +27,23 @@ from shoal.runs.launchers import Launcher, open_launcher
 _HOST = "127.0.0.2"
 _OBJECT_STORE_BYTES = 80 << 20
 _CAP = 64
-#: A quarter of a CPU for each simulation makes four of them on a node.
-_NODES, _AT_ONCE = 3, 12
+#: Ray keeps as many idle processes on a node as it has CPUs, so that they need not be started anew.
+_NODES, _CPUS, _AT_ONCE = 3, 4, 12
 _LATENCY_SECONDS = 0.5
 _WORKING_SECONDS = 4.0
 
 
 @contextmanager
 def _clustering() -> Iterator[Any]:
-    """A cluster of nodes with a CPU each, beside a head that works on nothing; this process is connected to it."""
+    """A cluster whose nodes have four CPUs each, as Ray counts them, beside a head that works on nothing."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
         common = {"object_store_memory": _OBJECT_STORE_BYTES, "node_ip_address": _HOST}
         head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder, **common}
         cluster: Any = Cluster(initialize_head=True, head_node_args=head)
         for _ in range(_NODES):
-            cluster.add_node(num_cpus=1, **common)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            cluster.add_node(num_cpus=_CPUS, **common)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         try:
             yield cluster
         finally:
@@ -76,16 +77,17 @@ async def _with_launcher(folder: Path, on: str, server: Server, work: Callable[[
         return await work(launcher)
 
 
-def _read_digests(results: list[RunResult]) -> list[tuple[str, str, str]]:
-    return [(result.id, result.status, result.digest) for result in results]
+def _read_digests(results: list[RunResult]) -> list[tuple[str, str]]:
+    assert all(result.status == "completed" for result in results), results[0].error
+    return [(result.id, result.digest) for result in results]
 
 
 def ray_many(folder: Path, simulations: int = 64) -> list[Bar]:
     """64 simulations on three nodes against the local launcher, with at most 64 calls at once."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    found: dict[str, list[tuple[str, str]]] = {}
 
     def measure(on: str, server: Server) -> float:
-        (own := folder / on).mkdir()
+        (own := folder / on).mkdir(0o700)
 
         async def work(launcher: Launcher) -> float:
             began = time.perf_counter()
@@ -107,16 +109,16 @@ def ray_many(folder: Path, simulations: int = 64) -> list[Bar]:
 def ray_kill(folder: Path, simulations: int = 12) -> list[Bar]:
     """A node killed in the middle of an experiment: what is paid for again, and whether histories are the same."""
     with rehearsing(latency_seconds=_LATENCY_SECONDS) as server:
-        (own := folder / "local").mkdir()
+        (own := folder / "local").mkdir(0o700)
 
         async def work_here(launcher: Launcher) -> float:
             results = await _make_study(own / "many", simulations, 6).run(launcher, asyncio.Event())
             wanted.extend(_read_digests(results))
             return 0.0
 
-        wanted: list[tuple[str, str, str]] = []
+        wanted: list[tuple[str, str]] = []
         run_async(_with_launcher(own, "local", server, work_here))
-        (there := folder / "ray").mkdir()
+        (there := folder / "ray").mkdir(0o700)
         with _clustering() as cluster:
             node = cluster.list_all_nodes()[-1]
 

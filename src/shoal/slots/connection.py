@@ -185,13 +185,16 @@ async def _connect_remotely(place: RemoteBroker, listener: Listener, clock: Call
 
 
 async def open_broker(place: BrokerLocation) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Open a connection whose bytes come from elsewhere; start a broker if none is running."""
-    place.prepare()
+    """Open a connection whose bytes come from elsewhere; start a broker if none is running, or raise SlotsRefused."""
     try:
-        return await asyncio.open_unix_connection(str(place.socket))
-    except OSError:
-        await asyncio.to_thread(start_broker, place)
-        return await asyncio.open_unix_connection(str(place.socket))
+        place.prepare()
+        try:
+            return await asyncio.open_unix_connection(str(place.socket))
+        except OSError:
+            await asyncio.to_thread(start_broker, place)
+            return await asyncio.open_unix_connection(str(place.socket))
+    except (OSError, NoBroker) as error:
+        raise SlotsRefused(f"no broker can be started at {place.socket}, so no limit would hold: {error}") from error
 
 
 async def _open_link(place: BrokerLocation, listener: Listener, clock: Callable[[], float]) -> SocketLink:

@@ -18,7 +18,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from shoal.errors import ArgumentInvalid, RunRefused
+from shoal.errors import RunRefused
 from shoal.experiments import BatchSettings, ExperimentRun, RunResult, load_experiment
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
@@ -276,9 +276,3 @@ async def test_an_address_without_a_cluster_is_refused(cluster: Cluster) -> None
                 pass
     finally:
         ray.init(address=cluster.address, log_to_driver=False)
-
-
-async def test_a_place_that_is_none_is_refused() -> None:
-    with pytest.raises(ArgumentInvalid, match="expected local, ray, or ray://HOST:PORT, found 'mars'"):
-        async with open_launcher("mars", os.environ):
-            pass

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,12 +66,12 @@ class Holding:
 
 
 @asynccontextmanager
-async def hold(run: RunDirectory) -> AsyncIterator[Holding]:
+async def hold(run: RunDirectory, environ: Mapping[str, str] | None = None) -> AsyncIterator[Holding]:
     ready: asyncio.Future[tuple[int, asyncio.StreamWriter]] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         assert await read_line(reader, ReceiverHello) is not None
-        write_line(writer, ReceiverTerms("127.0.0.1", TOKEN, {}))
+        write_line(writer, ReceiverTerms("127.0.0.1", TOKEN, dict(environ or {})))
         said = await read_line(reader, ReceiverReady)
         assert said is not None
         ready.set_result((said.port, writer))
@@ -78,7 +79,9 @@ async def hold(run: RunDirectory) -> AsyncIterator[Holding]:
     with TemporaryDirectory(prefix="shoal-") as folder:
         socket, stop = f"{folder}/s", asyncio.Event()
         server = await asyncio.start_unix_server(serve, socket)
-        receiving = asyncio.create_task(receive_run(run, stop, {LAUNCHER_VARIABLE: socket}))
+        receiving = asyncio.create_task(
+            receive_run(run, stop, {**os.environ, **(environ or {}), LAUNCHER_VARIABLE: socket})
+        )
         port, writer = await ready
         holding = Holding(run, receiving, HeadAddress("127.0.0.1", port, TOKEN), writer, stop)
         try:
@@ -199,6 +202,18 @@ async def test_a_node_with_another_version_is_refused_and_the_run_says_why(tmp_p
         writer.close()
         await holding.receiving
     assert "node old has Shoal 0.0.1, and this machine" in str(run.observe_state().error)
+
+
+async def test_a_run_whose_broker_cannot_be_used_fails_and_says_why(tmp_path: Path) -> None:
+    (shared := tmp_path / "shared").mkdir(0o755)
+    shared.chmod(0o755)
+    mind = {"kind": "language", "model": "openai/rehearsal"}
+    run = create_run(validate({**SHORT, "mind": mind}), tmp_path / "run")
+    environ = {"SHOAL_SLOTS": str(shared / "slots.sock"), "OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    async with hold(run, environ) as holding:
+        holding.work()
+        await holding.receiving
+    assert "is open to others" in str(run.observe_state().error)
 
 
 async def test_a_node_that_comes_too_late_hears_that_the_head_is_gone() -> None:

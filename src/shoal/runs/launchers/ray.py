@@ -48,6 +48,7 @@ _MOST_LOSSES = 20
 _ASKING_CPUS, _COMPUTING_CPUS = 0.25, 1.0
 _NODE_CHECK_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
+_END_SECONDS = 2.0
 #: The port of a Ray Client server, by convention. Through it, a machine that is no node of the cluster can use it.
 _CLIENT_PORT = 10001
 #: Parts of Ray have no types.
@@ -68,6 +69,9 @@ class RayLauncher:
         self._server: asyncio.Server | None = None
         self._is_ours = False
         self._host = ""
+        #: How many runs a process works on before it ends -> the task; 0: any number. What a class of the user's own
+        #: keeps in its module must not reach the next run.
+        self._tasks: dict[int, Any] = {calls: ray.remote(max_calls=calls)(work_on_node) for calls in (0, 1)}
         #: Directory of a run -> its receiver, once that is ready.
         self._ready: dict[str, int] = {}
         self._following: set[asyncio.Task[None]] = set()
@@ -118,7 +122,7 @@ class RayLauncher:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="shoal")
             except (ConnectionError, ValueError) as error:
                 raise RunRefused(
-                    f"no Ray cluster answers at {self._address or 'this machine'}.\n"
+                    f"no Ray cluster {f'answers at {self._address}' if self._address else 'runs on this machine'}.\n"
                     "Start one with `ray start --head`, or name one: --on ray://HOST:6379."
                 ) from error
             except RuntimeError as error:
@@ -176,6 +180,9 @@ class RayLauncher:
                 if ended.done():
                     write_line(writer, TaskEnd(ended.result()))
                     await gone
+                else:
+                    # The task is about to end by itself, and its process may go on with another run.
+                    await asyncio.wait((ended,), timeout=_END_SECONDS)
             finally:
                 ended.cancel()
                 gone.cancel()
@@ -190,9 +197,8 @@ class RayLauncher:
     def _submit(self, run: RunDirectory, port: int) -> Any:
         """Let Ray run the worker of a run wherever there is room, and again where that is lost."""
         (need,) = DoctorTarget.of_scenario(run.scenario).needs
-        # What a class of the user's own keeps in its module must not reach the next run.
         calls = 0 if is_shared(run) else 1
-        task = ray.remote(max_calls=calls)(work_on_node).options(
+        task = self._tasks[calls].options(
             name=f"shoal {run.path.name}",
             num_cpus=_ASKING_CPUS if need.asks else _COMPUTING_CPUS,
             memory=need.memory_bytes,

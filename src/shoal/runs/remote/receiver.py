@@ -18,12 +18,13 @@ from typing import cast
 import msgspec
 
 import shoal
-from shoal.errors import ShoalError, StorageFailed
+from shoal.errors import ShoalError, SlotsRefused, StorageFailed
 from shoal.models import Cache, open_cache
 from shoal.runs.commands.files import COMMANDS, RESPONSES, CommandFiles
 from shoal.runs.config import INPUTS
 from shoal.runs.directory import CONFIG, JOURNAL, LIMITS, LOG, METRICS, STATE, VECTORS, RunDirectory
 from shoal.runs.files import storage_errors
+from shoal.runs.mirofish import format_state
 from shoal.runs.remote.copies import KeptRounds
 from shoal.runs.remote.launching import LauncherLink, ReceiverTerms
 from shoal.runs.remote.messages import (
@@ -62,7 +63,7 @@ from shoal.unix import FolderWatch
 #: While nothing else happens, the state is written this often, to show that the process is alive.
 _HEARTBEAT_SECONDS = 2.0
 #: Files of a run that a worker starts from, beside the copies of files that the scenario names.
-_INPUT = (CONFIG, JOURNAL, LIMITS, STATE, VECTORS)
+_INPUT = (CONFIG, JOURNAL, LIMITS, VECTORS)
 _BRIDGED_BYTES = 1 << 16
 
 
@@ -200,9 +201,11 @@ class RunReceiver:
             with ExitStack() as held:
                 await self._send_input(stream, held)
                 rounds = held.enter_context(KeptRounds(self._run))
+                self._pass_commands()
                 if self._stop.is_set():
                     stream.send(StopOrder())
-                while self._worker is stream and (message := await stream.read()) is not None:
+                # What a worker sent before a later one came must not be added to what that one began with.
+                while (message := await stream.read()) is not None and self._worker is stream:
                     await self._keep(message, stream, rounds)
         except ShoalError as error:
             stream.send(HeadRefusal(str(error)))
@@ -230,6 +233,8 @@ class RunReceiver:
         self._journal = _open_journal(run)
         held.callback(os.close, self._journal)
         folder = run.file(INPUTS)
+        waited = msgspec.structs.replace(self._state, waiting=None, process_pid=None)
+        stream.send(InputPart(STATE, msgspec.json.encode(format_state(waited))))
         found = [run.file(name) for name in _INPUT]
         found += sorted(path for path in folder.rglob("*") if path.is_file()) if folder.exists() else []
         for path in found:
@@ -309,7 +314,12 @@ class RunReceiver:
     async def _bridge_broker(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Pass bytes between the worker and the broker of this machine, which sees when either is gone."""
         watch_silence(writer)
-        broker_reader, broker_writer = await open_broker(cast(BrokerLocation, self._resources.slots))
+        try:
+            broker_reader, broker_writer = await open_broker(cast(BrokerLocation, self._resources.slots))
+        except SlotsRefused as error:
+            writer.close()
+            self._finish(str(error))
+            return
         ends = {writer, broker_writer}
         self._bridges |= ends
         try:

@@ -50,6 +50,7 @@ from shoal.unix import FolderWatch
 
 #: With more than this unsent, no further round begins.
 _MOST_UNSENT_BYTES = 1 << 24
+_LOOK_SECONDS = 0.1
 _GROWING = (METRICS, LOG, VECTORS)
 
 
@@ -227,10 +228,6 @@ class RunSender:
                 with suppress(FileNotFoundError):
                     self._stream.send(ResponseFile(path.name, path.read_bytes()))
                     self._responses.add(path.name)
-
-
-#: How often is looked whether too much is unsent.
-_LOOK_SECONDS = 0.1
 
 
 class CopiedStore(Store):
