@@ -34,7 +34,7 @@ async def run_many(  # noqa: PLR0913  # the options of the command
     retry_failed: bool = False,
     on: str = LOCAL,
 ) -> list[BatchResult]:
-    """Run a scenario once for each row, many side by side, each in a process of its own. Return a result for each.
+    """Run a scenario once for each row, many side by side, in processes of their own. Return a result for each.
 
     A row maps values of the scenario, named as for `--set`, to what they are to be: `{"id": "a", "seed": 3,
     "population.0.persona": "..."}`. Rows may also be the path of a table. A simulation that fails is a result with an

@@ -21,13 +21,16 @@ from shoal.machine import (
     Disk,
     Machine,
     Need,
+    NetworkNeed,
     Pressure,
+    PurposeAdvice,
     Sample,
     Sampler,
     ServerProfile,
     advise,
     inspect_disk,
     inspect_machine,
+    suit_purposes,
 )
 from shoal.models.http import Proxies
 from shoal.models.local import check_extra, is_table, measure_speed
@@ -100,7 +103,9 @@ class DoctorReport:
             {
                 "need": need,
                 "simulations": advice.simulations[0].count if advice.simulations else 1,
+                "purposes": {each.purpose: each.simulations for each in self.suit_purposes(advice)},
                 "calls": (advice.calls[0].count if advice.calls else 1) if need.asks else None,
+                "network_mbit": network._asdict() if (network := self.measure_network(advice)) else None,
             }
             for need, advice in zip(self.needs, self.advice, strict=True)
         ]
@@ -110,6 +115,17 @@ class DoctorReport:
             {**msgspec.structs.asdict(each), "allowance": list_limits(each.allowance)} for each in self.endpoints
         ]
         return {"recommended": recommended, **whole}
+
+    @staticmethod
+    def suit_purposes(advice: Advice) -> tuple[PurposeAdvice, ...]:
+        """Recommend simulations for each purpose; none where nothing bounds them."""
+        return suit_purposes(advice.simulations[0].count) if advice.simulations else ()
+
+    def measure_network(self, advice: Advice) -> NetworkNeed | None:
+        """Return what the recommended calls need of the network; None without calls, or with a server here."""
+        if not advice.calls or (self.endpoints and self.endpoints[0].is_here):
+            return None
+        return NetworkNeed.of_calls(advice.calls[0].count, self.seconds_per_call)
 
 
 def list_limits(allowance: RateLimits | None) -> dict[str, float]:

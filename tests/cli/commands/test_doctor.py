@@ -53,6 +53,19 @@ def test_json_begins_with_what_is_recommended(folder: Path) -> None:
     assert found["endpoints"] == found["problems"] == []
 
 
+def test_it_recommends_for_each_purpose_and_says_what_the_network_needs(folder: Path) -> None:
+    offline, asking = as_json("--latency", "2")["recommended"]
+    for found in (offline, asking):
+        numbers = list(found["purposes"].values())
+        assert list(found["purposes"]) == ["development", "research", "batch work", "large studies"]
+        assert 1 <= numbers[0] <= numbers[1] <= numbers[2] == numbers[3] == found["simulations"]
+    assert offline["network_mbit"] is None
+    assert asking["network_mbit"]["sent"] == pytest.approx(asking["calls"] / 2 * 10_500 * 8 / 1e6)
+    printed = call("doctor").stdout
+    assert "development: " in printed
+    assert "Mbit/s" in printed
+
+
 def test_a_scenario_says_what_is_needed(folder: Path) -> None:
     (recommended,) = as_json("small.yaml")["recommended"]
     assert recommended["need"] == {"people": 20, "rounds": 5, "worlds": 2, "asks": False, "max_workers": None}

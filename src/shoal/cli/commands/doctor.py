@@ -175,11 +175,21 @@ def _advice_lines(report: DoctorReport, name: str) -> Iterator[ReportLine]:
         minds = f"language models, up to {need.calls_at_once:,} calls at once" if need.asks else "no language model"
         yield "for", Text(f"{name or 'runs'}: {size}, {minds}", "bold")
         yield "simulations", _describe_bound(advice.simulations, "side by side")
+        for each in report.suit_purposes(advice):
+            yield "", Text.assemble(f"{each.purpose}: ", (f"{each.simulations:,}", "bold"), (f", {each.reason}", "dim"))
         if need.asks:
             yield "calls", _describe_bound(advice.calls, "at once, all together")
             if all(bound.what in _MACHINE_BOUNDS for bound in advice.calls):
                 unknown = "the server's own limit is not known, and often lower: runs find it by themselves"
                 yield "", Text(unknown, "dim")
+        if (network := report.measure_network(advice)) is not None:
+            yield (
+                "network",
+                Text(
+                    f"these calls send about {network.sent:,.0f} Mbit/s and receive {network.received:,.0f}; on a slower "
+                    "line they wait for one another"
+                ),
+            )
 
 
 def _describe_bound(bounds: tuple[Bound, ...], how: str) -> Text:
