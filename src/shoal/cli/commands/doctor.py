@@ -186,8 +186,8 @@ def _advice_lines(report: DoctorReport, name: str) -> Iterator[ReportLine]:
             yield (
                 "network",
                 Text(
-                    f"these calls send about {network.sent:,.0f} Mbit/s and receive {network.received:,.0f}; on a slower "
-                    "line they wait for one another"
+                    f"these calls send about {network.sent:,.0f} Mbit/s and receive {network.received:,.0f}; on a "
+                    "slower line they wait for one another"
                 ),
             )
 
