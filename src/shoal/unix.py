@@ -142,6 +142,14 @@ def read_command_line(pid: int, proc: Path = Path("/proc")) -> bytes:
     return subprocess.run(asked, capture_output=True, check=False).stdout.strip() + b" "
 
 
+def read_core_wait(proc: Path = Path("/proc")) -> float:
+    """Return the seconds that this thread could have run and waited for a core; 0 where the system does not say."""
+    try:
+        return int((proc / "thread-self" / "schedstat").read_bytes().split()[1]) / 1e9
+    except OSError:
+        return 0.0
+
+
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

@@ -18,7 +18,7 @@ from shoal.worlds.room.observations import RoomObservation
 DELAY_SECONDS = 0.1
 LONG_SECONDS = 60.0
 #: Longer than what counts as blocking.
-BLOCKED_SECONDS = 0.25
+BLOCKED_SECONDS = 0.5
 #: Beside a running loop another thread hears of the interrupt, and on a busy machine that takes a while.
 HEARD_SECONDS = 2.0
 

@@ -18,6 +18,7 @@ from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
 from shoal.text import make_storable
 from shoal.types import Action, Decision, Event, Mind, MindMode, Notice, Observation
+from shoal.unix import read_core_wait
 
 _encode = msgspec.json.Encoder().encode
 
@@ -67,6 +68,8 @@ class Decider:
         self._latencies = Latencies()
         self._seconds = 0.0
         self._blocked = 0
+        #: What this thread had waited for a core when the timings began, or after the last decision that took long.
+        self._core_wait = read_core_wait() if limits.timed else 0.0
         self.calls = 0
 
     @property
@@ -119,6 +122,7 @@ class Decider:
         """
         found = self._seconds, self._latencies, self._blocked
         self._seconds, self._latencies, self._blocked = 0.0, Latencies(), 0
+        self._core_wait = read_core_wait()
         return found
 
     def decide_now(self, observation: Observation) -> Decision:
@@ -251,7 +255,13 @@ class Decider:
         return Decision.failed(error)
 
     def _note_blocking(self, observation: Observation, seconds: float) -> None:
-        """Count a decision during which nobody else could decide, and log the first."""
+        """Count a decision during which nobody else could decide, and log the first.
+
+        On a busy machine the time may have gone into waiting for a core, which is nothing the mind can mend.
+        """
+        before, self._core_wait = self._core_wait, read_core_wait()
+        if seconds - (self._core_wait - before) <= BLOCKING_SECONDS:
+            return
         self._blocked += 1
         if self._log is not None and BLOCKED not in self._logged:
             self._logged.add(BLOCKED)
