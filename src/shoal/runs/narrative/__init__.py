@@ -2,3 +2,4 @@
 
 from shoal.runs.narrative.narrative import NarrativeSection, NarrativeStatement, RunNarrative, tell_run
 from shoal.runs.narrative.rendering import number_evidence, render_html, render_markdown
+from shoal.runs.narrative.writer import write_narrative

@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from shoal.cli.options import PATH, human_options, json_option, run_argument
+from shoal.cli.options import PATH, human_options, json_option, resource_options, run_argument
 from shoal.cli.views.output import Output, echo, echo_json
+from shoal.event_loop import run_async
 from shoal.experiments import RESULTS, is_experiment
 from shoal.experiments.report import (
     HumanComparison,
@@ -18,8 +19,8 @@ from shoal.experiments.report import (
     join_sentence,
     write_report,
 )
-from shoal.runs import RunDirectory, storage_errors
-from shoal.runs.narrative import render_html, render_markdown, tell_run
+from shoal.runs import RunDirectory, RunResources, storage_errors
+from shoal.runs.narrative import render_html, render_markdown, tell_run, write_narrative
 from shoal.text import printable
 
 MARKDOWN, PAGE = "report.md", "report.html"
@@ -28,10 +29,19 @@ MARKDOWN, PAGE = "report.md", "report.html"
 @click.command("report")
 @run_argument
 @click.option("--out", type=PATH, metavar="DIR", help="Folder of the report; default: the run's directory.")
+@click.option("--model", metavar="NAME", help="Let this language model write the report of a run.")
 @human_options
+@resource_options
 @json_option
-def report_(  # a command has as many options as it has
-    run: Path, out: Path | None, human: Path | None, answers: Path | None, by: tuple[str, ...], as_json: bool
+def report_(  # noqa: PLR0913  # a command has as many options as it has
+    run: Path,
+    out: Path | None,
+    model: str | None,
+    human: Path | None,
+    answers: Path | None,
+    by: tuple[str, ...],
+    resources: RunResources,
+    as_json: bool,
 ) -> None:
     """Report what happened in a run: turning points, influence, cascades, and who changed sides; or an experiment.
 
@@ -41,16 +51,21 @@ def report_(  # a command has as many options as it has
     beside what was simulated.
 
     Writes report.md, and report.html, a page with charts that needs nothing else. Files of these names are replaced.
-    No model is asked. Also works while a run or an experiment goes on.
+    No model is asked, unless --model names one: it writes each section anew from the plain report of a run. Every
+    sentence keeps the evidence of what it rests on, and sentences without valid evidence are left out and counted.
+    Also works while a run or an experiment goes on.
 
     \b
     Examples:
       shoal report runs/rumour-1
       shoal report runs/rumour-1 --out study --json
+      shoal report runs/rumour-1 --model openai/gpt-4.1-mini --max-cost 0.10
       shoal report results/misinformation
       shoal report results/misinformation --human survey.csv --by region
     """
     has_results = (run / RESULTS).is_file() or is_experiment(run)
+    if has_results and model is not None:
+        raise click.UsageError("--model writes the report of a run; the report of an experiment asks no model")
     if human is None and (answers is not None or by):
         raise click.UsageError("--answers and --by go with --human FILE")
     if has_results and out is not None:
@@ -60,7 +75,10 @@ def report_(  # a command has as many options as it has
     if has_results:
         _report_experiment(run, None if human is None else compare_with_people(human, run, answers, by), as_json)
         return
-    narrative = tell_run(RunDirectory.open(run))
+    directory = RunDirectory.open(run)
+    narrative = tell_run(directory)
+    if model is not None:
+        narrative = run_async(write_narrative(narrative, directory, model, resources))
     folder = out or run
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
