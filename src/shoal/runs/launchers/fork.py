@@ -154,7 +154,7 @@ class ForkWork:
         #: How its process ended, negative for a signal; 0 where the work is done and the process goes on.
         self.code: int | None = None
         self.goes_on = False
-        #: Set when the work is over, or when nobody will say any more whether it is.
+        #: Set when the work is over, or when the fork server has ended and cannot say so.
         self.over = asyncio.Event()
 
     def end(self, code: int | None, *, goes_on: bool = False) -> None:

@@ -24,7 +24,7 @@ class WorkerEnd(StrEnum):
     """How a worker's process ended its work on a run."""
 
     DONE = "done"
-    #: It was asked to stop, and whoever asked waits for its end.
+    #: It was asked to stop, and the caller waits for its end.
     STOPPED = "stopped"
     FAILED = "failed"
 

@@ -43,7 +43,7 @@ class Picture:
     #: Pairs of agents as keys `muter * people + mutee`.
     muted: NDArray[np.int64]
     muters: frozenset[int]
-    #: Agents whose posts nobody is shown.
+    #: Agents whose posts are shown to no agent.
     suspended: NDArray[np.int64]
     rules: FeedRules
 

@@ -105,7 +105,7 @@ class State:
         self.first_follow_id = given.graph.edges + 1
         #: Claim -> the agents who wrote something about it, passed it on, or reacted to it.
         self.reached = reached or {}
-        #: Texts that nobody stated the meaning of, and whose words cannot be read.
+        #: Texts whose meaning was not stated, and whose words cannot be read.
         self.unread = 0
         #: Counts the turns that may have changed something.
         self.version = 0

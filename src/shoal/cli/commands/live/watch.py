@@ -78,7 +78,7 @@ def _follow_directory(run: RunDirectory, since: int | None) -> Iterator[tuple[st
         for world in run.worlds
     }
     while True:
-        # Read first: what is written after it is told by the next look.
+        # Read first: the next look shows what is written after it.
         state = run.observe_state()
         for world, stream in streams.items():
             for text in stream.read_texts():
