@@ -185,3 +185,18 @@ def test_a_run_that_goes_on_is_not_archived(serve: Serve, tmp_path: Path) -> Non
         answer = server.post("archive", {"simulation_id": "held"})
     assert answer.status == 409
     assert server.get("overview").json["data"]["total"] == 1
+
+
+def test_the_family_of_a_run_is_listed_each_parent_first(serve: Serve, tmp_path: Path, finished: str) -> None:
+    server = serve()
+    first = server.post("fork", {"simulation_id": finished, "at": 2, "set": {"mind.persuasion": 0.5}}).json["data"]
+    go_on(RunDirectory.open(tmp_path / "runs" / first["simulation_id"]))
+    body = {"simulation_id": first["simulation_id"], "at": 1, "name": "again", "set": {"mind.persuasion": 0.7}}
+    second = server.post("fork", body).json["data"]
+    ids = [finished, first["simulation_id"], second["simulation_id"]]
+    for name in ids:
+        found = server.get(f"lineage?of={name}").json["data"]
+        assert [card["simulation_id"] for card in found] == ids
+    assert [card["parent"] and card["parent"]["round"] for card in found] == [None, 2, 1]
+    assert server.get("lineage?of=nobody").status == 404
+    assert server.get("lineage").status == 400

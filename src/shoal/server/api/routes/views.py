@@ -40,6 +40,9 @@ from shoal.server.messages import Envelope, RunId, WorldName
 router = APIRouter(tags=["pages"])
 _log = logging.getLogger(__name__)
 
+#: Runs of one family that are listed.
+_MAX_FAMILY = 2_000
+
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 PageLimit = Annotated[int, Query(ge=1, le=200)]
 Offset = Annotated[int, Query(ge=0, le=10_000_000)]
@@ -59,6 +62,34 @@ async def list_runs(
 ) -> Response:
     """List the runs as pages show them, newest first."""
     return answer(await in_thread(_list_cards, context, limit, offset, archived))
+
+
+@router.get("/lineage", response_model=Envelope[list[RunCard]])
+async def list_lineage(context: Context, of: Annotated[RunId, Query(description="A run of the family.")]) -> Response:
+    """List a run with all its forks, forks of these, and the runs that it was forked from, each parent first."""
+    return answer(await in_thread(_list_family, context, (await find_run(context, of)).path.name))
+
+
+def _list_family(context: ServerContext, name: str) -> list[RunCard]:
+    cards = {known: _read_card(context, known) for known in context.folder.list_ids()}
+    if name not in cards:
+        # A run of an experiment has no forks that name it.
+        return []
+    seen: set[str] = set()
+    while (parent := cards[name].parent) is not None and parent.id in cards and name not in seen:
+        seen.add(name)
+        name = parent.id
+    forks: dict[str, list[RunCard]] = {}
+    for card in cards.values():
+        if card.parent is not None:
+            forks.setdefault(card.parent.id, []).append(card)
+    family: list[RunCard] = []
+    waiting = [cards[name]]
+    while waiting and len(family) < _MAX_FAMILY:
+        card = waiting.pop()
+        family.append(card)
+        waiting += sorted(forks.pop(card.simulation_id, ()), key=lambda fork: fork.parent.round if fork.parent else 0)
+    return family
 
 
 def _list_cards(context: ServerContext, limit: int, offset: int, archived: bool) -> ViewPage[RunCard]:
