@@ -255,7 +255,7 @@ class Decider:
         return Decision.failed(error)
 
     def _note_blocking(self, observation: Observation, seconds: float) -> None:
-        """Count a decision during which nobody else could decide, and log the first.
+        """Count a decision that kept all others waiting, and log the first.
 
         On a busy machine the time may have gone into waiting for a core, which is nothing the mind can mend.
         """

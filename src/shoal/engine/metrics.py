@@ -61,7 +61,7 @@ class Step(msgspec.Struct, frozen=True):
     #: Total time of all decisions, without waiting for a free worker.
     deciding_seconds: float = 0.0
     latencies: Latencies = msgspec.field(default_factory=Latencies)
-    #: Decisions during which nobody else could decide.
+    #: Decisions that kept all others waiting.
     blocked: int = 0
 
     @property
@@ -83,7 +83,7 @@ class Metrics(msgspec.Struct):
     errors: int = 0
     timeouts: int = 0
     latencies: Latencies = msgspec.field(default_factory=Latencies)
-    #: Decisions during which nobody else could decide.
+    #: Decisions that kept all others waiting.
     blocked: int = 0
 
     @property

@@ -111,7 +111,7 @@ class ExperimentRun:
         return self.batch.list_judged()
 
     def _begin(self) -> None:
-        """Freeze the design. From now on nobody else works on this folder."""
+        """Freeze the design. From now on no other process works on this folder."""
         self.batch.check_known()
         freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
         self._hours = dict(read_experiment_state(self.folder).hours)

@@ -50,7 +50,7 @@ class ExperimentBatch(Batch):
         super().__init__(experiment.base, [], folder, settings)
         self.experiment = experiment
         self.budget = budget
-        #: What came of every run that has ended and is judged.
+        #: The results of all runs that have ended and are judged.
         self.judged: dict[str, RunResult] = {}
         #: Tier -> what its runs change on top of the base scenario, once that is known.
         self.inherited: dict[str, Mapping[str, Any]] = {}
@@ -60,7 +60,7 @@ class ExperimentBatch(Batch):
         self.skipped: dict[str, str] = {}
         #: Tiers whose budget is used up -> which limit of it; an empty name is the whole experiment.
         self.spent: dict[str, str] = {}
-        #: Is called once nobody else can work on the folder, before anything runs.
+        #: Is called once no other process can work on the folder, before anything runs.
         self.prepare: Callable[[], object] = lambda: None
         self._judge = judge
         #: Tiers that are queued -> their stopping rules.

@@ -109,7 +109,7 @@ def take_standing(
 
 
 def read_standing(folder: Path) -> ExperimentStanding:
-    """Read how far the experiment in a folder is; RunMissing where there is none."""
+    """Read how far the experiment in a folder is; RunMissing if it holds none."""
     design = open_design(folder)
     planned = {(tier.name, arm) for tier in design.tiers for arm in tier.list_arms()}
     results = {each.id: each for each in read_results(folder / RESULTS) if (each.tier, each.arm) in planned}

@@ -48,14 +48,14 @@ class PreparationShelf:
         self._children: set[int] = set()
 
     def find(self, identity: str) -> PreparationFolder:
-        """Find a preparation by a checked id; RunMissing where there is none."""
+        """Find a preparation by a checked id; RunMissing if it does not exist."""
         folder = PreparationFolder(self._runs / SHELF / identity)
         if folder.path.is_symlink() or not folder.is_begun:
             raise RunMissing(f"there is no simulation {identity}")
         return folder
 
     def find_task(self, task_id: str) -> PreparationFolder:
-        """Find the preparation that a task works on; RunMissing where there is none."""
+        """Find the preparation that a task works on; RunMissing if it does not exist."""
         for folder in self._list():
             if folder.read_state().task_id == task_id:
                 return folder

@@ -110,7 +110,7 @@ class SinkStatus(StrEnum):
     COMPLETE = "complete"
     FAILED = "failed"
     HANGS = "hangs"
-    #: Nobody copies any more, and not everything was copied.
+    #: No process copies any more, and not everything was copied.
     LEFT = "left"
 
 

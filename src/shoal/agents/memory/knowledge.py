@@ -30,7 +30,7 @@ class GraphKnowledge:
     def __init__(self, narrator: Narrator) -> None:
         self._narrator = narrator
         self._store = GraphStore(_IN_MEMORY)
-        #: Rounds that nobody has needed yet.
+        #: Rounds that were not needed yet.
         self._waiting: deque[tuple[int, Sequence[Narration]]] = deque()
 
     def learn(self, round: int, happened: Sequence[Event | Notice]) -> None:

@@ -151,7 +151,7 @@ class RunFolder:
         return fork_run(plan, None if name is None else self._find_free(name))
 
     def _find_free(self, name: str) -> Path:
-        """Return a path for a run that somebody named."""
+        """Return a path for a run of a given name."""
         words = _NO_ID.sub("-", name).strip("-_")[:_MAX_NAME_CHARS] or "fork"
         paths = chain([self.path / words], (self.path / f"{words}-{number}" for number in count(2)))
         return next(path for path in paths if not path.exists())

@@ -44,7 +44,7 @@ class RequestRefused(Exception):
 
 
 class RateLimiter:
-    """Allows each address so many requests a second, and so many at once."""
+    """Limits the requests of each address: in a second, and at once."""
 
     def __init__(self, per_second: float, at_once: int, now: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
@@ -121,7 +121,7 @@ class Guard:
             self.check_token(address, _find_token(headers))
 
     async def _read_body(self, receive: Receive) -> bytes:
-        """Read the whole body, which may be only so long and take only so long."""
+        """Read the whole body, within a limit of length and one of time."""
         parts, size = [], 0
         try:
             async with asyncio.timeout(self._settings.body_seconds):

@@ -38,7 +38,7 @@ class _AnnouncedServer(uvicorn.Server):
 
 
 def serve(settings: ServerSettings, announce: Callable[[str], object], lasting: float | None = None) -> None:
-    """Serve until a signal ends it, or for so many seconds. `announce` gets the address, once it is listened to."""
+    """Serve until a signal ends it, or for a number of seconds. `announce` gets the address, once it is listened to."""
     guard = build_app(settings)
     context: ServerContext = guard.app.state.context
     config = uvicorn.Config(

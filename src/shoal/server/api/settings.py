@@ -40,7 +40,7 @@ class ServerSettings:
     model: str | None = None
     max_body_bytes: int = 32 << 20
     body_seconds: float = 30.0
-    #: Requests of one address: so many a second in the long run, and so many at once.
+    #: Requests of one address: a second in the long run, and at once.
     requests_per_second: float = 1_000.0
     requests_at_once: int = 2_000
     #: Wrong tokens of one address, in the same way.

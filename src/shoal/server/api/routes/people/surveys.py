@@ -27,7 +27,7 @@ class SurveySelection(RunRequest):
     who: Annotated[list[AgentNumber], Field(max_length=10_000)] | None = None
     #: A condition on traits, such as `age > 40 and stance < 0`.
     where: Annotated[str, Field(max_length=1_000)] | None = None
-    #: So many of them, drawn at random.
+    #: How many of them are drawn at random.
     sample: Annotated[int, Field(strict=False, ge=1, le=1_000_000)] | None = None
 
 
@@ -94,7 +94,7 @@ class SurveyStatus:
 
 @router.post("/survey/people", response_model=Envelope[ChosenPeople])
 async def count_people(body: SurveySelection, context: Context) -> Response:
-    """Say how many people a selection means. Nobody is asked."""
+    """Say how many people a selection means. No one is asked."""
     run = await find_run(context, body.simulation_id)
     names = await in_thread(_choose, context, run, body)
     model = _find_model(context, run)
@@ -124,7 +124,7 @@ async def start_survey(body: SurveyBody, context: Context) -> Response:
 
 @router.post("/survey/end", response_model=Envelope[SurveyStatus])
 async def end_survey(body: EndSurveyRequest, context: Context) -> Response:
-    """End a survey: nobody else is asked, and it has no answers."""
+    """End a survey: no further people are asked, and it has no answers."""
     job = context.surveys.find(body.simulation_id, body.survey_id)
     job.end()
     return answer(_describe(job))
