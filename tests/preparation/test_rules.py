@@ -12,7 +12,7 @@ from shoal.preparation.reading.findings import Findings
 from shoal.preparation.reading.topics import choose_topic
 from shoal.preparation.rules import draft_by_rules, read_by_rules
 from shoal.preparation.writing import share_out
-from tests.preparation.texts import ASKED_PRODUCT, ASKED_TOWN, CHINESE, PRODUCT, TOWN
+from tests.preparation.texts import ASKED_PRODUCT, ASKED_TOWN, CHINESE, PRODUCT, STRIKE, TOWN
 
 
 def read(text: str, requirement: str, name: str = "story.md") -> tuple[Findings, Draft]:
@@ -124,6 +124,23 @@ def test_a_launch_is_read_as_well(product: tuple[Findings, Draft]) -> None:
     sides = {name: known[name].stance for name in ("Ingrid Halden", "Marek Zielinski", "Daniel Reyes", "Amara Nwosu")}
     assert all(stance is not None for stance in sides.values())
     assert [stance is not None and stance > 0 for stance in sides.values()] == [True, False, False, True]
+
+
+def test_quotations_are_given_to_who_said_them_or_to_nobody() -> None:
+    known = {entity.name: entity for entity in read(STRIKE, "How will people react to the nurses' strike?")[0].entities}
+    assert known["Siobhan Keane"].quotes[0].startswith("We are not asking for the moon")
+    assert known["Padraig Nolan"].quotes == ["She has been minister for two years and has never met these nurses."]
+    assert known["Orla Brady"].quotes == []
+    assert known["Kevin Walsh"].quotes == ["It's children who pay for this."]
+    assert known["Mary Byrne"].age == 78
+    assert known["Martin Doyle"].role == "chief executive of the hospital"
+    unknown = read('The cook Ada Berg said little. "I never saw it coming," said Xeno.', "the flood")[0]
+    assert {entity.name: entity.quotes for entity in unknown.entities} == {"Ada Berg": []}
+
+
+def test_what_somebody_rejects_besides_the_topic_is_no_stance() -> None:
+    known = {entity.name: entity for entity in read(STRIKE, "How will people react to the nurses' strike?")[0].entities}
+    assert known["Irish Nurses' Union"].stance is None
 
 
 def test_groups_of_the_text_are_sampled_beside_the_public(town: tuple[Findings, Draft]) -> None:

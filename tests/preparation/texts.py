@@ -1,4 +1,4 @@
-"""Documents for tests: a conflict in a town, the launch of a product, and a writer of PDF."""
+"""Documents for tests: a conflict in a town, the launch of a product, a strike, and a writer of PDF."""
 
 from __future__ import annotations
 
@@ -50,6 +50,29 @@ Parents asked whether children can be recorded. Pediatrician Dr. Soo-jin Park wa
 machines too much. Investors welcomed the launch; shares of Halden rose by 6 percent. Analyst Robert Klein of Nordbank
 expects 400,000 units in the first year.
 """
+
+STRIKE = """Nurses at St. Brigid's Hospital walk out over staffing
+
+DUBLIN (Reuters) - More than 600 nurses at St. Brigid's Hospital began a three-day strike on Monday, accusing
+management of ignoring repeated warnings about unsafe staffing levels on night shifts.
+
+"We are not asking for the moon," said Siobhan Keane, a ward sister with 22 years' experience who chairs the
+local branch of the Irish Nurses' Union (INU). "We are asking not to be alone with fourteen patients at three
+in the morning."
+
+The hospital's chief executive, Dr. Martin Doyle, called the strike "deeply regrettable" and said emergency
+care would continue. "Nobody in management wants this," he told reporters. Doyle has offered to hire 40 nurses
+by the summer, an offer the union rejected on Friday.
+
+Health Minister Orla Brady urged both sides to return to talks. The opposition accused her of hiding. "She has
+been minister for two years and has never met these nurses," said Fine Gael's Padraig Nolan.
+
+Patients had mixed feelings. Mary Byrne, 78, whose hip operation was cancelled, said she supported the nurses.
+"They were so kind to me. I can wait," she said. But Kevin Walsh, whose son needs weekly treatment, is
+furious. "It's children who pay for this," said Walsh.
+
+The Irish Patients' Association said it understood the anger but opposed the strike. According to Prof. Eva
+Lindqvist, a health economist at Trinity College, short strikes rarely harm patients."""
 
 CHINESE = """东港市议会周二投票决定关闭老桥。市长陈海伦表示，这是唯一负责任的选择。
 

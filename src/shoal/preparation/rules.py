@@ -36,7 +36,8 @@ _AGES = {
 _NO_PROFESSION = frozenset(
     "residents parents customers users critics supporters opponents neighbours neighbors tourists visitors voters "
     "families locals villagers townspeople protesters protestors campaigners patients fans passengers subscribers "
-    "taxpayers teenagers youngsters pedestrians cyclists commuters businesses shoppers homeowners volunteers".split()
+    "taxpayers staff employees workers clients teenagers youngsters pedestrians cyclists commuters businesses "
+    "shoppers homeowners volunteers".split()
 )
 
 
@@ -167,7 +168,7 @@ def _introduce(entity: DocumentEntity) -> str:
         return f"{entity.name}{age} {entity.role[4:]}."
     role = entity.role or ("organisation" if entity.kind == "organisation" else "")
     if not role:
-        return f"{entity.name}{age} is a person in the news." if age else f"This is {entity.name}."
+        return f"{entity.name} is {entity.age} years old." if age else f"This is {entity.name}."
     account = " This is its account." if entity.kind == "organisation" else ""
     return f"{entity.name}{age} is {choose_article(role)} {role}.{account}"
 

@@ -55,7 +55,13 @@ def find_entities(sentences: Sequence[Sentence], mentions: Sequence[NameMention]
     by_name: defaultdict[str, list[NameMention]] = defaultdict(list)
     for mention in mentions:
         by_name[mention.name].append(mention)
-    kinds = {name: kind for name, found in by_name.items() if (kind := _judge_kind(name, found)) is not None}
+    kinds: dict[str, Kind] = {}
+    for name, found in by_name.items():
+        *first, last = _split_name(name) or ("",)
+        # What a text says of Walsh, it says of Kevin Walsh.
+        told = [*found, *(by_name.get(last, ()) if first else ())]
+        if (kind := _judge_kind(name, told)) is not None:
+            kinds[name] = kind
     for place in _find_places(kinds):
         del kinds[place]
     owners = _find_owners(by_name, kinds)

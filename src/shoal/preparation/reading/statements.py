@@ -21,6 +21,8 @@ _FEWEST_CLAIM_WORDS, _MOST_CLAIM_WORDS = 4, 24
 _PLAIN, _PHRASE, _OWN_WORDS = 0.7, 0.6, 0.8
 #: Words after a name among which its verb is looked for.
 _REACH = 5
+#: Who rejects or supports these says little about the topic.
+_OTHER_MATTERS = frozenset("offer offers talks request requests allegation allegations accusation accusations".split())
 #: The share of the stance of an organisation that people who speak for it have.
 _INHERITED = 0.8
 _QUOTE = re.compile(r"“([^”]{8,600})”|\"([^\"]{8,600})\"")
@@ -32,6 +34,10 @@ _REPORTED = re.compile(
 _SAID_WITHOUT_THAT = re.compile(r"\b(?:said|says|claims?|claimed)\s+(?P<claim>(?:the|a|an|no|this)\s[^.!?;,“\"]+)")
 _PRONOUN_SPEAKS = re.compile(
     rf"[”\"]\s*(?:he|she|they)\s+(?:{'|'.join(WORDS.speech)})\b|[”\"]\s*(?:{'|'.join(WORDS.speech)})\s+(?:he|she|they)\b"
+)
+_SPEECH = "|".join(sorted(WORDS.speech))
+_STRANGER_SPEAKS = re.compile(
+    rf"\b(?:{_SPEECH})\s+(?:the\s+)?[A-ZÀ-Þ][\w’'-]+|\b(?!He\b|She\b|They\b|It\b|We\b|I\b)[A-ZÀ-Þ][\w’'-]+\s+(?:{_SPEECH})\b"
 )
 _WILL = re.compile(r"\bwould\b")
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -147,7 +153,9 @@ def _find_speaker(index: EntityIndex, number: int, sentence: Sentence, before: s
         if not any(first <= start < last for first, last in quoted)
     ]
     if not outside:
-        return before
+        bare = _QUOTE.sub(" ", sentence.text)
+        # A name that is not known speaks here, and not the one before.
+        return None if _STRANGER_SPEAKS.search(bare) else before
     if before is not None and _PRONOUN_SPEAKS.search(sentence.text):
         return before
     for start, end, name in outside:
@@ -170,7 +178,7 @@ def _read_verbs(index: EntityIndex, number: int, text: str, about: set[str]) -> 
     """Yield who is for or against something by the verb that follows the name, or by words such as `against`."""
     spans = sorted(index.named.get(number, ()))
     bare = _QUOTE.sub(lambda found: " " * len(found[0]), text)
-    for place, (_, end, name) in enumerate(spans):
+    for place, (start, end, name) in enumerate(spans):
         until = spans[place + 1][0] if place + 1 < len(spans) else len(text)
         clause = bare[end : max(until, end)]
         if clause.startswith(",") and "," in clause[1:]:
@@ -178,6 +186,8 @@ def _read_verbs(index: EntityIndex, number: int, text: str, about: set[str]) -> 
             clause = clause[1:].partition(",")[2]
         head = _CLAUSE_END.split(clause.lstrip(" ,"), maxsplit=1)[0]
         words = [word.lower() for word in _WORD.findall(head)][:_REACH]
+        if _OTHER_MATTERS & {*words, *(word.lower() for word in _WORD.findall(bare[:start])[-3:])}:
+            continue
         negated = any(word in ("not", "never") or word.endswith(("n't", "n’t")) for word in words)
         sign = -1.0 if negated else 1.0
         lower = clause.lower()
