@@ -77,17 +77,16 @@ class PeopleReader:
             return self._drawn[key]
 
     def read_page(self, run: RunDirectory, wanted: PeopleFilter, offset: int, limit: int) -> ViewPage[PersonCard]:
-        """List some people. Only those that are listed are counted, unless their figures decide about the order."""
+        """List some people. Of all of them, only the figure is counted that decides about the order."""
         people = self.draw(run)
         numbers = _find(people, wanted.words)
-        is_measured = wanted.order not in ("number", "name")
         if wanted.order == "name":
             numbers.sort(key=lambda number: (people.names[number].casefold(), number))
-        figures = _PeopleFigures.read(run, None if is_measured else numbers[offset : offset + limit], wanted.round)
-        if is_measured:
-            values = figures.find_order(wanted.order)
+        elif wanted.order != "number":
+            values = _PeopleFigures.read(run, None, wanted.round, wanted.order).find_order(wanted.order)
             numbers.sort(key=lambda number: (-values.get(number, -_EVER), number))
         shown = numbers[offset : offset + limit]
+        figures = _PeopleFigures.read(run, shown, wanted.round)
         following = str(offset + limit) if offset + limit < len(numbers) else None
         return ViewPage([figures.describe(number, people[number]) for number in shown], len(numbers), following)
 
@@ -110,23 +109,27 @@ class _PeopleFigures:
         self._opinions: dict[int, list[float]] = {}
 
     @classmethod
-    def read(cls, run: RunDirectory, agents: Collection[int] | None, round: int | None) -> _PeopleFigures:
-        """Count for these people, or for all where none are named."""
+    def read(
+        cls, run: RunDirectory, agents: Collection[int] | None, round: int | None, only: PeopleOrder | None = None
+    ) -> _PeopleFigures:
+        """Count for these people, or for all where none are named; `only` names the one figure that is wanted."""
         figures, about = cls(), name_subject(run)
         for world in run.worlds:
             with open_world(run, world) as database:
                 if database is not None:
-                    figures._count(database, agents)
-                    figures._read_opinions(database, about, agents, round)
+                    figures._count(database, agents, only)
+                    if only in (None, "opinion"):
+                        figures._read_opinions(database, about, agents, round)
         return figures
 
-    def _count(self, database: Connection, agents: Collection[int] | None) -> None:
+    def _count(self, database: Connection, agents: Collection[int] | None, only: PeopleOrder | None) -> None:
         who = "" if agents is None else f"AND user_id IN ({make_placeholders(len(agents))})"
-        given = list(agents or ())
-        self.actions.update(dict(database.execute(_ACTIONS.format(who=who), given).fetchall()))
+        counted = {"actions": (self.actions, _ACTIONS)}
         if has_table(database, "post"):
-            self.influence.update(dict(database.execute(_REACTIONS.format(who=who), given).fetchall()))
-            self.followers.update(dict(database.execute(_FOLLOWERS.format(who=who), given).fetchall()))
+            counted |= {"influence": (self.influence, _REACTIONS), "followers": (self.followers, _FOLLOWERS)}
+        for name, (counts, query) in counted.items():
+            if only in (None, name):
+                counts.update(dict(database.execute(query.format(who=who), list(agents or ())).fetchall()))
 
     def _read_opinions(
         self, database: Connection, about: str, agents: Collection[int] | None, round: int | None
