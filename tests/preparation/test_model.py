@@ -303,6 +303,15 @@ def test_a_reply_that_cannot_be_used_is_asked_for_once_more_and_then_replaced_by
     assert "1,400 signatures" in read_people(folder)["Tom Brennan"]["persona"]
 
 
+def test_english_passages_are_read_by_rules_where_the_model_cannot_and_others_are_not(tmp_path: Path) -> None:
+    documents = [DOCUMENTS[0], parse_document("zh.txt", CHINESE.encode())]
+    folder, server = begin(tmp_path / "town", documents=documents), Scripted(read="no", portray="no", stage="no")
+    run_scripted(folder, server)
+    assert "Lena Fischer" in read_people(folder)
+    notes = json.loads((folder.path / "evidence.json").read_text())["notes"]
+    assert "1 passage of 2 could not be read at all: rules only know English" in notes
+
+
 def test_any_language_is_read_with_a_model(tmp_path: Path) -> None:
     reading = {
         "entities": [

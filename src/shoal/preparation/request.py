@@ -42,8 +42,6 @@ class PreparationRequest(msgspec.Struct, frozen=True):
     topic: str | None = None
     #: Demographic tables: the name and the content of each file.
     tables: tuple[tuple[str, str], ...] = ()
-    #: Only entities of these kinds become people; empty: all.
-    kinds: tuple[str, ...] = ()
     #: How many entities become people at most; None: as many as there are people.
     max_entities: int | None = None
 

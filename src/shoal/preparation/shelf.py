@@ -102,7 +102,7 @@ def describe_prepared_simulation(folder: PreparationFolder) -> dict[str, Any]:
         "status": "preparing" if working else str(state.status),
         "entities_count": state.entities,
         "profiles_count": state.profiles,
-        "entity_types": list(request.kinds),
+        "entity_types": ["person", "organisation", "group"],
         "config_generated": False,
         "config_reasoning": "",
         "simulation_requirement": request.requirement,

@@ -176,9 +176,8 @@ def _draft_offline(request: PreparationRequest, progress: Progress) -> tuple[Dra
 def choose_entities(findings: Findings, request: PreparationRequest) -> list[str]:
     """Keep the entities that become people, and say how many are left out. Those named most come first."""
     notes = []
-    wanted = [entity for entity in findings.entities if not request.kinds or entity.kind in request.kinds]
     most = min(request.max_entities or USUAL_ENTITIES, request.people)
-    kept, left = wanted[:most], wanted[most:]
+    kept, left = findings.entities[:most], findings.entities[most:]
     if left:
         names = join_words([entity.name for entity in left], 5)
         count = format_count(len(left), "more is named and has", "more are named and have")

@@ -18,11 +18,19 @@ from shoal.agents.language import fill
 from shoal.journal import Journal, JournalKey
 from shoal.models import Answer, ModelFailed, Question, Spent, Stack, Usage
 from shoal.preparation.asking import prompts
-from shoal.preparation.asking.forms import PassageForm, PersonForm, PlanForm, Staging, StagingForm, TopicPlan
-from shoal.preparation.asking.merging import merge_readings
+from shoal.preparation.asking.forms import (
+    PassageForm,
+    PassageReading,
+    PersonForm,
+    PlanForm,
+    Staging,
+    StagingForm,
+    TopicPlan,
+)
+from shoal.preparation.asking.merging import merge_readings, read_passage_by_rules
 from shoal.preparation.draft import Draft, DraftPerson
 from shoal.preparation.folder import Stage
-from shoal.preparation.reading.documents import Passage, split_passages
+from shoal.preparation.reading.documents import Passage, SourceDocument, split_passages
 from shoal.preparation.reading.findings import DocumentEntity, DraftClaim, Findings
 from shoal.preparation.reading.sentences import list_sentences
 from shoal.preparation.reading.statements import make_slug
@@ -106,9 +114,9 @@ class ModelDrafting:
         sentences = list_sentences(self._request.documents)
         self._steps.enter(Stage.READING, len(passages) + 1)
         readings = await _gather([self._read_passage(passage) for passage in passages])
-        unread = sum(reading is None for reading in readings)
-        if unread:
-            self.notes.append(f"{format_count(unread, 'passage')} of {len(passages):,} could not be read")
+        if unread := sum(reading is None for reading in readings):
+            count = f"{format_count(unread, 'passage')} of {len(passages):,}"
+            self.notes.append(f"{count} could not be read at all: rules only know English")
         findings = merge_readings(passages, readings, sentences)
         plan = await self._plan(findings)
         if self._request.topic is not None:
@@ -144,10 +152,13 @@ class ModelDrafting:
         self._advance(plan.topic, len(findings.entities))
         return draft
 
-    async def _read_passage(self, passage: Passage) -> Any:
+    async def _read_passage(self, passage: Passage) -> PassageReading | None:
         texts = {"requirement": self._requirement, "document": passage.document, "passage": _quote(passage.text)}
         title = f"{passage.document}, part {passage.number + 1}"
+        reading: PassageReading | None
         reading = await self._ask(PassageForm(), prompts.READER, fill(prompts.READ, texts), title)
+        if reading is None and SourceDocument.of_pages(passage.document, [passage.text]).is_english:
+            reading = read_passage_by_rules(passage, self._request.topic or self._request.requirement)
         self._advance(title)
         return reading
 

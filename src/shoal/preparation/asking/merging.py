@@ -9,8 +9,11 @@ from statistics import fmean
 
 from shoal.preparation.asking.forms import PassageReading, ReadEntity
 from shoal.preparation.reading.documents import Passage
+from shoal.preparation.reading.entities import find_entities
 from shoal.preparation.reading.findings import MAX_EVIDENCE, DocumentEntity, EntityRelation, Findings
-from shoal.preparation.reading.sentences import Sentence
+from shoal.preparation.reading.names import find_mentions
+from shoal.preparation.reading.sentences import Sentence, split_sentences
+from shoal.preparation.reading.statements import attach_statements, find_relations
 from shoal.text import clip, format_count
 
 _MAX_ABOUT_CHARS = 800
@@ -42,6 +45,16 @@ def merge_readings(
         count = format_count(invented, "name that the model gave is", "names that the model gave are")
         findings.notes.append(f"{count} not in the passages that it read, and left out")
     return findings
+
+
+def read_passage_by_rules(passage: Passage, topic: str) -> PassageReading:
+    """Read an English passage where the model gave no reply that can be used."""
+    sentences = [sentence for paragraph in passage.paragraphs for sentence in split_sentences(paragraph)]
+    index = find_entities(sentences, find_mentions(sentences))
+    attach_statements(index, sentences, topic)
+    relations = [(each.source, each.target, each.kind) for each in find_relations(index, sentences)]
+    entities = [ReadEntity(each.name, each.kind, each.role, "", each.stance or 0.0) for each in index.entities]
+    return PassageReading(entities, relations)
 
 
 def is_named(name: str, text: str) -> bool:
