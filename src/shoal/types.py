@@ -18,6 +18,8 @@ S = TypeVar("S")
 
 #: The most actions of one agent in one turn. With the events in its name, it bounds the numbers of new posts.
 MAX_ACTIONS_PER_TURN = 32
+#: How much of its strength a question leans against the claim that it doubts.
+_DOUBT = 0.25
 
 
 Truth = Literal["true", "false", "open"]
@@ -43,6 +45,14 @@ class Mention(msgspec.Struct, frozen=True, gc=False):
     claim: str
     #: 1 supports it, -1 denies it; a question leans a little against it.
     lean: float
+
+    @classmethod
+    def of(cls, supports: str | None, denies: str | None, questions: str | None, strength: float) -> Mention | None:
+        """Return what a text says that was declared to support, deny or question a claim; None where it was not."""
+        for claim, lean in ((supports, 1.0), (denies, -1.0), (questions, -_DOUBT)):
+            if claim is not None:
+                return cls(claim, lean * strength)
+        return None
 
 
 class Action(msgspec.Struct, frozen=True, gc=False):

@@ -95,6 +95,19 @@ def test_a_run_of_an_earlier_version_gets_its_state_when_it_goes_on(tmp_path: Pa
     assert query(old, "SELECT round, count(*) FROM opinion GROUP BY 1") == [(round, people) for round in range(7)]
 
 
+def script(**turn: Any) -> dict[str, Any]:
+    """A change after which only the first person does something, in round 2."""
+    posted = {"round": 2, "agent": 0, "action": "CREATE_POST", "args": {"content": "Hm."}}
+    return {"mind": {"kind": "scripted", "turns": [{**posted, **turn}]}, "events": []}
+
+
+def test_a_scripted_turn_says_what_its_text_says_of_a_claim(tmp_path: Path) -> None:
+    for way, lean in (("supports", 0.5), ("denies", -0.5), ("questions", -0.125)):
+        run = start({**SCENARIO, **script(**{way: "closing"}, strength=0.5)}, tmp_path / way).run
+        found = query(RunDirectory.open(Path(run)), "SELECT claim, lean FROM post WHERE content = 'Hm.'")
+        assert found == [("closing", lean)]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -105,6 +118,9 @@ def test_a_run_of_an_earlier_version_gets_its_state_when_it_goes_on(tmp_path: Pa
         ({"claims": [{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "events": []}, "already the id of claims.0"),
         ({"mind": {"kind": "scripted", "turns": [{"round": 1, "agent": 0, "action": "CREATE_POST",
           "args": {"content": "x", "claim": "b"}}]}}, "unknown claim 'b'"),
+        (script(denies="closng"), "mind.turns.0.denies: unknown claim 'closng'; did you mean 'closing'"),
+        (script(denies="closing", supports="closing"), "it already says 'supports'"),
+        (script(args={"content": "x", "claim": "closing"}, denies="closing"), "leave out 'claim' in its args"),
     ],
 )  # fmt: skip
 def test_wrong_claims_are_refused_with_their_place(change: dict[str, Any], message: str) -> None:

@@ -42,7 +42,7 @@ class ScriptedMind(Mind):
                 agent = people.find(turn.agent)
                 if agent is None:
                     raise ScenarioInvalid([f"mind.turns: round {turn.round}: there is no agent {turn.agent!r}"])
-                script.setdefault((turn.round, agent), []).append(Action(turn.action, dict(turn.args)))
+                script.setdefault((turn.round, agent), []).append(turn.build_action())
         return cls(lambda observation: script.get((observation.round, observation.agent), ()), delay)
 
     async def decide(self, observation: Observation) -> Decision:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from shoal.types import Action, Mention
 
 
 class MindSettings(BaseModel):
@@ -62,6 +65,24 @@ class ScriptedTurn(MindSettings):
     world: str | None = Field(default=None, description="Only in this world; default: in all.")
     action: str = Field(description="Kind of action, for example CREATE_POST.")
     args: dict[str, Any] = Field(default_factory=dict, description="Arguments of the action.")
+    supports: str | None = Field(default=None, description="Id of the claim that its text supports.")
+    denies: str | None = Field(default=None, description="Id of the claim that its text denies.")
+    questions: str | None = Field(default=None, description="Id of the claim that its text doubts.")
+    strength: float = Field(default=1.0, gt=0, le=1, description="How strongly it does.")
+
+    @model_validator(mode="after")
+    def _check_one_claim(self) -> Self:
+        given = [name for name in ("supports", "denies", "questions") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"a text is for or against a claim; it already says {given[0]!r}")
+        if given and "claim" in self.args:
+            raise ValueError(f"a text speaks of one claim; leave out 'claim' in its args, or {given[0]!r}")
+        return self
+
+    def build_action(self) -> Action:
+        """Build the action, with what its text says of a claim as data."""
+        mention = Mention.of(self.supports, self.denies, self.questions, self.strength)
+        return Action(self.action, {**self.args, **({} if mention is None else msgspec.to_builtins(mention))})
 
 
 class ScriptedSettings(MindSettings):

@@ -11,8 +11,6 @@ from shoal.scenario.fields import DeclaredModel, Number, Text
 from shoal.scenario.validation.problems import InvalidValue, Problem
 from shoal.types import Claim, Mention
 
-#: How much of its strength a question leans against the claim that it doubts.
-DOUBT = 0.25
 #: What opinions are about that are not about a claim.
 _RESERVED = "topic"
 
@@ -76,7 +74,4 @@ class Speaking(DeclaredModel):
     @property
     def mention(self) -> Mention | None:
         """What the text says of a claim, as worlds and minds know it."""
-        for claim, lean in ((self.supports, 1.0), (self.denies, -1.0), (self.questions, -DOUBT)):
-            if claim is not None:
-                return Mention(claim, lean * self.strength)
-        return None
+        return Mention.of(self.supports, self.denies, self.questions, self.strength)

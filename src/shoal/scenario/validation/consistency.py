@@ -36,6 +36,8 @@ from shoal.types import MAX_ACTIONS_PER_TURN
 from shoal.worlds import WorldSettings, kind_named
 
 _NAMES, _NUMBERS, _WORLDS, _ROUNDS = (frozenset({part}) for part in ("names", "numbers", "worlds", "rounds"))
+#: How a text can speak of a claim.
+_WAYS = ("supports", "denies", "questions")
 #: Interests are kept as 16-bit numbers.
 MAX_TOPICS = 32_000
 
@@ -106,13 +108,19 @@ def check_claims(scenario: Scenario) -> Iterator[Problem]:
     mentions: list[tuple[Path, object]] = [
         ((*path, way), claim)
         for path, event in _list_events(scenario)
-        for way in ("supports", "denies", "questions")
+        for way in _WAYS
         if (claim := getattr(event, way, None)) is not None
     ]
     mentions += [
         (("mind", "turns", index, "args", "claim"), turn.args["claim"])
         for index, turn in _list_turns(scenario)
         if "claim" in turn.args
+    ]
+    mentions += [
+        (("mind", "turns", index, way), claim)
+        for index, turn in _list_turns(scenario)
+        for way in _WAYS
+        if (claim := getattr(turn, way)) is not None
     ]
     for index, rule in enumerate(scenario.interventions):
         asked = rule.condition.asked
