@@ -52,6 +52,14 @@ def test_a_picture_has_at_most_as_many_nodes_as_asked_for(serve: Serve, finished
     assert graph["entities"] > 4
 
 
+def test_nodes_have_places_where_that_is_asked_for(serve: Serve, finished: str) -> None:
+    server = serve()
+    graph = read(server, f"/api/graph/data/{finished}?places=true")
+    assert len(graph["places"]) == graph["node_count"]
+    assert all(0 <= value <= 1 for place in graph["places"] for value in place)
+    assert len({tuple(place) for place in graph["places"]}) == graph["node_count"]
+
+
 def test_a_question_is_answered_over_http(serve: Serve, finished: str) -> None:
     server = serve()
     found = read(server, f"/api/graph/ask/{finished}?question=who%20opposes%20the%20bridge")

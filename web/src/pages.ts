@@ -24,6 +24,7 @@ const PAGES: PageEntry[] = [
   { path: "run/:id", load: () => import("./pages/run/RunPage.svelte") },
   { path: "run/:id/agent/:agent", load: () => import("./pages/agent/AgentPage.svelte") },
   { path: "run/:id/network", load: () => import("./pages/network/NetworkPage.svelte") },
+  { path: "run/:id/survey", load: () => import("./pages/survey/SurveyPage.svelte") },
   { path: "run/:id/graph", load: () => import("./pages/graph/GraphPage.svelte") },
   { path: "compare/:a/:b", load: () => import("./pages/compare/ComparePage.svelte") },
   { path: "experiments", load: () => import("./pages/experiments/ExperimentsPage.svelte") },

@@ -454,6 +454,8 @@ class GraphData(AnswerModel):
     edge_count: int
     entities: int
     facts: int
+    #: Where to draw each node, from 0 to 1, if that was asked for.
+    places: list[list[float]] | None = None
 
 
 class GraphAnswerData(AnswerModel):

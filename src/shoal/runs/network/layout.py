@@ -6,11 +6,13 @@ always give the same layout.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.runs.network.communities import find_communities
 from shoal.seeds import derive, uniforms
 
 Floats = NDArray[np.float64]
@@ -51,6 +53,14 @@ def arrange(people: int, edges: Integers, communities: Integers, leans: Floats) 
     for _ in range(_PARTING_STEPS):
         fitted = np.clip(fitted + _part(fitted, 0.7 / np.sqrt(people)), 0.0, 1.0)
     return fitted
+
+
+def place_nodes(nodes: int, ends: Sequence[tuple[int, int]]) -> list[list[float]]:
+    """Return places for the nodes of any graph, in a square from 0 to 1."""
+    edges = np.array([pair for pair in ends if pair[0] != pair[1]], np.int32).reshape(-1, 2)
+    places = arrange(nodes, edges, find_communities(nodes, edges), np.full(nodes, np.nan))
+    found: list[list[float]] = places.round(4).tolist()
+    return found
 
 
 def _pull(places: Floats, edges: Integers, degrees: Floats) -> Floats:

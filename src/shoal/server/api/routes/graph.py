@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from shoal.errors import RunMissing
 from shoal.runs import RunDirectory
+from shoal.runs.network import place_nodes
 from shoal.runs.sinks import open_graph
 from shoal.scenario import sample
 from shoal.server.api.context import Context, answer, in_thread
@@ -32,13 +33,15 @@ async def get_graph(
     context: Context,
     max_nodes: Annotated[int, Query(ge=1, le=5_000)] = 200,
     max_edges: Annotated[int, Query(ge=1, le=20_000)] = 600,
+    places: Annotated[bool, Query(description="Say for each node where to draw it, from 0 to 1.")] = False,
 ) -> Response:
     """Return the part of a simulation's graph that can be drawn, as it is now."""
     run = await in_thread(_find_by_note, context.folder, "graph_id", graph_id)
     excerpt = await in_thread(_excerpt, run, max_nodes, max_edges)
     counts = {"node_count": len(excerpt.nodes), "edge_count": len(excerpt.edges)}
     whole = {"entities": excerpt.entities, "facts": excerpt.facts}
-    return answer({"graph_id": graph_id, "nodes": excerpt.nodes, "edges": excerpt.edges, **counts, **whole})
+    placed = {"places": await in_thread(_place, excerpt)} if places else {}
+    return answer({"graph_id": graph_id, "nodes": excerpt.nodes, "edges": excerpt.edges, **counts, **whole, **placed})
 
 
 @router.get("/ask/{graph_id}", response_model=Envelope[GraphAnswerData])
@@ -69,6 +72,12 @@ def _list_people(run: RunDirectory, limit: int) -> dict[int, GraphPerson]:
         label = str(person.traits.get("entity_type") or "Person")
         found[number] = GraphPerson(person.name, label, person.bio or person.persona, attributes)
     return found
+
+
+def _place(excerpt: GraphExcerpt) -> list[list[float]]:
+    positions = {node.uuid: at for at, node in enumerate(excerpt.nodes)}
+    ends = [(positions[edge.source_node_uuid], positions[edge.target_node_uuid]) for edge in excerpt.edges]
+    return place_nodes(len(positions), ends)
 
 
 def _ask(run: RunDirectory, question: str, limit: int) -> GraphAnswer:
