@@ -143,8 +143,9 @@ def test_what_is_behind_a_post_is_one_click_away(visit: Visiting, site: Site) ->
     page = visit(site, "run/bridge").page
     page.get_by_role("button", name=re.compile("^why")).first.click()
     dialog = page.get_by_role("dialog", name=re.compile("^Why did"))
-    expect(dialog.get_by_text("What they saw")).to_be_visible(timeout=60_000)
-    expect(dialog.get_by_text("An offline mind decided this")).to_be_visible()
+    expect(dialog.get_by_text("What the offline mind weighed")).to_be_visible(timeout=60_000)
+    dialog.get_by_role("tab", name="Result").click()
+    expect(dialog.get_by_role("listitem").first).to_be_visible()
     dialog.get_by_role("button", name="Close").last.click()
     expect(dialog).to_have_count(0)
 
