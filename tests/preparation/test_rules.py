@@ -50,6 +50,14 @@ def test_everybody_in_a_story_is_found_and_nothing_else(town: tuple[Findings, Dr
     }
 
 
+@pytest.mark.parametrize(("text", "asked"), [(TOWN, ASKED_TOWN), (PRODUCT, ASKED_PRODUCT), (STRIKE, "The strike")])
+def test_how_often_a_text_says_it_changes_nobody(text: str, asked: str) -> None:
+    once, often = (read(whole, asked)[0].entities for whole in (text, "\n\n".join([text] * 4)))
+    assert {(each.name, each.kind) for each in often} >= {(each.name, each.kind) for each in once}
+    people = {each.name for each in often if each.kind == "person"}
+    assert people == {each.name for each in once if each.kind == "person"}
+
+
 def test_short_names_and_what_is_only_called_by_its_kind_are_the_same(town: tuple[Findings, Draft]) -> None:
     called = {entity.name: entity.aliases for entity in town[0].entities}
     assert called["Tom Brennan"] == ["Brennan"]

@@ -153,7 +153,8 @@ def _is_short_for(name: str, other: str, kinds: Mapping[str, Kind]) -> bool:
     if len(short) >= len(whole):
         return False
     if kinds[other] == "person":
-        if kinds.get(name, "person") != "person":
+        # One word that acts may be taken for an organisation, and be the last name of a person.
+        if kinds.get(name, "person") != "person" and (len(short) > 1 or name.isupper()):
             return False
         return short == whole[-len(short) :] or short == whole[: len(short)]
     if kinds.get(name) != kinds[other]:

@@ -142,7 +142,7 @@ def _describe(text: str, number: int, span: tuple[int, int], name: str, title: s
         before = before[: before.rfind(title)]
     before = before[:1].lower() + before[1:]
     words_before = _WORD.findall(before)[-2:]
-    words_after = _WORD.findall(after.split(",")[0])[:_SPEECH_REACH]
+    words_after = _WORD.findall(after.split(",")[0])[: _SPEECH_REACH if " " in name else 2]
     found_age = _AGE.match(after)
     age = int(found_age["age"]) if found_age else None
     last = words_before[-1].lower() if words_before else ""
