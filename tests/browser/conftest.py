@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, Response, sync_playwright
 
+from shoal.experiments.live.process import find_process
 from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers import find_worker
 from shoal.server.api.settings import PAGES
@@ -74,7 +75,8 @@ class Site:
 def serve_folder(folder: Path, *options: str, **environ: str) -> Iterator[Site]:
     """Serve a folder for as long as it is needed. No worker of its runs outlives that."""
     shoal = Path(sys.executable).with_name("shoal")
-    command: list[str | Path] = [shoal, "serve", "--runs", folder, "--port", "0", *options]
+    results = folder.parent / "results"
+    command: list[str | Path] = [shoal, "serve", "--runs", folder, "--results", results, "--port", "0", *options]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={**os.environ, **environ})
     assert server.stdout is not None
     try:
@@ -83,6 +85,9 @@ def serve_folder(folder: Path, *options: str, **environ: str) -> Iterator[Site]:
         server.send_signal(signal.SIGINT)
         server.wait(30)
         server.stdout.close()
+        for experiment in results.glob("*"):
+            if (pid := find_process(experiment)) is not None:
+                os.killpg(pid, signal.SIGKILL)
         for lock in folder.glob("*/worker.lock"):
             if (worker := find_worker(RunDirectory(lock.parent))) is not None:
                 os.killpg(worker.pid, signal.SIGKILL)
