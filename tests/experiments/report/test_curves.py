@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shoal.experiments.report import read_record, report_experiment, write_report
-from shoal.experiments.report.series import read_curves
+from shoal.experiments.report.page.charts import find_scale
+from shoal.experiments.report.series import Band, read_curves
 from tests.experiments.report.harness import make_result, write_results
 from tests.runs.harness import start
 
@@ -46,3 +47,8 @@ def test_runs_that_were_moved_leave_out_curves_and_nothing_else(study: Path) -> 
     page = write_report(study).page.read_text()
     assert "mean(topic) over rounds" not in page
     assert "<bdi>calm</bdi>" in page
+
+
+def test_a_figure_that_never_changes_has_an_axis_of_one_unit() -> None:
+    zero = np.zeros(3)
+    assert find_scale([Band("control", range(3), zero, zero, zero, 2)]) == (0.0, 1.0)

@@ -137,7 +137,7 @@ def test_arms_without_an_effect_are_not_called_different(tmp_path: Path) -> None
     results = [make_result("answer", arm, seed) for seed in range(1, 9) for arm in ("one", "two")]
     same = [msgspec.structs.replace(each, metrics={"mean(closing)": 0.5 + 0.01 * each.seed}) for each in results]
     report = report_experiment(read_record(write_results(tmp_path, same, {"outcome": "mean(closing)"})))
-    assert join_sentence(describe_findings(report)[0]).startswith("no arm differs from one in mean(closing)")
+    assert join_sentence(describe_findings(report)[0]).startswith("No arm differs from one in mean(closing)")
 
 
 def test_comparisons_are_corrected_over_all_tiers(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def _describe_tier(tier: TierReport, outcome: str, is_one_of_many: bool) -> Sent
     if not found:
         return [
             *place,
-            "no arm differs from ",
+            "no arm differs from " if place else "No arm differs from ",
             Strong(control.name),
             f" in {name_outcome(outcome)} by more than chance explains. The largest difference is that of ",
             Strong(arm.name),

@@ -45,7 +45,7 @@ def _draw_chart(title: str, lines: Sequence[Sequence[tuple[int, float]]], is_sig
         style = "axis" if tick == scale.low else "zero" if tick == 0 else "grid"
         parts += [draw_line([(LEFT, y), (RIGHT, y)], style), draw_text(LEFT - 8, y + 4, f"{tick:.3g}", anchor="end")]
     parts += [draw_text(rounds.at(tick), BOTTOM + 17, f"{tick:.0f}", anchor="middle") for tick in _whole(rounds)]
-    parts.append(draw_text(RIGHT + 8, BOTTOM + 17, "round"))
+    parts.append(draw_text(RIGHT + 15, BOTTOM + 17, "round"))
     ends = [(index, line[-1][1]) for index, line in enumerate(lines) if line]
     for index, _ in ends:
         parts.append(draw_line(((rounds.at(round), scale.at(value)) for round, value in lines[index]), f"run{index}"))

@@ -61,7 +61,8 @@ def find_scale(bands: Iterable[Band]) -> tuple[float, float]:
     low, high = min(ends), max(ends)
     if 0 <= low < (high - low):
         low = 0.0
-    return low, high + max(0.04 * (high - low), 1e-9)
+    # What is the same everywhere has no span: an axis of one unit shows it without powers of ten.
+    return low, high + (0.04 * (high - low) or 1.0)
 
 
 def _draw_frame(across: Axis, up: Axis, about: int = 4) -> Iterator[str]:
