@@ -88,6 +88,10 @@ def test_runs_of_an_experiment_are_found_by_their_place(server: RunningServer) -
     ask(server, "POST", "experiments/start", {"text": EXPERIMENT})
     wait_for(server, "bridge", lambda found: found["status"] == "completed")
     assert ask(server, "GET", "simulation/bridge~size~many~5/run-status")["runner_status"] == "completed"
+    header = ask(server, "GET", "simulation/bridge~size~many~5/overview")
+    assert (header["simulation_id"], header["name"]) == ("bridge~size~many~5", "many, seed 5")
+    fork = ask(server, "POST", "simulation/fork", {"simulation_id": "bridge~size~many~5", "at": 2})["simulation_id"]
+    assert (server.folder / fork).is_dir()
     assert ask(server, "GET", "simulation/compare?one=bridge~size~few~5&other=bridge~size~many~5")["people"] == 20
     for place in ("bridge~size~many~99", "bridge~size~..~5", "..~bridge~size~5", "bridge~size~many"):
         assert server.get(f"{place}/run-status").status == 404

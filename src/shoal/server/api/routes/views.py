@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -35,6 +36,7 @@ from shoal.runs.views import (
     read_trends,
 )
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.api.folder import IN_EXPERIMENT
 from shoal.server.messages import Envelope, RunId, WorldName
 
 router = APIRouter(tags=["pages"])
@@ -110,11 +112,16 @@ def _read_card(context: ServerContext, name: str) -> RunCard:
 async def get_header(simulation_id: RunId, context: Context) -> Response:
     """Say what stands at the head of a run's page."""
     run = await find_run(context, simulation_id)
-    return answer(await in_thread(_read_header, context, run))
+    return answer(await in_thread(_read_header, context, simulation_id, run))
 
 
-def _read_header(context: ServerContext, run: RunDirectory) -> RunHeader:
-    return read_header(run, context.cards.read(run), context.cards.list_children(run.path.name))
+def _read_header(context: ServerContext, identity: str, run: RunDirectory) -> RunHeader:
+    header = read_header(run, context.cards.read(run), context.cards.list_children(identity))
+    if IN_EXPERIMENT not in identity:
+        return header
+    # The directory of a run in an experiment is called by its seed alone.
+    _, _, arm, seed = identity.split(IN_EXPERIMENT)
+    return replace(header, simulation_id=identity, name=f"{arm}, seed {seed}")
 
 
 @router.get("/{simulation_id}/figures", response_model=Envelope[RunFigures])
