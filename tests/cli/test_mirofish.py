@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,48 @@ def test_the_run_speaks_of_people_as_mirofish_did(folder: Path) -> None:
     }
     for field in ("simulation_requirement", "project_id", "graph_id", "llm_model", "generation_reasoning"):
         assert after[field] == before[field]
+
+
+#: Tables of OASIS, and the columns that scripts of its users read.
+OASIS_TABLES = {
+    "user": "user_id agent_id user_name name bio created_at num_followings num_followers",
+    "post": "post_id user_id original_post_id content quote_content created_at num_likes num_dislikes num_shares "
+    "num_reports",
+    "comment": "comment_id post_id user_id content created_at num_likes num_dislikes",
+    "like": "like_id user_id post_id created_at",
+    "dislike": "dislike_id user_id post_id created_at",
+    "comment_like": "comment_like_id user_id comment_id created_at",
+    "comment_dislike": "comment_dislike_id user_id comment_id created_at",
+    "follow": "follow_id follower_id followee_id created_at",
+    "mute": "mute_id muter_id mutee_id created_at",
+    "report": "report_id user_id post_id report_reason created_at",
+    "trace": "user_id created_at action info",
+    "rec": "user_id post_id",
+    "product": "product_id product_name sales",
+    "chat_group": "group_id name created_at",
+    "group_members": "group_id agent_id joined_at",
+    "group_messages": "message_id group_id sender_id content sent_at",
+}
+
+
+@pytest.mark.parametrize("platforms", [("twitter",), ("reddit",), ("twitter", "reddit")])
+def test_scripts_that_read_databases_of_oasis_find_their_tables_and_columns(
+    folder: Path, platforms: tuple[str, ...]
+) -> None:
+    others = {"twitter", "reddit"} - set(platforms)
+    write_directory(folder / "sim", {f"{other}_config": None for other in others})
+    assert call("run", "sim", "--rounds", "4", "--quiet", "--out", "one").exit_code == 0
+    assert {path.name for path in (folder / "one").glob("*_simulation.db")} == {
+        f"{name}_simulation.db" for name in platforms
+    }
+    for platform in platforms:
+        with closing(sqlite3.connect(folder / "one" / f"{platform}_simulation.db")) as database:
+            for table, columns in OASIS_TABLES.items():
+                found = {row[1] for row in database.execute(f"PRAGMA table_info('{table}')")}
+                assert found >= set(columns.split()), table
+            assert database.execute("SELECT agent_id FROM user ORDER BY user_id").fetchall() == [(0,), (1,), (2,), (3,)]
+            (posts,) = database.execute("SELECT count(*) FROM trace WHERE action = 'create_post'").fetchone()
+            assert posts > 0
+        lines = (folder / "one" / platform / "actions.jsonl").read_text().splitlines()
+        kinds = {line["event_type"] for line in map(json.loads, lines) if "event_type" in line}
+        assert kinds >= {"simulation_start", "round_start", "round_end", "simulation_end"}

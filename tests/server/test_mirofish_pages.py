@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from shoal.python.rehearsal import rehearse
 from shoal.runs.state import RunState, Status, WorldState
 from shoal.server.api.last_looks import LastLooks
@@ -113,6 +115,19 @@ def test_the_run_page_shows_every_action_of_a_run_however_fast_it_was(serve: Ser
         assert status[f"{name}_current_round"] == status["total_rounds"]
         assert status[f"{name}_simulated_hours"] == status["total_simulation_hours"]
     assert sum(counts.values()) > 0
+
+
+@pytest.mark.parametrize(("missing", "left"), [("twitter", "reddit"), ("reddit", "twitter")])
+def test_the_run_page_follows_a_simulation_of_one_platform(serve: Serve, missing: str, left: str) -> None:
+    server = serve_pages(serve)
+    server.folder.mkdir(exist_ok=True)
+    write_directory(server.folder / SIMULATION, {f"{missing}_config": None})
+    page = Page(server)
+    start(page, max_rounds=3)
+    status, seen = watch(page)
+    assert {action["platform"] for action in seen.values()} == {left}
+    assert (status[f"{left}_current_round"], status[f"{left}_completed"]) == (3, True)
+    assert (status[f"{missing}_actions_count"], status[f"{missing}_running"]) == (0, False)
 
 
 def test_a_page_hears_of_the_end_of_a_run_when_it_has_seen_all_of_it(serve: Serve) -> None:
