@@ -78,7 +78,8 @@ async def _with_launcher(folder: Path, on: str, server: Server, work: Callable[[
 
 
 def _read_digests(results: list[RunResult]) -> list[tuple[str, str]]:
-    assert all(result.status == "completed" for result in results), results[0].error
+    failures = [str(result.error) for result in results if result.status != "completed"]
+    assert not failures, failures
     return [(result.id, result.digest) for result in results]
 
 
