@@ -90,7 +90,8 @@ def build(with_checks: bool) -> None:
     if _holds(BUILT, wanted):
         return
     install_packages(with_checks)
-    run_node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn")
+    for mode in ("production", "bundle"):
+        run_node("node_modules/vite/bin/vite.js", "build", "--mode", mode, "--logLevel", "warn")
     BUILT.write_text(wanted)
 
 

@@ -49,6 +49,7 @@ COMMANDS = {
     "report": (f"{_ROOM}.reading.report", "Report what happened in a run, or what an experiment found."),
     "graph": (f"{_ROOM}.reading.graph", "Ask a run's graph memory who thinks what, since when, and why."),
     "export": (f"{_ROOM}.reading.export", "Write the tables of a run or an experiment for other tools."),
+    "bundle": (f"{_ROOM}.reading.bundle", "Write a run or an experiment as files that any browser opens."),
     "plot": (f"{_ROOM}.reading.export", "Draw runs: figures over rounds, opinions, cascades, the network."),
     "check": (f"{_ROOM}.experiments.check", "Compare a mind with published results, over many seeds."),
     "rehearse": (f"{_ROOM}.rehearse", "Serve a free stand-in for a model provider, with chosen limits and faults."),

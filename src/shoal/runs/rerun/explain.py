@@ -5,7 +5,7 @@ The run is run again from its journal up to that round. Nothing is written, and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,6 +111,38 @@ async def explain_turn(directory: RunDirectory, agent: str, round: int, world: s
     )
 
 
+async def explain_turns(directory: RunDirectory, world: str, wanted: Iterable[tuple[int, int]]) -> list[Explanation]:
+    """Explain many turns in one world, each given as agent and round. The world is run again once, for all of them."""
+    run = open_rerun(directory)
+    turns = [_ObservedTurn(agent, round, run.journal) for agent, round in wanted]
+    last = min(max((turn.round for turn in turns), default=0), run.rounds[world])
+    await run.observe(world, _ObservedTurns(turns), last)
+    return [explanation for turn in turns if (explanation := turn.explanation()) is not None]
+
+
+class _ObservedTurns(TurnObserver):
+    """Passes on what happens to the collectors of many turns, each for as long as its turn is to come."""
+
+    def __init__(self, turns: Sequence[_ObservedTurn]) -> None:
+        self._open = list(turns)
+        self._by_agent: dict[int, list[_ObservedTurn]] = {}
+        for turn in turns:
+            self._by_agent.setdefault(turn.agent, []).append(turn)
+
+    def before(self, mind: Mind, observation: Observation) -> None:
+        for turn in self._by_agent.get(observation.agent, ()):
+            turn.before(mind, observation)
+
+    def after(self, observation: Observation, decision: Decision) -> None:
+        for turn in self._by_agent.get(observation.agent, ()):
+            turn.after(observation, decision)
+
+    def commit(self, record: RoundRecord) -> None:
+        for turn in self._open:
+            turn.commit(record)
+        self._open = [turn for turn in self._open if turn.round > record.round]
+
+
 @dataclass(slots=True)
 class _ObservedTurn(TurnObserver):
     """Collects one turn of one agent, and the posts and notices of events since the turn before."""
@@ -156,7 +188,7 @@ class _ObservedTurn(TurnObserver):
         if observation.agent == self.agent:
             if observation.round == self.round:
                 self.turn = observation, decision
-            else:
+            elif self.turn is None:
                 self.last_turn = observation.round
 
     def commit(self, record: RoundRecord) -> None:

@@ -18,4 +18,5 @@ from shoal.runs.views.marks import TimelineMark, describe_event
 from shoal.runs.views.pages import ViewPage
 from shoal.runs.views.people import PeopleFilter, PeopleOrder, PeopleReader, PersonCard
 from shoal.runs.views.talk import TalkTurn, read_talk
-from shoal.runs.views.turns import AgentMemory, TurnView, read_memory, read_turns
+from shoal.runs.views.turns import AgentMemory, TurnView, read_many_turns, read_memory, read_turns
+from shoal.runs.views.whole import read_whole_feed, read_whole_people, read_whole_talk

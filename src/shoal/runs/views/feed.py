@@ -155,6 +155,20 @@ class PlatformReader:
         dislikes = self._count("comment_dislike", rows, "comment_id", "num_dislikes")
         return ViewPage([self._describe_comment(row, (names, opinions), likes, dislikes) for row in rows], total, None)
 
+    def list_reactions(self, posts: Sequence[int]) -> dict[str, dict[int, list[int]]]:
+        """Return the rounds of all reactions to some posts, by the kind of reaction."""
+        kinds = {"likes": "like", "dislikes": "dislike", "shares": "post", "comments": "comment"}
+        found: dict[str, dict[int, list[int]]] = {kind: {} for kind in kinds}
+        for kind, table in kinds.items():
+            number, about = _REACTIONS[table]
+            for start in range(0, len(posts), _RECENT_POSTS):
+                part = posts[start : start + _RECENT_POSTS]
+                query = f"""SELECT {about}, {number} FROM "{table}" WHERE {about} IN ({make_placeholders(len(part))})
+                AND {number} < ? ORDER BY {number}"""
+                for post, reaction in self._database.execute(query, (*part, self._limit)):
+                    found[kind].setdefault(post, []).append(self._numbers.find_round(reaction))
+        return found
+
     def list_trends(self) -> list[TrendCount]:
         """List what the latest posts speak of: the topic, claims, marks such as #bridge, or words that many share."""
         query = f"""SELECT coalesce(quote_content, content) AS words{self._meaning} FROM post

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -38,6 +38,10 @@ class OpinionPast:
                 rounds.append(round)
                 values.append(value)
         return cls(dict(changes))
+
+    def items(self) -> Iterable[tuple[int, tuple[list[int], list[float]]]]:
+        """Return each person with the rounds in which the opinion changed, and the opinions from then on."""
+        return self._changes.items()
 
     def find(self, agent: int, round: int | None = None) -> float | None:
         """Return what a person thought after a round, or thinks now; None where that is not known."""

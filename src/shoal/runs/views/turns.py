@@ -5,13 +5,13 @@ The run is run again from its journal up to the turn. Nothing is written, and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews import AgentSelection, snapshot_agents
-from shoal.runs.rerun import Explanation, explain_turn
+from shoal.runs.rerun import Explanation, explain_turn, explain_turns
 from shoal.types import Action, Event, Notice
 from shoal.worlds import renderer_for
 
@@ -119,6 +119,16 @@ async def read_turns(run: RunDirectory, agent: int, round: int, world: str | Non
         for one in found.absences
     ]
     return [*map(_view_turn, found.explanations), *absent]
+
+
+async def read_many_turns(
+    run: RunDirectory, world: str, wanted: Iterable[tuple[int, int]]
+) -> dict[int, list[TurnView]]:
+    """Explain many turns in one world, each given as agent and round, by agent."""
+    found: dict[int, list[TurnView]] = {}
+    for turn in await explain_turns(run, world, wanted):
+        found.setdefault(turn.agent, []).append(_view_turn(turn))
+    return found
 
 
 async def read_memory(run: RunDirectory, agent: int, round: int | None, cue: str) -> AgentMemory:
