@@ -65,7 +65,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Site:
-    """A server with its runs."""
+    """The address of the pages, and the folder with their runs."""
 
     url: str
     folder: Path
@@ -125,7 +125,8 @@ class Visit:
 
     def open(self, address: str) -> None:
         """Open a page of the site by what stands behind the # of its address."""
-        self.page.goto(f"{self.url}/#/{address}")
+        page = self.url if self.url.endswith(".html") else f"{self.url}/"
+        self.page.goto(f"{page}#/{address}")
         self.page.wait_for_function(SETTLED)
 
     def note_console(self, message: ConsoleMessage) -> None:
@@ -134,7 +135,7 @@ class Visit:
             self.errors.append(f"console: {message.text}")
 
     def note_request(self, request: Request) -> None:
-        if not request.url.startswith((self.url, "data:", "blob:")):
+        if not request.url.startswith((self.url.removesuffix("index.html"), "data:", "blob:")):
             self.errors.append(f"asks elsewhere: {request.url}")
 
     def note_response(self, response: Response) -> None:

@@ -35,6 +35,7 @@ from shoal.server.api.guard import COOKIE, HEALTH, SESSION, Guard, RequestRefuse
 from shoal.server.api.last_looks import LastLooks
 from shoal.server.api.pages import PageFiles
 from shoal.server.api.routes import (
+    bundles,
     commands,
     comparing,
     events,
@@ -57,7 +58,7 @@ GRAPH_PREFIX = "/api/graph"
 REPORT_PREFIX = "/api/report"
 EXPERIMENT_PREFIX = "/api/experiments"
 #: Routes of simulations. Fixed names come before what takes any id.
-_OF_RUNS = (events, views, commands, planning, comparing, agents, surveys, network, observation, lifecycle)
+_OF_RUNS = (events, views, bundles, commands, planning, comparing, agents, surveys, network, observation, lifecycle)
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (

@@ -9,7 +9,7 @@ import click
 from shoal.cli.errors import complain
 from shoal.cli.options import PATH, json_option
 from shoal.cli.views.output import echo, echo_json
-from shoal.server.api import write_bundle
+from shoal.server.api import bundle_folder
 from shoal.text import format_count
 
 
@@ -29,7 +29,7 @@ def bundle_(source: Path, out: Path | None, as_json: bool) -> None:
       shoal bundle runs/rumour-1 --out shared/rumour
       shoal bundle results/answers
     """
-    note = write_bundle(source, out or Path(f"{source.resolve().name}-bundle"))
+    note = bundle_folder(source, out or Path(f"{source.resolve().name}-bundle"))
     if as_json:
         echo_json(note)
         return

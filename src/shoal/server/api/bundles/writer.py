@@ -20,15 +20,13 @@ import msgspec
 from fastapi import FastAPI
 from starlette.types import Message
 
-from shoal.errors import RunRefused, ShoalError, StorageFailed
+from shoal.errors import RunMissing, RunRefused, ShoalError, StorageFailed
+from shoal.experiments import is_experiment
 from shoal.runs import RunDirectory, storage_errors
 from shoal.runs.views import PeopleReader, read_many_turns, read_whole_feed, read_whole_people, read_whole_talk
-from shoal.server.api.app import build_app
 from shoal.server.api.folder import IN_EXPERIMENT
-from shoal.server.api.settings import ServerSettings
 from shoal.types import Event
 
-BUNDLE_PAGES = "bundle"
 _INDEX = "index"
 _MAX_POSTS, _MAX_TURNS, _MAX_PEOPLE = 20_000, 20_000, 5_000
 #: People whose own pages are in a bundle, and turns that are explained with prompt and reply.
@@ -228,29 +226,32 @@ def _list_turns(events: Iterable[Event], agents: list[int]) -> list[tuple[int, i
     return sorted((turn for turn in turns if turn[0] in places), key=lambda turn: (places[turn[0]], turn[1]))
 
 
-def write_bundle(source: Path, out: Path, pages: Path | None = None) -> BundleNote:
-    """Write a run or an experiment as a folder of static files. The folder must be new or empty."""
-    folder = source.resolve().parent
-    settings = ServerSettings(runs=folder, results=folder)
-    template = (settings.pages if pages is None else pages) / BUNDLE_PAGES
+def write_bundle(app: FastAPI, template: Path, source: Path, out: Path, identity: str | None = None) -> BundleNote:
+    """Write a run or an experiment as a folder of static files. The folder must be new or empty.
+
+    `identity`: the id under which the application knows the run; otherwise the name of its folder.
+    """
     if not (template / "index.html").is_file():
         raise StorageFailed("the pages were not built: install Shoal without SKIP_FRONTEND, or run scripts/pages")
     if out.exists() and any(out.iterdir()):
         raise RunRefused(f"{out} is not empty; choose another folder with --out")
+    source = source.resolve()
     with storage_errors(out):
         shutil.copytree(template, out, dirs_exist_ok=True)
         (out / "data").mkdir()
     try:
-        return asyncio.run(_write(BundleWriter(build_app(settings).app, out), source.resolve()))
+        return asyncio.run(_write(BundleWriter(app, out), source, identity or source.name))
     except ShoalError:
         shutil.rmtree(out)
         raise
 
 
-async def _write(writer: BundleWriter, source: Path) -> BundleNote:
+async def _write(writer: BundleWriter, source: Path, name: str) -> BundleNote:
     if (source / "simulation_config.json").is_file():
-        await writer.add_run(RunDirectory.open(source), source.name)
+        await writer.add_run(RunDirectory.open(source), name)
         return writer.finish(None)
+    if not is_experiment(source):
+        raise RunMissing(f"{source} is neither a run nor an experiment; `shoal list` shows runs")
     await writer.add_experiment(source.name)
     runs = list(_find_runs(source))
     for path in runs[:_MAX_EXPERIMENT_RUNS]:
