@@ -19,6 +19,9 @@ ADDRESSES = [
     "run/bridge/agent/41",
     "run/bridge/network",
     "run/bridge/graph",
+    "run/bridge/survey",
+    "run/waiting/network",
+    "run/negotiation/agent/0",
     "compare/bridge/bridge-fork-1",
     "experiments",
 ]
