@@ -40,6 +40,7 @@ ARGUMENTS: dict[str, Any] = {
     "traits": {"stance": 0.5},
     "round": 1,
     "events": (),
+    "happened": (),
 }
 
 
