@@ -52,9 +52,12 @@ def find_chromium() -> str:
     pytest.fail("these tests need the browser Chromium: install it from your system's packages (apt install chromium)")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a worker. Each page gets a context, as if nobody had ever been there."""
+    """One browser for a module. Each page gets a context, as if nobody had ever been there.
+
+    While it is open, Playwright runs an event loop in this thread, and tests of other modules could start none.
+    """
     if not (PAGES / "index.html").is_file():
         pytest.fail("the pages are not built: run scripts/pages, or scripts/install without SKIP_FRONTEND")
     with sync_playwright() as playwright:

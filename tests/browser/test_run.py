@@ -208,6 +208,7 @@ def test_on_a_phone_figures_come_first_and_a_touch_moves_time(visit: Visiting, s
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + 20)
     assert read_round(page) == 6
     page.get_by_role("tab", name="People").click()
+    page.get_by_label("Search people").fill("李小龙")
     page.get_by_role("button", name=re.compile("李小龙")).click()
     expect(page.get_by_role("dialog", name="李小龙")).to_be_visible()
     page.keyboard.press("Escape")
