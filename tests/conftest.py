@@ -12,6 +12,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
+#: Files whose tests share what takes long to start, such as a cluster: one process runs all tests of such a file.
+SHARING = ("browser", "runs/launchers/test_ray.py")
 #: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
 SLOW = (
     "agents/heuristic/test_opinion.py",
@@ -93,6 +95,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(root / part) for part in SLOW):
             item.add_marker(pytest.mark.slow)
+        if any(item.path.is_relative_to(root / part) for part in SHARING):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(root))))
 
 
 @pytest.fixture(autouse=True)
