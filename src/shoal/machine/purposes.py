@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 #: What a usual call sends and receives, headers included, as `scripts/bench language_cpu` counts it; rounded up.
 SENT_BYTES_PER_CALL, RECEIVED_BYTES_PER_CALL = 10_500, 1_500
-#: With more than this, nobody follows what each of them does.
+#: More than this are too many to follow what each of them does.
 _MOST_IN_DEVELOPMENT = 4
 _BITS = 8
 

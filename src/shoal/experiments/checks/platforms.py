@@ -94,7 +94,7 @@ def _compare_votes(laboratory: Laboratory) -> float:
 
 
 def _sell(laboratory: Laboratory, feed: Mapping[str, Any], seed: int) -> Shares:
-    """Return the shares of likes of the same forty posts in one world; not numbers where nobody liked any."""
+    """Return the shares of likes of the same forty posts in one world; not numbers where none was liked."""
     # Which song is found first is left to chance in each world.
     order = np.argsort(uniforms(derive(seed, "songs"), np.arange(_SONGS))).tolist()
     posts = [{"post": f"Song {song:02}: listen to this", "by": place, "round": 1} for place, song in enumerate(order)]
