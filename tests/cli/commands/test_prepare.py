@@ -35,6 +35,10 @@ def test_the_folder_is_named_after_the_requirement() -> None:
     assert Path("a-tax-on-sugar/scenario.yaml").is_file()
 
 
+def test_a_whole_paragraph_is_a_requirement() -> None:
+    assert invoke(f"{ASKED_TOWN} " * 10, "--out", "bridge").exit_code == 0
+
+
 def test_a_document_alone_is_a_requirement() -> None:
     result = invoke("town.md", "--topic", "the closure", "--json")
     assert result.exit_code == 0, result.output

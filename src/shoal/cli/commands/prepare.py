@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,8 @@ def prepare_(
       shoal prepare "A vote on the stadium" --marginals census.csv --people 10000
       shoal prepare "The merger" memo.pdf --model openai/gpt-4.1-mini --max-cost 1
     """
-    if requirement and not documents and Path(requirement).is_file():
+    # Path.is_file raises where a text is too long to be a name.
+    if requirement and not documents and os.path.isfile(requirement):  # noqa: PTH113
         requirement, documents = "", (Path(requirement),)
     folder = _begin(requirement, documents, out, settings)
     resources = replace(resources, name=f"prepare {folder.path.name}")
