@@ -53,6 +53,34 @@ def test_a_requirement_becomes_a_simulation_that_starts(serve: Serve) -> None:
         assert (again.status, again.already_prepared) == ("ready", True)
 
 
+def test_what_was_found_is_shown_with_its_sentences_and_the_scenario_as_one_text(serve: Serve) -> None:
+    server = serve()
+    with server.client() as client:
+        identity = create(client)
+        early = server.get(f"{identity}/preparation/result")
+        assert (early.status, "not prepared yet" in early.json["error"]) == (409, True)
+        listed = server.get("preparations").json["data"]
+        assert [(one["simulation_id"], one["status"], one["people"]) for one in listed] == [
+            (identity, "not_started", 30)
+        ]
+        prepare_whole(client, identity)
+        info = server.get(f"{identity}/preparation").json["data"]
+        assert (info["status"], info["requirement"], info["documents"]) == ("ready", ASKED_TOWN, ["town.md"])
+        result = server.get(f"{identity}/preparation/result").json["data"]
+        tom = next(entity for entity in result["entities"] if entity["name"] == "Tom Brennan")
+        assert tom["sentences"][0]["document"] == "town.md"
+        assert all(sentence["text"] in " ".join(TOWN.split()) for sentence in tom["sentences"])
+        assert result["drawn"] == 30 - len(result["entities"])
+        # The text names no file, so that any server takes it as it is, with the same people in the same places.
+        assert server.post("check", {"text": result["text"]}).json["data"] == []
+        edited = server.post("create", {"text": result["text"]}).json["data"]["simulation_id"]
+        names = [[profile["name"] for profile in client.profiles(one).profiles] for one in (identity, edited)]
+        assert [len(each) for each in names] == [30, 30]
+        found = len(result["entities"])
+        assert names[0][:found] == names[1][:found]
+        assert server.get(f"{edited}/preparation").status == 404
+
+
 def test_the_state_of_a_task_has_the_fields_of_mirofish(serve: Serve) -> None:
     server = serve()
     with server.client() as client:

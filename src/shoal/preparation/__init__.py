@@ -3,6 +3,7 @@
 from shoal.preparation.folder import STAGE_NAMES, PreparationFolder, PreparationState, PreparationStatus
 from shoal.preparation.reading.documents import SourceDocument, name_apart, parse_document, read_documents
 from shoal.preparation.request import PreparationRequest, read_tables
+from shoal.preparation.results import describe_preparation_request, describe_result
 from shoal.preparation.shelf import (
     PreparationShelf,
     describe_config,

@@ -82,6 +82,11 @@ class PreparationShelf:
                 self._children.add(await start_process(folder, run, self._environ))
         return state.task_id
 
+    def list_newest(self, most: int) -> list[PreparationFolder]:
+        """List the preparations that were begun last, the newest first."""
+        dated = [(folder.read_state().created_at, folder.path.name, folder) for folder in self._list()]
+        return [folder for *_, folder in sorted(dated, key=lambda each: each[:2], reverse=True)[:most]]
+
     def count_working(self) -> int:
         return sum(folder.has_worker() for folder in self._list())
 

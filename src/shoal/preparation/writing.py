@@ -30,6 +30,7 @@ _COMMENTS = {
     "events": "What is posted at the start. Each post can say which claim it supports or denies.",
     "notes": "Where this comes from. It has no effect on runs.",
 }
+_WHOLE_POPULATION = "Whoever the texts speak of comes first; the others are drawn from what is said here."
 
 
 def build_scenario(request: PreparationRequest, draft: Draft, tables: Sequence[str]) -> dict[str, Any]:
@@ -69,16 +70,28 @@ def write_scenario_files(folder: Path, request: PreparationRequest, draft: Draft
     _write_once(folder / SCENARIO, format_scenario(build_scenario(request, draft, tables)))
 
 
-def format_scenario(content: Mapping[str, Any]) -> str:
+def format_scenario(content: Mapping[str, Any], comments: Mapping[str, str] = _COMMENTS) -> str:
     """Format a scenario as YAML with a comment before each part."""
     parts = [f"# Made by `shoal prepare`. Everything can be edited. Run it:  shoal run {SCENARIO}"]
     for name, value in content.items():
-        comment = [f"\n# {_COMMENTS[name]}"] if name in _COMMENTS else []
+        comment = [f"\n# {comments[name]}"] if name in comments else []
         # A list or mapping of plain values stands on one line, as in the starter; the outermost one never does.
         style = None if isinstance(value, list | dict) else False
         text = yaml.safe_dump({name: value}, sort_keys=False, allow_unicode=True, width=116, default_flow_style=style)
         parts += [*comment, text.rstrip("\n")]
     return "\n".join(parts) + "\n"
+
+
+def format_whole_scenario(folder: Path) -> str | None:
+    """Format a prepared scenario as one text with its people in it; None where it needs demographic tables as files."""
+    content = yaml.safe_load((folder / SCENARIO).read_text(encoding="utf-8"))
+    population = content["population"]
+    if any("marginals" in entry for entry in population):
+        return None
+    written = any("file" in entry for entry in population)
+    people = msgspec.json.decode((folder / PEOPLE).read_bytes()) if written else []
+    content["population"] = [*people, *(entry for entry in population if "file" not in entry)]
+    return format_scenario(content, {**_COMMENTS, "population": _WHOLE_POPULATION})
 
 
 def describe_evidence(request: PreparationRequest, draft: Draft, findings: Findings) -> dict[str, Any]:

@@ -45,6 +45,7 @@ from shoal.server.api.routes import (
     observation,
     pages,
     planning,
+    preparing,
     reports,
     views,
 )
@@ -58,7 +59,9 @@ GRAPH_PREFIX = "/api/graph"
 REPORT_PREFIX = "/api/report"
 EXPERIMENT_PREFIX = "/api/experiments"
 #: Routes of simulations. Fixed names come before what takes any id.
-_OF_RUNS = (events, views, bundles, commands, planning, comparing, agents, surveys, network, observation, lifecycle)
+_OF_RUNS = (
+    events, views, bundles, commands, planning, preparing, comparing, agents, surveys, network, observation, lifecycle,
+)  # fmt: skip
 _log = logging.getLogger(__name__)
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
