@@ -21,6 +21,7 @@ from shoal.runs.operations import create_run, fork_run, plan_fork
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import RunOutcome
+from shoal.runs.store import ACTION_COUNTS, IS_DEED, has_table
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 
@@ -81,6 +82,9 @@ def _check_world(database: Path, stream: Path, *, finished: bool) -> None:
             return
         committed = dict(connection.execute("SELECT round, digest FROM shoal_round"))
         traces = connection.execute("SELECT count(*) FROM trace WHERE action != 'sign_up'").fetchone()[0]
+        if has_table(connection, ACTION_COUNTS):
+            traced = connection.execute(f"SELECT user_id, count(*) FROM trace WHERE {IS_DEED} GROUP BY user_id")
+            assert connection.execute(f"SELECT * FROM {ACTION_COUNTS}").fetchall() == traced.fetchall()
     assert sorted(committed) == list(range(len(committed)))
     ends = list(_round_ends(stream))
     assert all(committed[round] == digest for round, digest, _ in ends), "the stream has a round the database has not"

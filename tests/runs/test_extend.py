@@ -18,6 +18,7 @@ from shoal.runs.operations import create_run, extend_run, plan_extension
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import RunOutcome, Status
+from shoal.runs.store import ACTION_COUNTS, InterviewLog
 from shoal.runs.worker import RunSession, work_on_run
 from shoal.scenario.loading import override, validate
 from tests.runs.harness import branch, check_consistency, go_on, list_asked, read_lines, repeat, start, stop_after
@@ -282,3 +283,17 @@ async def test_calls_that_just_go_on_do_not_fill_the_log(tmp_path: Path) -> None
     log = (run.path / "simulation.log").read_text()
     assert (log.count("running with"), log.count("completed")) == (1, 1)
     assert run.read_state().current_round == 8
+
+
+def test_interviews_are_not_counted_as_what_people_did(tmp_path: Path) -> None:
+    start({**ROOM, "rounds": 8}, tmp_path / "long")
+    start({**ROOM, "rounds": 4}, tmp_path / "short")
+    log = InterviewLog(tmp_path / "short")
+    log.add("room", [(0, "2026-01-01T00:00:00", '{"prompt": "Why?", "response": "So.", "outside": true}')])
+    log.close()
+    run_longer(tmp_path / "short", "rounds=8")
+    counts = []
+    for name in ("short", "long"):
+        with closing(sqlite3.connect(tmp_path / name / "room_simulation.db")) as database:
+            counts.append(database.execute(f"SELECT * FROM {ACTION_COUNTS}").fetchall())
+    assert counts[0] == counts[1] != []

@@ -16,6 +16,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.runs.reports.summary import summarize
 from shoal.runs.state import Status
+from shoal.runs.views import PeopleFilter, PeopleReader
 from tests.runs.harness import check_consistency, go_on, repeat, start
 
 RECORDED = sorted((Path(__file__).parent / "recorded").iterdir())
@@ -50,6 +51,11 @@ def test_a_recorded_run_goes_on_as_if_it_had_been_planned_so_long(tmp_path: Path
     extend_run(run, scenario)
     again = json.loads(json.dumps(scenario.model_dump(mode="json", exclude_unset=True)))
     assert go_on(run).digest == start(again, tmp_path / "again").digest
+    # What people did is counted in the trace, and not in part by the version that continued it.
+    busiest = PeopleFilter(order="actions")
+    pages = [PeopleReader().read_page(each, busiest, 0, 50) for each in (run, RunDirectory(tmp_path / "again"))]
+    assert [person.actions for person in pages[0].items] == [person.actions for person in pages[1].items]
+    assert pages[0].items[0].actions > 0
 
 
 def test_a_recorded_run_keeps_its_prompts_and_what_was_drawn_unasked() -> None:

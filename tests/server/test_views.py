@@ -281,6 +281,16 @@ def test_people_are_listed_in_any_order_and_found_by_name(read: Callable[[str], 
     assert ([person["agent_id"] for person in page["items"]], page["next"]) == ([10, 11], None)
 
 
+def test_what_people_did_is_counted_in_the_trace_of_runs_that_did_not_count_it(serve: Serve, finished: str) -> None:
+    server = serve()
+    recorded = server.get(f"{finished}/people?sort=actions").json["data"]["items"]
+    assert recorded[0]["actions"] > 0
+    for world in ("twitter", "reddit"):
+        with sqlite3.connect(server.folder / finished / f"{world}_simulation.db") as database:
+            database.execute("DROP TABLE action_count")
+    assert server.get(f"{finished}/people?sort=actions").json["data"]["items"] == recorded
+
+
 def test_opinions_of_people_are_those_of_the_round(serve: Serve, finished: str) -> None:
     server = serve()
     with sqlite3.connect(server.folder / finished / "twitter_simulation.db") as database:

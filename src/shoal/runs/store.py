@@ -38,6 +38,16 @@ _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
 
 #: Holds for rows of the trace that belong to the history, and not for interviews from outside.
 NO_INTERVIEW = "(action != 'interview' OR json_extract(info, '$.outside') IS NULL)"
+#: Holds for rows of the trace in which somebody did something, beside looking on.
+IS_DEED = f"action NOT IN ('sign_up', 'refresh', 'do_nothing', 'done') AND {NO_INTERVIEW}"
+#: How much each agent did so far, so that a page of people need not count the whole trace. Runs of earlier versions
+#: go without, also where they are continued: what they did before was not counted.
+ACTION_COUNTS = "action_count"
+_COUNTS_TABLE = f"CREATE TABLE {ACTION_COUNTS} (user_id INTEGER PRIMARY KEY, actions INTEGER NOT NULL)"
+_LAST_TRACE = "SELECT coalesce(max(rowid), 0) FROM trace"
+_COUNT_ACTIONS = f"""INSERT INTO {ACTION_COUNTS}
+SELECT user_id, count(*) FROM trace WHERE rowid > ? AND {IS_DEED} GROUP BY user_id
+ON CONFLICT (user_id) DO UPDATE SET actions = actions + excluded.actions"""
 
 
 class Store:
@@ -60,6 +70,7 @@ class Store:
             self._database = self._connect()
             rows = self._database.execute("SELECT round, digest, stream_bytes FROM shoal_round").fetchall()
             with_state = self._database.execute("SELECT DISTINCT round FROM figure").fetchall()
+            self._counts_actions = has_table(self._database, ACTION_COUNTS)
         self._digests = {round: digest for round, digest, _ in rows}
         #: Rounds whose state is known. Versions before 0.3 did not record it; then it is added as they pass by again.
         self._with_state = {round for (round,) in with_state}
@@ -79,7 +90,7 @@ class Store:
                 self._trim_stream(self._written)
             self._is_finished = False
         if known is None:
-            with self._transaction() as database:
+            with self._transaction() as database, self._count_actions(database):
                 add_rows(database, record, self._written + len(lines))
                 add_state(database, record)
             self._digests[record.round] = record.digest
@@ -121,8 +132,8 @@ class Store:
         # A commit that a power cut undoes is made again by resume; the journal is what must not be lost.
         database.execute("PRAGMA synchronous=NORMAL")
         database.execute("PRAGMA cache_size=-65536")
-        if not _has_rounds(database):
-            database.executescript(f"BEGIN; {self._world.schema}; {ROUNDS_TABLE}; COMMIT;")
+        if not has_table(database, "shoal_round"):
+            database.executescript(f"BEGIN; {self._world.schema}; {ROUNDS_TABLE}; {_COUNTS_TABLE}; COMMIT;")
         database.executescript(STATE_TABLES)
         return database
 
@@ -150,6 +161,14 @@ class Store:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
+
+    @contextmanager
+    def _count_actions(self, database: sqlite3.Connection) -> Iterator[None]:
+        """Count what each agent did in the rows that are added meanwhile, which are read while they are in memory."""
+        (before,) = database.execute(_LAST_TRACE).fetchone()
+        yield
+        if self._counts_actions:
+            database.execute(_COUNT_ACTIONS, (before,))
 
     def _append(self, lines: bytes) -> None:
         with storage_errors(self._stream_path):
@@ -275,7 +294,7 @@ def _query(directory: Path, world: str, sql: str) -> list[tuple[Any, ...]]:
     if not path.exists():
         return []
     with open_to_read(path) as database:
-        return database.execute(sql).fetchall() if _has_rounds(database) else []
+        return database.execute(sql).fetchall() if has_table(database, "shoal_round") else []
 
 
 @contextmanager
@@ -296,19 +315,20 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
     uri = path.absolute().as_uri()
     database = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
     try:
-        _has_rounds(database)
+        has_table(database, "shoal_round")
     except sqlite3.Error as error:
         database.close()
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_READONLY:
             raise
         with closing(sqlite3.connect(f"{uri}?mode=rw", uri=True)) as writing:
-            _has_rounds(writing)
+            has_table(writing, "shoal_round")
         database = sqlite3.connect(f"{uri}?mode=ro", uri=True, isolation_level=None)
     return database
 
 
-def _has_rounds(database: sqlite3.Connection) -> bool:
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name='shoal_round'").fetchone() is not None
+def has_table(database: sqlite3.Connection, name: str) -> bool:
+    """Return whether a database has a table, which depends on the kind of world and the version that wrote it."""
+    return database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def check_digest(record: RoundRecord, known: str | None, written_by: str) -> None:

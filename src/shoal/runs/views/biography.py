@@ -11,7 +11,7 @@ from shoal.agents.language import PersonaTexts, PromptBook
 from shoal.errors import AgentMissing
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
-from shoal.runs.views.pages import has_table
+from shoal.runs.store import has_table
 from shoal.scenario import People
 
 _CHANGES = "SELECT about, round, value FROM opinion_change WHERE agent_id = ? ORDER BY round"

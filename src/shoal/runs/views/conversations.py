@@ -9,7 +9,8 @@ from sqlite3 import Connection
 from shoal.errors import ArgumentInvalid
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
-from shoal.runs.views.pages import ViewPage, check_world, has_table, make_placeholders, parse_cursor
+from shoal.runs.store import has_table
+from shoal.runs.views.pages import ViewPage, check_world, make_placeholders, parse_cursor
 from shoal.runs.views.talk import NO_AUTHOR, TalkTurn
 
 _EVER = 1 << 60

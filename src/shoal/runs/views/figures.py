@@ -13,8 +13,8 @@ import numpy as np
 from shoal.engine import OPINION_PARTS, TOPIC, count_opinions
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
+from shoal.runs.store import has_table
 from shoal.runs.views.opinions import name_subject
-from shoal.runs.views.pages import has_table
 
 #: A page cannot draw more; of longer runs, every second round is shown, every third, and so on.
 _MAX_ROUNDS = 2_000

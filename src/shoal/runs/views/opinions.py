@@ -10,7 +10,8 @@ from sqlite3 import Connection
 
 from shoal.engine import TOPIC
 from shoal.runs.directory import RunDirectory
-from shoal.runs.views.pages import has_table, make_placeholders
+from shoal.runs.store import has_table
+from shoal.runs.views.pages import make_placeholders
 
 
 def name_subject(run: RunDirectory) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import Generic, TypeVar
 
 from shoal.errors import ArgumentInvalid
@@ -36,11 +35,6 @@ def check_world(run: RunDirectory, world: str) -> None:
     """Raise ArgumentInvalid where a run has no such world."""
     if world not in run.worlds:
         raise ArgumentInvalid("world", f"there is no world {world!r}; there is {', '.join(run.worlds)}")
-
-
-def has_table(database: Connection, name: str) -> bool:
-    """Return whether a database has a table, which depends on the kind of world and the version that wrote it."""
-    return database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,)).fetchone() is not None
 
 
 def make_placeholders(values: int) -> str:

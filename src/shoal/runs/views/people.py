@@ -12,9 +12,9 @@ from typing import Literal
 
 from shoal.runs.directory import CONFIG, RunDirectory
 from shoal.runs.reports import open_world
-from shoal.runs.store import NO_INTERVIEW
-from shoal.runs.views.opinions import OpinionPast, name_subject
-from shoal.runs.views.pages import ViewPage, has_table, make_placeholders
+from shoal.runs.store import ACTION_COUNTS, IS_DEED, has_table
+from shoal.runs.views.opinions import name_subject
+from shoal.runs.views.pages import ViewPage, make_placeholders
 from shoal.scenario import People, sample
 from shoal.types import Persona
 
@@ -23,12 +23,14 @@ PeopleOrder = Literal["number", "name", "opinion", "actions", "followers", "infl
 #: The populations of this many runs are kept, as drawing one takes a while where it is large.
 _MAX_DRAWN = 8
 _MAX_TRAIT_CHARS = 80
-_ACTIONS = f"""SELECT user_id, count(*) FROM trace
-WHERE action NOT IN ('sign_up', 'refresh', 'do_nothing', 'done') AND {NO_INTERVIEW} {{who}} GROUP BY user_id"""
+_ACTIONS = f"SELECT user_id, actions FROM {ACTION_COUNTS} WHERE 1 {{who}}"
+#: The same of runs that did not count them.
+_TRACED_ACTIONS = f"SELECT user_id, count(*) FROM trace WHERE {IS_DEED} {{who}} GROUP BY user_id"
 _REACTIONS = "SELECT user_id, sum(num_likes + num_shares) FROM post WHERE 1 {who} GROUP BY user_id"
 _FOLLOWERS = "SELECT user_id, num_followers FROM user WHERE 1 {who}"
-_OPINIONS = """SELECT agent_id, value FROM opinion_change WHERE rowid IN
-(SELECT max(rowid) FROM opinion_change WHERE about = ? AND round <= ? GROUP BY agent_id)"""
+#: With `max(round)`, the value is that of the same row.
+_OPINIONS = """SELECT agent_id, value, max(round) FROM opinion_change
+WHERE about = ? AND round <= ? {who} GROUP BY agent_id"""
 _EVER = 1 << 60
 
 
@@ -124,7 +126,8 @@ class _PeopleFigures:
 
     def _count(self, database: Connection, agents: Collection[int] | None, only: PeopleOrder | None) -> None:
         who = "" if agents is None else f"AND user_id IN ({make_placeholders(len(agents))})"
-        counted = {"actions": (self.actions, _ACTIONS)}
+        are_counted = has_table(database, ACTION_COUNTS)
+        counted = {"actions": (self.actions, _ACTIONS if are_counted else _TRACED_ACTIONS)}
         if has_table(database, "post"):
             counted |= {"influence": (self.influence, _REACTIONS), "followers": (self.followers, _FOLLOWERS)}
         for name, (counts, query) in counted.items():
@@ -136,12 +139,9 @@ class _PeopleFigures:
     ) -> None:
         if not has_table(database, "opinion_change"):
             return
-        if agents is None:
-            found = dict(database.execute(_OPINIONS, (about, _EVER if round is None else round)).fetchall())
-        else:
-            past = OpinionPast.read(database, about, agents)
-            found = {agent: past.find(agent, round) for agent in agents}
-        for agent, value in found.items():
+        who = "" if agents is None else f"AND agent_id IN ({make_placeholders(len(agents))})"
+        given = (about, _EVER if round is None else round, *(agents or ()))
+        for agent, value, _ in database.execute(_OPINIONS.format(who=who), given):
             if value is not None:
                 self._opinions.setdefault(agent, []).append(value)
 

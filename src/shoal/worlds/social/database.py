@@ -50,7 +50,7 @@ CREATE INDEX post_by_claim ON post (claim) WHERE claim IS NOT NULL;
 
 #: Made at the end: keeping them up to date would touch a page per agent and round.
 INDEXES = """
-CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id);
+CREATE INDEX IF NOT EXISTS post_by_user ON post (user_id, num_likes, num_shares);
 CREATE INDEX IF NOT EXISTS trace_by_user ON trace (user_id);
 CREATE INDEX IF NOT EXISTS post_by_original ON post (original_post_id) WHERE original_post_id IS NOT NULL;
 CREATE INDEX IF NOT EXISTS post_by_likes ON post (num_likes) WHERE num_likes > 0;
