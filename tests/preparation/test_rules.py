@@ -182,6 +182,11 @@ def test_a_requirement_alone_gives_a_topic_and_a_first_post() -> None:
         ("Simulate how “a four-day week” is discussed", "a four-day week"),
         ("What do people think about a tax on sugar?", "a tax on sugar"),
         ("老桥应该关闭吗？", "老桥应该关闭吗"),
+        (
+            'What do people think about the new stadium? The mayor called it "the only way". The club is for it.',
+            "the new stadium",
+        ),
+        ('The mayor said "never again". Our speaker listens. What will people say?', "Our speaker listens"),
     ],
 )
 def test_the_topic_is_a_phrase_of_the_requirement(requirement: str, topic: str) -> None:

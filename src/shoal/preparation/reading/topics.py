@@ -10,7 +10,8 @@ from shoal.preparation.reading.english import WORDS
 from shoal.preparation.reading.sentences import Sentence
 
 MAX_TOPIC_CHARS = 80
-_NAME_WEIGHT = 0.5
+_NAME_WEIGHT, _QUESTION_WEIGHT = 0.5, 2.0
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _WORD = re.compile(r"[\w’'-]+")
 #: Words at which a phrase of a requirement ends.
 _BREAKS = frozenset(
@@ -28,8 +29,13 @@ _QUOTED = re.compile(r"[“\"«]([^”\"»]{3,80})[”\"»]")
 
 
 def choose_topic(requirement: str, sentences: Sequence[Sentence]) -> str:
-    """Return the phrase of the requirement that the documents speak of most; a longer one counts more."""
-    if quoted := _QUOTED.search(requirement):
+    """Return the phrase of the requirement that the documents speak of most; a longer one counts more.
+
+    In a paragraph the question says what it is about; the rest is what is known, and quotes whoever said something.
+    """
+    parts = _SENTENCE_END.split(requirement.strip())
+    questions = " ".join(part for part in parts if part.endswith(("?", "？")))
+    if quoted := _QUOTED.search(questions or parts[0]):
         return quoted[1].strip()
     phrases = list(_list_phrases(requirement))
     if not phrases:
@@ -42,6 +48,9 @@ def choose_topic(requirement: str, sentences: Sequence[Sentence]) -> str:
         ]
         seen = sum(f" {word.lower()} " in text for text in texts for word in words)
         weight = (seen + len(words)) / sqrt(len(words))
+        # Of a question, only what stands with an article is surely a thing that is asked about.
+        is_asked = phrase in questions and phrase.split(maxsplit=1)[0].lower() in _ARTICLES
+        weight *= _QUESTION_WEIGHT if is_asked else 1.0
         # A name alone is rather where something happens, or who does it.
         return weight * (_NAME_WEIGHT if all(word[:1].isupper() for word in words) else 1.0), len(phrase)
 

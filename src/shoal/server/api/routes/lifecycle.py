@@ -145,7 +145,11 @@ async def prepare_status(body: PrepareStatusRequest, context: Context) -> Respon
     run = await _find_prepared(context, identity)
     if run is not None:
         return answer(await in_thread(describing.describe_preparation, run))
-    return answer(await in_thread(describe_task, await in_thread(context.preparations.find, identity)))
+    task = await in_thread(describe_task, await in_thread(context.preparations.find, identity))
+    # The process may have made the run, and ended, since it was looked for: that is no interruption.
+    if task["status"] == "failed" and (run := await _find_prepared(context, identity)) is not None:
+        return answer(await in_thread(describing.describe_preparation, run))
+    return answer(task)
 
 
 async def _find_prepared(context: ServerContext, identity: str) -> RunDirectory | None:
