@@ -76,6 +76,8 @@ def list_calls(run: str) -> dict[str, list[list[str]]]:
         "watch": [["watch", run], ["watch", "no\x1b[2J"]],
         "stop": [["stop", run], ["stop", "no\x1b[2J"]],
         "serve": [["serve", "--host", "\x1b[2J"], ["serve", "--\x1b[2J"]],
+        "prepare": [["prepare", "What \x1b[2J?", "people.csv"], ["prepare", "What?", "no\x1b[2J.md"]],
+        "bundle": [["bundle", run], ["bundle", run, "--out", "c\x1b[2Jb"], ["bundle", "no\x1b[2J"]],
         "graph": [["graph", run], ["graph", run, "What of \x1b[2J?"], ["graph", run, "Ada", "--json"]],
         "report": [["report", run], ["report", run, "--json"], ["report", "no\x1b[2J"]],
         "metrics": [["metrics", run], ["metrics", run, "--json"], ["metrics", run, "\x1b[2J"]],

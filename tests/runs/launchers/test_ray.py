@@ -53,8 +53,11 @@ def add_node(cluster: Cluster, cpus: float) -> Any:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A head that works on nothing, and one node."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    with TemporaryDirectory(prefix="ray-") as folder:
+    with TemporaryDirectory(prefix="ray-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # Ray writes the address of the cluster into a folder that only its own commands make.
+        patch.setenv("RAY_TMPDIR", folder)
+        Path(folder, "ray").mkdir()
         head = {
             "num_cpus": 0,
             "object_store_memory": OBJECT_STORE_BYTES,
