@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
-#: Files whose tests share what takes long to start, such as a cluster: one process runs all tests of such a file.
+#: Files whose tests share what is slow to start, such as a cluster: a group of xdist each, not always kept together.
 SHARING = ("browser", "runs/launchers/test_ray.py")
 #: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
 SLOW = (
