@@ -11,8 +11,10 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-#: Files whose tests share what is slow to start, such as a cluster: a group of xdist each, not always kept together.
+#: Files whose tests share what is slow to start, such as a cluster: one process runs all tests of such a file.
 SHARING = ("browser", "runs/launchers/test_ray.py")
 #: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
 SLOW = (
@@ -95,8 +97,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(root / part) for part in SLOW):
             item.add_marker(pytest.mark.slow)
-        if any(item.path.is_relative_to(root / part) for part in SHARING):
-            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(root))))
+
+
+class SharingScheduling(LoadScopeScheduling):
+    """Gives tests to processes one by one, but those of a file that shares something together.
+
+    The groups of `--dist loadgroup` have no effect under pytest 9.2, which does not let xdist rename tests.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return file if file.startswith(tuple(f"tests/{part}" for part in SHARING)) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> SharingScheduling:
+    return SharingScheduling(config, log)
 
 
 @pytest.fixture(autouse=True)
