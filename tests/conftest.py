@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
-class SharingScheduling(LoadScopeScheduling):
+class SharingScheduling(LoadScopeScheduling):  # type: ignore[misc]
     """Gives tests to processes one by one, but those of a file that shares something together.
 
     The groups of `--dist loadgroup` have no effect under pytest 9.2, which does not let xdist rename tests.
