@@ -25,12 +25,12 @@ from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 from shoal.server.api.caches.networks import NetworkShelf
 
-#: Both runs have as many people. All are active, and most of them do something in a round.
-_PEOPLE, _SHORT, _LONG, _TRIES = 500, 3, 600, 5
+#: Both runs have as many people, who all have a turn in each round: 1,000 turns against 1,000,000.
+_PEOPLE, _SHORT, _LONG, _TRIES = 500, 2, 2_000, 5
 
 
 def web_open(folder: Path) -> list[Bar]:
-    """The first answers about a run of some 300,000 turns against one of some 1,500, each as if asked first."""
+    """The first answers about a run of 1,000,000 turns against one of 1,000, each as if asked first."""
     short, long = (_make_run(folder / str(rounds), rounds) for rounds in (_SHORT, _LONG))
     told = f"{_PEOPLE * _LONG:,} turns against {_PEOPLE * _SHORT:,}, {_PEOPLE} people"
     bars = []
@@ -62,5 +62,6 @@ _READERS: dict[str, Callable[[RunDirectory], Any]] = {
     "feed": lambda run: read_feed(run, "twitter", FeedFilter()),
     "people": lambda run: PeopleReader().read_page(run, PeopleFilter(), 0, 50),
     "people by what they did": lambda run: PeopleReader().read_page(run, PeopleFilter(order="actions"), 0, 50),
-    "network": lambda run: draw_network(NetworkShelf().read(run, None), PictureRequest()),
+    "people by opinion": lambda run: PeopleReader().read_page(run, PeopleFilter(order="opinion"), 0, 50),
+    "network": lambda run: draw_network(NetworkShelf().read(run, None, in_parts=True), PictureRequest()),
 }

@@ -48,6 +48,38 @@ def test_a_network_that_is_read_on_is_that_of_the_whole_run(world: str, tmp_path
     assert then.state == early.state
 
 
+@pytest.mark.parametrize("world", ["twitter", "reddit", "room", "dialogue"])
+def test_a_network_that_is_read_in_parts_shows_everybody_at_once_and_becomes_the_whole(
+    world: str, tmp_path: Path
+) -> None:
+    events = SCENARIO["events"] if world in ("twitter", "reddit") else []
+    start({**SCENARIO, "rounds": 12, "worlds": {world: None}, "events": events}, tmp_path / "run")
+    run = RunDirectory.open(tmp_path / "run")
+    whole, parts = NetworkHistory(run, world), NetworkHistory(run, world)
+    whole.refresh()
+    parts.refresh(1)
+    first, complete = draw_network(parts, PictureRequest()), draw_network(whole, PictureRequest())
+    assert first.counted_until < first.last_round == complete.last_round == complete.counted_until
+    assert first.people is not None
+    assert complete.people is not None
+    assert first.people.name == complete.people.name
+    assert first.state.opinion == complete.state.opinion
+    if world in ("twitter", "reddit"):
+        assert first.ties == complete.ties
+    looks = 1
+    while parts.counted_until < parts.last_round:
+        parts.refresh(1)
+        looks += 1
+    assert looks > 5
+    assert parts.moves == whole.moves
+    assert draw_network(parts, PictureRequest(is_state_only=True)) == draw_network(
+        whole, PictureRequest(is_state_only=True)
+    )
+    assert [parts.trace(one.id) for one in parts.list_subjects()] == [
+        whole.trace(one.id) for one in whole.list_subjects()
+    ]
+
+
 def test_a_network_that_was_read_before_its_people_were_there_has_them_later(tmp_path: Path) -> None:
     start({**SCENARIO, "rounds": 2}, tmp_path / "run")
     run = RunDirectory.open(tmp_path / "run")

@@ -31,7 +31,7 @@ export function findOpinion(pasts: readonly OpinionPast[], round: number): numbe
 }
 
 /** Which part of an answer is asked for; a bundle has all of it, or what it was asked for itself. */
-const PARTS = new Set(["limit", "offset", "max_nodes", "only_state", "before"]);
+const PARTS = new Set(["limit", "offset", "max_nodes", "only_state", "in_parts", "before"]);
 const TIMES = ["round", "until"] as const;
 
 const timeOf = (values: Record<string, unknown>): number | undefined => {

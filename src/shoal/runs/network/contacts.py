@@ -6,15 +6,20 @@ Each reader goes on where it stopped, so a run that goes on is not read again fr
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import ClassVar
 
+import msgspec
+
 from shoal.engine import TOPIC
 from shoal.runs.directory import RunDirectory
 from shoal.runs.stream import RoundEnd, parse_line
+from shoal.scenario import count_by_round
 from shoal.types import Event
+from shoal.worlds.social import IS_TIE_CHANGE, TurnNumbers, find_round
 
 #: Kinds of action with which people react to a post, and the argument that names it.
 REACTIONS = {
@@ -24,11 +29,16 @@ REACTIONS = {
     "CREATE_COMMENT": "post_id",
 }
 _WANTED = re.compile(
-    rb'"action_type":"(?:CREATE_POST|REPOST|QUOTE_POST|LIKE_POST|CREATE_COMMENT|FOLLOW|UNFOLLOW)"'
+    rb'"action_type":"(?:CREATE_POST|REPOST|QUOTE_POST|LIKE_POST|CREATE_COMMENT)"'
     rb'|^{"event_type":"round_end"'
 )
 _FOLLOWS = "SELECT follower_id, followee_id FROM follow"
-_POSTS = "SELECT post_id, user_id, coalesce(original_post_id, post_id), claim, lean FROM post WHERE post_id > ?"
+#: The database has an index of these two kinds alone, so it takes no longer in a long run.
+_TIE_CHANGES = f"""SELECT user_id, created_at, action, info FROM trace
+WHERE {IS_TIE_CHANGE} AND rowid > ? AND rowid <= ? ORDER BY rowid"""
+_LAST_TRACE = "SELECT coalesce(max(rowid), 0) FROM trace"
+_POSTS = """SELECT post_id, user_id, coalesce(original_post_id, post_id), claim, lean FROM post
+WHERE post_id > ? AND post_id < ?"""
 _UTTERANCES = """SELECT rowid, created_at, user_id, target_id, location, opinion FROM utterance
 WHERE rowid > ? AND created_at <= ? ORDER BY rowid"""
 _RELATIONS = "SELECT created_at, user_id, other_id FROM relation"
@@ -77,15 +87,6 @@ class Cause:
     event: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reaction:
-    """A person reacts to a post."""
-
-    round: int
-    agent: int
-    post: int
-
-
 class Contacts:
     """Reads the contacts in one world. A world of the user's own has none."""
 
@@ -97,9 +98,18 @@ class Contacts:
         #: Those that no longer hold.
         self.past_ties: list[Tie] = []
         self.posts: dict[int, SharedText] = {}
-        self.reactions: list[Reaction] = []
+        #: Claims, and first posts of cascades -> the posts that speak of them or pass them on.
+        self.by_claim: defaultdict[str, list[SharedText]] = defaultdict(list)
+        self.by_root: defaultdict[int, list[SharedText]] = defaultdict(list)
+        #: How often each post without a claim was passed on.
+        self.shares: Counter[int] = Counter()
+        #: Post -> rounds and people of the reactions to it.
+        self.reactions: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         #: The last round of which everything was read.
         self.read_until = -1
+
+    def read_ties(self, database: Connection, last: int) -> None:
+        """Read the ties that the database keeps as such, up to the last round: those of platforms, at once."""
 
     def read_on(self, database: Connection, until: int) -> Iterable[Cause]:
         """Read the rounds since the last look, up to a committed one, and return causes of changed opinions."""
@@ -114,29 +124,41 @@ class FollowContacts(Contacts):
 
     def __init__(self, run: RunDirectory, world: str) -> None:
         super().__init__()
-        self._stream = run.open_stream(world)
-        self._last_post = -1
+        self._stream, self._clock = run.open_stream(world), run.clock
+        self._numbers = TurnNumbers(count_by_round(run.scenario_versions))
+        self._last_post, self._last_trace = -1, 0
         self._waiting: list[Event] = []
         self._has_follows = False
 
-    def read_on(self, database: Connection, until: int) -> list[Cause]:
-        # Rows of the database are there before the lines of the stream.
-        rows = {row[0]: row for row in database.execute(_POSTS, (self._last_post,))}
-        self._last_post = max(rows, default=self._last_post)
-        events = list(self._read_events(until))
-        causes: list[Cause] = []
-        for event in events:
-            if event.action_type in ("FOLLOW", "UNFOLLOW"):
-                self._change_tie(event)
+    def read_ties(self, database: Connection, last: int) -> None:
+        since = self._last_trace
+        (self._last_trace,) = database.execute(_LAST_TRACE).fetchone()
+        for agent, date, action, told in database.execute(_TIE_CHANGES, (since, self._last_trace)):
+            pair, round = (agent, msgspec.json.decode(told)["followee_id"]), find_round(date, self._clock, last)
+            if action == "follow":
+                self.ties.setdefault(pair, Tie(*pair, since=round))
             else:
-                self._add_post(event, rows)
-                causes += self._react(event)
+                tie = self.ties.pop(pair, None) or Tie(*pair)
+                tie.until = round
+                self.past_ties.append(tie)
         if not self._has_follows:
+            # Whom people followed from the start is no action of theirs.
             self._has_follows = True
             known = {(tie.one, tie.other) for tie in self.ties.values()}
             for pair in database.execute(_FOLLOWS):
                 if pair not in known:
                     self.ties[pair] = Tie(*pair)
+
+    def read_on(self, database: Connection, until: int) -> list[Cause]:
+        events = list(self._read_events(until))
+        # Rows of the database are there before the lines of the stream.
+        end = self._numbers.find_end(self.read_until)
+        rows = {row[0]: row for row in database.execute(_POSTS, (self._last_post, end))}
+        self._last_post = max(rows, default=self._last_post)
+        causes: list[Cause] = []
+        for event in events:
+            self._add_post(event, rows)
+            causes += self._react(event)
         return causes
 
     def _read_events(self, until: int) -> Iterator[Event]:
@@ -151,21 +173,18 @@ class FollowContacts(Contacts):
             elif isinstance(line, Event) and line.success:
                 self._waiting.append(line)
 
-    def _change_tie(self, event: Event) -> None:
-        pair = event.agent_id, event.action_args["followee_id"]
-        if event.action_type == "FOLLOW":
-            self.ties.setdefault(pair, Tie(*pair, since=event.round))
-        else:
-            tie = self.ties.pop(pair, None) or Tie(*pair)
-            tie.until = event.round
-            self.past_ties.append(tie)
-
     def _add_post(self, event: Event, rows: dict[int, tuple[int, int, int, str | None, float | None]]) -> None:
-        if event.action_type in ("CREATE_POST", "REPOST", "QUOTE_POST"):
-            number = event.action_args.get("new_post_id", event.action_args.get("post_id"))
-            if number in rows:
-                post, author, root, claim, lean = rows[number]
-                self.posts[post] = SharedText(event.round, author, post, root, claim, lean)
+        if event.action_type not in ("CREATE_POST", "REPOST", "QUOTE_POST"):
+            return
+        number = event.action_args.get("new_post_id", event.action_args.get("post_id"))
+        if number in rows:
+            post, author, root, claim, lean = rows[number]
+            text = self.posts[post] = SharedText(event.round, author, post, root, claim, lean)
+            self.by_root[root].append(text)
+            if claim is not None:
+                self.by_claim[claim].append(text)
+            elif root != post:
+                self.shares[root] += 1
 
     def _react(self, event: Event) -> Iterator[Cause]:
         if (argument := REACTIONS.get(event.action_type)) is None:
@@ -173,7 +192,7 @@ class FollowContacts(Contacts):
         post = self.posts.get(event.action_args.get(argument, -1))
         if post is None or post.agent == event.agent_id:
             return
-        self.reactions.append(Reaction(event.round, event.agent_id, post.post))
+        self.reactions[post.post].append((event.round, event.agent_id))
         if post.lean is not None:
             yield Cause(event.round, event.agent_id, post.agent, post.claim or TOPIC, post.lean, event.id)
 

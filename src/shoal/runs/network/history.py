@@ -1,6 +1,8 @@
 """The network of one world over its rounds: ties, opinions and influence.
 
-Each look reads only the rounds since the last one, so its cost does not grow with the run.
+Each look reads only the rounds since the last one, and no more of them than it may: people, ties and opinions are
+then known as of the last round, and influence and the paths of claims as of the round that was read last. So the first
+look at a long run takes hardly longer than that at a short one.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from shoal.runs.network.communities import find_communities
 from shoal.runs.network.contacts import Cause, Contacts, Tie, open_contacts
 from shoal.runs.network.layout import arrange
 from shoal.runs.network.paths import ClaimPath, NetworkSubject, count_subjects, find_post, trace_path
-from shoal.runs.reports import open_world
+from shoal.runs.reports import find_opinions, open_world
 from shoal.text import clip, one_of
 
 #: Smaller changes in a round are noise.
@@ -34,6 +36,7 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')"
 _LAST_ROUND = "SELECT max(round) FROM shoal_round"
 _NAMES = "SELECT coalesce(agent_id, user_id), name FROM user"
 _POST = "SELECT coalesce(quote_content, content, '') FROM post WHERE post_id = ?"
+_ROUNDS = "SELECT round, actions FROM shoal_round WHERE round > ? ORDER BY round"
 _CHANGES = "SELECT rowid, about, round, agent_id, value FROM opinion_change WHERE rowid > ? ORDER BY rowid"
 
 Floats = NDArray[np.float64]
@@ -99,6 +102,8 @@ class NetworkHistory:
         self.world = world
         self._claims = {claim.id: claim.text for claim in run.scenario.claims}
         self.last_round = 0
+        #: The last round of which influence and the paths of claims are known.
+        self.counted_until = -1
         self.names: list[str] = []
         self.contacts = Contacts()
         self.opinions: dict[str, OpinionChanges] = {}
@@ -111,8 +116,8 @@ class NetworkHistory:
         #: Round, author, agent and amount of each movement, one column each.
         self._move_columns = np.zeros((4, 0))
         self._subjects: list[NetworkSubject] = []
-        #: All ties in order; None where more have been read since.
-        self._ties: list[Tie] | None = None
+        #: All ties in order, unless more have been read since.
+        self._ties: list[Tie] = []
         self._paths: dict[str, ClaimPath] = {}
         self._communities = np.zeros(0, np.int32)
         self._places = np.zeros((0, 2))
@@ -120,8 +125,8 @@ class NetworkHistory:
         #: Guards the lists while they are extended, and while several of them are read together.
         self.lock = RLock()
 
-    def refresh(self) -> None:
-        """Read on, up to the last committed round."""
+    def refresh(self, most_actions: int | None = None) -> None:
+        """Read on: up to the last committed round, or to the end of that in which so many actions were read."""
         with self.lock, open_world(self._run, self.world) as database:
             if database is None:
                 return
@@ -130,16 +135,29 @@ class NetworkHistory:
                 # The tables are there before the people are in them.
                 return
             self._open(database)
-            before = self.contacts.read_until
-            for cause in self.contacts.read_on(database, last):
-                self._causes[cause.round, cause.agent].append(cause)
-            self._read_changes(database)
+            if last > self.last_round or self.counted_until < 0:
+                self.contacts.read_ties(database, last)
             self.last_round = last
+            until = last if most_actions is None else self._find_part_end(database, last, most_actions)
+            self._read_changes(database, until)
+            for cause in self.contacts.read_on(database, until):
+                turn = cause.round, cause.agent
+                # Most that people notice changes nothing; what is noticed in a round may be felt in the next one.
+                if turn in self._changes or cause.round > until:
+                    self._causes[turn].append(cause)
             self.moves += self._join(self.contacts.read_until)
-            if self.contacts.read_until > before:
+            if self.contacts.read_until > self.counted_until:
+                self.counted_until = self.contacts.read_until
                 self._paths.clear()
-                self._ties = None
                 self._subjects = list(self._name_subjects(database))
+
+    def _find_part_end(self, database: Connection, last: int, most_actions: int) -> int:
+        total = 0
+        for round, actions in database.execute(_ROUNDS, (self.contacts.read_until,)):
+            total += actions
+            if total >= most_actions:
+                return int(round)
+        return last
 
     def arrange(self) -> tuple[Floats, Integers]:
         """Return the place and the community of each person. Both stay the same until there are many more ties."""
@@ -156,7 +174,7 @@ class NetworkHistory:
 
     def list_ties(self) -> list[Tie]:
         """List all ties, also those that no longer hold, in an order that does not depend on when they were read."""
-        if self._ties is None:
+        if len(self._ties) != len(self.contacts.ties) + len(self.contacts.past_ties):
             found = [*self.contacts.ties.values(), *self.contacts.past_ties]
             self._ties = sorted(found, key=lambda tie: (tie.since, tie.one, tie.other))
         return self._ties
@@ -168,9 +186,14 @@ class NetworkHistory:
 
     def main_opinions(self, round: int, wanted: str | None = None) -> Floats:
         """Return what each person thinks after a round; NaN where it is not known."""
-        subject = self.choose_subject(wanted)
-        changes = OpinionChanges() if subject is None else self.opinions[subject]
-        return changes.at(round, len(self.names))
+        subject, people = self.choose_subject(wanted), len(self.names)
+        if subject is None:
+            return np.full(people, np.nan)
+        if round <= self.counted_until:
+            return self.opinions[subject].at(round, people)
+        with open_world(self._run, self.world) as database:
+            known = {} if database is None else find_opinions(database, subject, round)
+        return np.array([known.get(agent, np.nan) for agent in range(people)])
 
     def list_subjects(self) -> list[NetworkSubject]:
         """List the claims and posts whose path can be shown."""
@@ -231,8 +254,10 @@ class NetworkHistory:
         self.contacts = open_contacts(self._run, self.world, tables)
         self._is_open = True
 
-    def _read_changes(self, database: Connection) -> None:
+    def _read_changes(self, database: Connection, until: int) -> None:
         for row, about, round, agent, value in database.execute(_CHANGES, (self._last_change,)):
+            if round > until:
+                break
             self._last_change = row
             change = self.opinions.setdefault(about, OpinionChanges()).add(round, agent, value)
             if change is not None and abs(change) >= _LEAST_CHANGE:

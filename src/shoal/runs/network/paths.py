@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from shoal.runs.network.contacts import Contacts, SharedText
 
@@ -60,11 +61,9 @@ class NetworkSubject:
 
 def count_subjects(contacts: Contacts) -> list[tuple[str, int]]:
     """List the claims that were spoken of, and the other posts that were passed on most; and how often each was."""
-    posts = contacts.posts.values()
-    claims = Counter(post.claim for post in posts if post.claim is not None)
-    shares = Counter(post.root for post in posts if post.root != post.post and post.claim is None)
-    best = sorted(shares.items(), key=lambda each: (-each[1], each[0]))[:MAX_POSTS]
-    return [*sorted(claims.items()), *((f"{_POST}{root}", count) for root, count in best)]
+    claims = sorted((claim, len(posts)) for claim, posts in contacts.by_claim.items())
+    best = nsmallest(MAX_POSTS, contacts.shares.items(), key=lambda each: (-each[1], each[0]))
+    return [*claims, *((f"{_POST}{root}", count) for root, count in best)]
 
 
 def trace_path(contacts: Contacts, subject: str) -> ClaimPath:
@@ -74,8 +73,7 @@ def trace_path(contacts: Contacts, subject: str) -> ClaimPath:
     from the first post.
     """
     root = find_post(subject)
-    every = contacts.posts.values()
-    posts = [post for post in every if (post.claim == subject if root is None else post.root == root)]
+    posts = contacts.by_claim.get(subject, []) if root is None else contacts.by_root.get(root, [])
     ties = contacts.ties
     sharers: dict[int, list[SharedText]] = defaultdict(list)
     depths: dict[int, int] = {}
@@ -88,13 +86,8 @@ def trace_path(contacts: Contacts, subject: str) -> ClaimPath:
         sharers[post.root].append(post)
         depths[post.post] = depth
         steps.append(PathStep(post.round, post.agent, source, depth))
-    authors = {post.post: post.agent for post in posts}
-    reactions = [
-        (reaction.round, reaction.agent, authors[reaction.post])
-        for reaction in contacts.reactions
-        if reaction.post in authors
-    ]
-    return ClaimPath(steps, reactions)
+    reactions = [(*each, post.agent) for post in posts for each in contacts.reactions.get(post.post, ())]
+    return ClaimPath(steps, sorted(reactions))
 
 
 def find_post(subject: str) -> int | None:

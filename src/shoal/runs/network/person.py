@@ -66,12 +66,13 @@ class NetworkPerson:
 
 
 def explain_person(history: NetworkHistory, agent: int, round: int | None, claim: str | None) -> NetworkPerson:
-    """Explain a person as of a round, and the part in a claim's path where one is named."""
+    """Explain a person as of a round, or of the last one that is counted, and the part in a claim's path."""
     with history.lock:
         if not 0 <= agent < len(history.names):
             raise AgentMissing(f"there is no agent {agent} in {history.world}")
         history.check_claim(claim)
-        at = history.last_round if round is None else min(round, history.last_round)
+        counted = max(history.counted_until, 0)
+        at = counted if round is None else min(round, counted)
         moves = [move for move in history.moves if move.round <= at and agent in (move.author, move.agent)]
         moved = _sum_moves(history, [(move.agent, move) for move in moves if move.author == agent])
         moved_by = _sum_moves(history, [(move.author, move) for move in moves if move.agent == agent])

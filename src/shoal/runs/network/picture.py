@@ -90,13 +90,15 @@ class NetworkPicture:
     world: str
     round: int
     last_round: int
+    #: The round up to which influence and paths are known. It grows with each look at a long run, up to the last one.
+    counted_until: int
     #: What connects people: `follow`, `talk` or `pair`; empty where nothing does.
     tie: str
     people_total: int
     ties_total: int
     #: Says what is left out; empty if nothing is.
     note: str
-    #: The meaning of sizes: `influence`, or `ties` if there is no influence yet.
+    #: The meaning of sizes: `influence`, or `ties` if there is no influence, or it is not counted yet.
     size: str
     claim: str | None
     #: What the opinions are about: `topic` or a claim; null where none is known.
@@ -127,11 +129,12 @@ def draw_network(history: NetworkHistory, wanted: PictureRequest) -> NetworkPict
             world=history.world,
             round=round,
             last_round=last,
+            counted_until=max(history.counted_until, 0),
             tie=history.contacts.tie,
             people_total=len(history.names),
             ties_total=len(ties),
             note=_describe_sample(len(shown), len(history.names)),
-            size="influence" if influence.any() else "ties",
+            size="influence" if influence.any() and round <= history.counted_until else "ties",
             claim=claim,
             about=history.choose_subject(claim),
             subjects=subjects,

@@ -5,7 +5,7 @@ from shoal.runs.reports.counts import count_agents, count_rounds, read_interview
 from shoal.runs.reports.database import open_database, open_world, query_database
 from shoal.runs.reports.export import Graphs, export_run
 from shoal.runs.reports.language import detect_language
-from shoal.runs.reports.outcomes import Outcome, read_figures, read_last_opinions, read_outcomes
+from shoal.runs.reports.outcomes import Outcome, find_opinions, read_figures, read_last_opinions, read_outcomes
 from shoal.runs.reports.pages import (
     CURSOR_PATTERN,
     ActionFilter,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from sqlite3 import Connection
 
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports.database import open_database
-from shoal.runs.store import database_path
+from shoal.runs.store import database_path, has_table
 
 _STATE_KNOWN = "SELECT 1 FROM sqlite_master WHERE name = 'figure'"
 _FIGURES = "SELECT name, about, value FROM figure WHERE round <= ? ORDER BY rowid"
@@ -18,6 +20,12 @@ FROM opinion_change JOIN (
 ) AS latest ON latest.last = opinion_change.rowid
 LEFT JOIN user ON coalesce(user.agent_id, user.user_id) = opinion_change.agent_id
 ORDER BY opinion_change.about, opinion_change.agent_id"""
+#: The index is made when a history is complete. With it, one row is looked at for each person, however long the run is.
+_INDEX = "opinion_by_agent"
+_OPINIONS_BY_INDEX = """SELECT person, (
+    SELECT value FROM opinion_change WHERE agent_id = person AND about = ? AND round <= ? ORDER BY round DESC LIMIT 1
+) FROM (SELECT coalesce(agent_id, user_id) AS person FROM user {who})"""
+_OPINIONS = "SELECT agent_id, value FROM opinion_change WHERE about = ? AND round <= ? {who} ORDER BY rowid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +67,20 @@ def read_last_opinions(directory: RunDirectory, world: str) -> list[tuple[str, s
         if database is None or database.execute(_STATE_KNOWN).fetchone() is None:
             return []
         return [(about, str(name), value) for about, name, value in database.execute(_LAST_OPINIONS)]
+
+
+def find_opinions(
+    database: Connection, about: str, round: int | None = None, agents: Collection[int] | None = None
+) -> dict[int, float]:
+    """Find what people think after a round, or now: everybody, or some."""
+    if not has_table(database, "opinion_change"):
+        return {}
+    is_indexed = has_table(database, _INDEX)
+    query = _OPINIONS_BY_INDEX if is_indexed else _OPINIONS
+    if agents is not None:
+        marks = ",".join("?" * len(agents))
+        query = query.format(who=f"WHERE person IN ({marks})" if is_indexed else f"AND agent_id IN ({marks})")
+    values = (about, _EVER if round is None else round, *(agents or ()))
+    # Of several changes of one person, the last one is kept.
+    found = dict(database.execute(query.format(who=""), values).fetchall())
+    return {agent: value for agent, value in found.items() if value is not None}

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Literal
 
 from shoal.runs.directory import CONFIG, RunDirectory
-from shoal.runs.reports import open_world
+from shoal.runs.reports import find_opinions, open_world
 from shoal.runs.store import ACTION_COUNTS, IS_DEED, has_table
 from shoal.runs.views.opinions import name_subject
 from shoal.runs.views.pages import ViewPage, make_placeholders
@@ -28,9 +28,6 @@ _ACTIONS = f"SELECT user_id, actions FROM {ACTION_COUNTS} WHERE 1 {{who}}"
 _TRACED_ACTIONS = f"SELECT user_id, count(*) FROM trace WHERE {IS_DEED} {{who}} GROUP BY user_id"
 _REACTIONS = "SELECT user_id, sum(num_likes + num_shares) FROM post WHERE 1 {who} GROUP BY user_id"
 _FOLLOWERS = "SELECT user_id, num_followers FROM user WHERE 1 {who}"
-#: With `max(round)`, the value is that of the same row.
-_OPINIONS = """SELECT agent_id, value, max(round) FROM opinion_change
-WHERE about = ? AND round <= ? {who} GROUP BY agent_id"""
 _EVER = 1 << 60
 
 
@@ -121,7 +118,8 @@ class _PeopleFigures:
                 if database is not None:
                     figures._count(database, agents, only)
                     if only in (None, "opinion"):
-                        figures._read_opinions(database, about, agents, round)
+                        for agent, value in find_opinions(database, about, round, agents).items():
+                            figures._opinions.setdefault(agent, []).append(value)
         return figures
 
     def _count(self, database: Connection, agents: Collection[int] | None, only: PeopleOrder | None) -> None:
@@ -133,17 +131,6 @@ class _PeopleFigures:
         for name, (counts, query) in counted.items():
             if only in (None, name):
                 counts.update(dict(database.execute(query.format(who=who), list(agents or ())).fetchall()))
-
-    def _read_opinions(
-        self, database: Connection, about: str, agents: Collection[int] | None, round: int | None
-    ) -> None:
-        if not has_table(database, "opinion_change"):
-            return
-        who = "" if agents is None else f"AND agent_id IN ({make_placeholders(len(agents))})"
-        given = (about, _EVER if round is None else round, *(agents or ()))
-        for agent, value, _ in database.execute(_OPINIONS.format(who=who), given):
-            if value is not None:
-                self._opinions.setdefault(agent, []).append(value)
 
     def find_opinion(self, agent: int) -> float | None:
         values = self._opinions.get(agent)

@@ -11,6 +11,7 @@ from typing import Any
 
 from shoal.types import MAX_ACTIONS_PER_TURN, Versioned, Writes
 from shoal.worlds.base import SIGN_UP, SIGN_UP_LATER, TRACE
+from shoal.worlds.clock import Clock
 from shoal.worlds.lexicon import TextReader
 from shoal.worlds.world_kind import SummaryContext
 
@@ -38,7 +39,10 @@ CREATE TABLE group_messages (message_id INTEGER PRIMARY KEY, group_id INTEGER, s
     sent_at);
 CREATE INDEX comment_by_post ON comment (post_id);
 CREATE INDEX follow_by_follower ON follow (follower_id);
+CREATE INDEX trace_of_ties ON trace (action) WHERE action IN ('follow', 'unfollow');
 """
+#: Holds for the rows of the trace that this index has: few, however long a run is.
+IS_TIE_CHANGE = "action IN ('follow', 'unfollow')"
 
 CLAIM_COLUMNS = """
 ALTER TABLE post ADD COLUMN claim TEXT;
@@ -253,7 +257,7 @@ class Talk:
 def summarise(context: SummaryContext) -> Mapping[str, Any]:
     """Read the fields `top_posts` and `talk` of a world's summary."""
     rows = context.database.execute(_TOP_POSTS, (_MAX_NAMED,))
-    top_posts = tuple(TopPost(*(*row[:-1], _find_round(row[-1], context))) for row in rows)
+    top_posts = tuple(TopPost(*(*row[:-1], find_round(row[-1], context.clock, context.last_round))) for row in rows)
     return {"top_posts": top_posts, "talk": _read_talk(context.topic, context) if context.topic else None}
 
 
@@ -285,13 +289,13 @@ def _count_by_round(query: str, context: SummaryContext) -> list[int]:
     """Turn counts by date into one count for each round, 0 to the last."""
     counts = [0] * (context.last_round + 1)
     for created_at, count in context.database.execute(query):
-        counts[min(_find_round(created_at, context), context.last_round)] += count
+        counts[find_round(created_at, context.clock, context.last_round)] += count
     return counts
 
 
-def _find_round(created_at: int | str, context: SummaryContext) -> int:
+def find_round(created_at: int | str, clock: Clock, last_round: int) -> int:
     """Return the round of a row. Some platforms date their rows by round, others by simulated time."""
     if isinstance(created_at, int):
-        return created_at
+        return min(created_at, last_round)
     date = datetime.fromisoformat(created_at).replace(tzinfo=UTC)
-    return max(bisect_right(range(1, context.last_round + 1), date, key=context.clock.at), 1)
+    return min(max(bisect_right(range(1, last_round + 1), date, key=clock.at), 1), last_round)

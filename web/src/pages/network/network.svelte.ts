@@ -19,6 +19,13 @@ export interface NetworkQuery {
 
 /** So many states of rounds are kept, for whoever drags the timeline to and fro. */
 const MOST_STATES = 60;
+/** A long run is counted in parts, and shown meanwhile. */
+const NEXT_PART_MS = 150;
+
+/** Whether influence and paths are known up to the round that is shown. */
+export function isCounted(picture: NetworkPicture): boolean {
+  return picture.counted_until >= picture.round;
+}
 
 export class Network {
   picture = $state.raw<NetworkPicture | null>(null);
@@ -32,20 +39,34 @@ export class Network {
   private isAsking = false;
   private wanted: NetworkQuery | null = null;
   private world = "";
+  private isWatched = false;
+  private nextPart: ReturnType<typeof setTimeout> | undefined;
 
   constructor(private readonly id: string) {}
 
   /** Show a round. While one answer is on its way, only the newest wish waits: dragging asks for no more than it can show. */
   async show(query: NetworkQuery): Promise<void> {
+    clearTimeout(this.nextPart);
+    this.isWatched = true;
     this.wanted = query;
     if (this.isAsking) return;
     this.isAsking = true;
+    let last = query;
     while (this.wanted) {
-      const next: NetworkQuery = this.wanted;
+      last = this.wanted;
       this.wanted = null;
-      await this.load(next);
+      await this.load(last);
     }
     this.isAsking = false;
+    if (this.isWatched && this.picture && !isCounted(this.picture) && !this.error) {
+      this.nextPart = setTimeout(() => void this.show(last), NEXT_PART_MS);
+    }
+  }
+
+  /** Nobody looks any more. */
+  leave(): void {
+    this.isWatched = false;
+    clearTimeout(this.nextPart);
   }
 
   private async load(query: NetworkQuery): Promise<void> {
@@ -65,7 +86,7 @@ export class Network {
       const picture = isGrown ? await this.ask(query, false) : found;
       if (mine !== this.asked) return;
       this.take(picture);
-      if (query.round !== undefined && query.round <= picture.last_round) this.keep(key, picture);
+      if (query.round !== undefined && query.round <= picture.last_round && isCounted(picture)) this.keep(key, picture);
       this.error = null;
     } catch (error) {
       this.error = error;
@@ -77,6 +98,7 @@ export class Network {
   private ask(query: NetworkQuery, isStateOnly: boolean): Promise<NetworkPicture> {
     return source.ask("GET", `simulation/${this.id}/network`, {
       ...query,
+      in_parts: true,
       ...(isStateOnly ? { only_state: true } : {}),
     });
   }

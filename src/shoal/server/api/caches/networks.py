@@ -9,6 +9,8 @@ from shoal.runs import RunDirectory
 from shoal.runs.network import NetworkHistory
 
 _MAX_KEPT = 12
+#: So many actions are read in the first look at a network that shall not wait, and in each further one: a moment.
+_FIRST_ACTIONS, _MORE_ACTIONS = 3_000, 40_000
 
 
 class NetworkShelf:
@@ -19,11 +21,15 @@ class NetworkShelf:
         self._kept: OrderedDict[tuple[str, str], tuple[int, NetworkHistory]] = OrderedDict()
         self._lock = Lock()
 
-    def read(self, run: RunDirectory, world: str | None) -> NetworkHistory:
-        """Return the network of a world, or of the first one, as of the last committed round."""
+    def read(self, run: RunDirectory, world: str | None, *, in_parts: bool = False) -> NetworkHistory:
+        """Return the network of a world, or of the first one, as of the last committed round.
+
+        `in_parts`: influence and paths may be known up to an earlier round, and up to a later one with each look.
+        """
         name = run.worlds[0] if world is None else world
         history = self._find(run, name)
-        history.refresh()
+        most = _FIRST_ACTIONS if history.counted_until < 0 else _MORE_ACTIONS
+        history.refresh(most if in_parts else None)
         return history
 
     def _find(self, run: RunDirectory, world: str) -> NetworkHistory:

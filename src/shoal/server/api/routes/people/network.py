@@ -31,6 +31,9 @@ async def get_network(  # noqa: PLR0913  # each is a parameter of the query
     claim: Claim | None = None,
     max_nodes: Annotated[int, Query(ge=1, le=5_000)] = 5_000,
     only_state: Annotated[bool, Query(description="Leave out people and ties, which a page knows already.")] = False,
+    in_parts: Annotated[
+        bool, Query(description="Answer at once; influence and paths may be known up to `counted_until` only.")
+    ] = False,
 ) -> Response:
     """Return the people of a world and their ties, with places to draw them at, and what was so after a round.
 
@@ -38,7 +41,7 @@ async def get_network(  # noqa: PLR0913  # each is a parameter of the query
     """
     run = await find_run(context, simulation_id)
     wanted = PictureRequest(round, claim, max_nodes, only_state)
-    return answer(await in_thread(_draw, context, run, world, wanted))
+    return answer(await in_thread(_draw, context, run, world, wanted, in_parts))
 
 
 @router.get("/{simulation_id}/network/{agent_id}", response_model=Envelope[NetworkPerson])
@@ -55,11 +58,13 @@ async def get_network_person(
     return answer(await in_thread(_explain, context, run, world, (agent_id, round, claim)))
 
 
-def _draw(context: ServerContext, run: RunDirectory, world: str | None, wanted: PictureRequest) -> NetworkPicture:
-    return draw_network(context.networks.read(run, world), wanted)
+def _draw(
+    context: ServerContext, run: RunDirectory, world: str | None, wanted: PictureRequest, in_parts: bool
+) -> NetworkPicture:
+    return draw_network(context.networks.read(run, world, in_parts=in_parts), wanted)
 
 
 def _explain(
     context: ServerContext, run: RunDirectory, world: str | None, wanted: tuple[int, int | None, str | None]
 ) -> NetworkPerson:
-    return explain_person(context.networks.read(run, world), *wanted)
+    return explain_person(context.networks.read(run, world, in_parts=True), *wanted)
