@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from shoal.cli.main import cli
-from shoal.errors import ExperimentBudgetReached, RunRefused, Stopped
+from shoal.errors import ExperimentBudgetReached, RunRefused, Stopped, StorageFailed
 from shoal.experiments import BudgetLimits, read_design, read_experiment_state, read_results, read_standing
 from shoal.rehearsal.server import start as rehearse
 from shoal.rehearsal.settings import RehearsalSettings
@@ -94,6 +94,21 @@ async def test_a_stopped_experiment_goes_on_and_repeats_nothing(tmp_path: Path) 
     assert (await run(tmp_path, STUDY)).started == []
     assert first.results_file.read_bytes() == whole
     assert read_experiment_state(first.folder).status == "completed"
+
+
+async def test_an_experiment_has_completed_once_its_report_is_there(tmp_path: Path) -> None:
+    work = make_study(tmp_path, STUDY)
+    work.folder.mkdir()
+    in_the_way = work.folder / "report.html"
+    in_the_way.mkdir()
+    with pytest.raises(StorageFailed):
+        await work.run(InlineLauncher(), asyncio.Event())
+    state = read_experiment_state(work.folder)
+    assert (state.status, state.ended) == ("running", 10)
+    in_the_way.rmdir()
+    assert (await run(tmp_path, STUDY)).started == []
+    assert read_experiment_state(work.folder).status == "completed"
+    assert in_the_way.is_file()
 
 
 async def test_a_kill_between_a_run_and_its_judgement_loses_nothing(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shoal.experiments.live.process import find_process
-from tests.server.conftest import Answer, RunningServer, Serve
+from tests.server.conftest import RunningServer, Serve
 
 BASE = """
 name: bridge
@@ -62,16 +62,6 @@ def wait_for(server: RunningServer, name: str, is_so: Callable[[dict[str, Any]],
     return dict(found)
 
 
-def wait_for_report(server: RunningServer, name: str) -> Answer:
-    """Download the page of an experiment that has ended: it is written after the last result."""
-    deadline = time.monotonic() + 60
-    while (page := server.request("GET", f"/api/experiments/{name}/download/report")).status == 404:
-        assert "has no report yet" in page.json["error"]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return page
-
-
 def test_an_experiment_is_started_and_reported(server: RunningServer) -> None:
     started = ask(server, "POST", "experiments/start", {"text": EXPERIMENT, "max_simulations": 2})
     assert (started["name"], started["runs"]) == ("bridge", 6)
@@ -114,7 +104,7 @@ def test_results_are_downloaded_as_tables_and_the_report_as_a_page(server: Runni
     rows = list(csv.DictReader(io.StringIO(table.body.decode())))
     assert [row["arm"] for row in rows] == ["few"] * 3 + ["many"] * 3
     assert server.request("GET", "/api/experiments/bridge/download/parquet").body[:4] == b"PAR1"
-    page = wait_for_report(server, "bridge")
+    page = server.request("GET", "/api/experiments/bridge/download/report")
     assert "attachment" in page.headers["content-disposition"]
     assert b"<html" in page.body
     assert server.request("GET", "/api/experiments/bridge/download/pdf").status in (400, 404)

@@ -196,22 +196,28 @@ class Batch:
         self, launcher: Launcher, stop: asyncio.Event, now: Callable[[], datetime] = datetime.now
     ) -> list[BatchResult]:
         """Run all rows that have no result yet, and return the results of all; `Stopped` where it was asked to."""
-        with self._lock():
-            known = self._read_results(self._rows)
-            self.progress.results, self.progress.known = known, len(known)
-            self.progress.at_once = self._limit.now
-            self._queue.extend(row for row in self._rows if row.id not in known)
-            self._forget_results({row.id for row in self._queue})
-            await self.begin()
-            watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=_HEEDED))
-            try:
-                while self._queue and await self._wait_for_hours(stop, now):
-                    await self._work_for_hours(launcher, stop, now)
-            finally:
-                watching.cancel()
-                with suppress(asyncio.CancelledError):
-                    await watching
-            self._write_csv()
+        with self.lock():
+            return await self.work(launcher, stop, now)
+
+    async def work(
+        self, launcher: Launcher, stop: asyncio.Event, now: Callable[[], datetime] = datetime.now
+    ) -> list[BatchResult]:
+        """Do the same for a caller who holds the lock."""
+        known = self._read_results(self._rows)
+        self.progress.results, self.progress.known = known, len(known)
+        self.progress.at_once = self._limit.now
+        self._queue.extend(row for row in self._rows if row.id not in known)
+        self._forget_results({row.id for row in self._queue})
+        await self.begin()
+        watching = asyncio.create_task(watch_machine(self._heed, lambda at: None, kinds=_HEEDED))
+        try:
+            while self._queue and await self._wait_for_hours(stop, now):
+                await self._work_for_hours(launcher, stop, now)
+        finally:
+            watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await watching
+        self._write_csv()
         if self._queue:
             raise Stopped(f"stopped with {format_count(len(self._queue), 'simulation')} left; nothing is lost")
         return [self.progress.results[row.id] for row in self._rows if row.id in self.progress.results]
@@ -328,7 +334,7 @@ class Batch:
         return self.runs_folder / row.id
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Be the only one who works on this batch. The lock ends with the process, however that ends."""
         path = self.folder / LOCK
         with storage_errors(path):

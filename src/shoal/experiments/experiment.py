@@ -60,8 +60,6 @@ class ExperimentRun:
         limits = experiment.settings.budget
         self.budget = limits if budget is None else limits.replace_with(budget)
         self.batch = ExperimentBatch(experiment, folder, settings, self.budget, self._judge)
-        self.batch.prepare = self._begin
-        self._has_begun = False
 
     @staticmethod
     def is_at_work(folder: Path) -> bool:
@@ -91,31 +89,38 @@ class ExperimentRun:
 
         Tiers that inherit nothing run side by side. One that inherits starts when the tier that it inherits from ends.
         """
+        with self.batch.lock():
+            self.batch.check_known()
+            freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
+            self._hours = dict(read_experiment_state(self.folder).hours)
+            reason: str | None = "it was ended from outside"
+            try:
+                await self._work(launcher, stop)
+                reason = None
+            except Stopped as error:
+                reason = str(error)
+                raise
+            finally:
+                self._write_end(reason)
+        return self.batch.list_judged()
+
+    async def _work(self, launcher: Launcher, stop: asyncio.Event) -> None:
         halt = asyncio.Event()
-        reason: str | None = "it was ended from outside"
         try:
             async with self._count_hours(stop, halt):
-                await self.batch.run(launcher, halt)
-            reason = None
+                await self.batch.work(launcher, halt)
         except Stopped as error:
             if self.batch.spent and not stop.is_set() and not isinstance(error, ExperimentBudgetReached):
                 # What ran when the hours were over has been stopped.
-                error = self.batch.describe_shortage()
-            reason = str(error)
-            raise error from None
-        finally:
-            if self._has_begun:
-                self._write_results()
-                self._write_state(self.make_state("completed" if reason is None else "stopped", reason))
-                write_report(self.folder)
-        return self.batch.list_judged()
+                raise self.batch.describe_shortage() from None
+            raise
 
-    def _begin(self) -> None:
-        """Freeze the design. From now on no other process works on this folder."""
-        self.batch.check_known()
-        freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
-        self._hours = dict(read_experiment_state(self.folder).hours)
-        self._has_begun = True
+    def _write_end(self, reason: str | None) -> None:
+        """Write what came of it. It has completed once its report is there, too."""
+        self._write_results()
+        self._write_state(self.make_state(), sync=False)
+        write_report(self.folder)
+        self._write_state(self.make_state("completed" if reason is None else "stopped", reason))
 
     @asynccontextmanager
     async def _count_hours(self, stop: asyncio.Event, halt: asyncio.Event) -> AsyncIterator[None]:
@@ -134,8 +139,6 @@ class ExperimentRun:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             now = time.monotonic()
-            if not self._has_begun:
-                continue
             working = {"", *(name.partition("/")[0] for name in self.batch.progress.running)}
             for owner in working:
                 self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600

@@ -60,8 +60,6 @@ class ExperimentBatch(Batch):
         self.skipped: dict[str, str] = {}
         #: Tiers whose budget is used up -> which limit of it; an empty name is the whole experiment.
         self.spent: dict[str, str] = {}
-        #: Is called once no other process can work on the folder, before anything runs.
-        self.prepare: Callable[[], object] = lambda: None
         self._judge = judge
         #: Tiers that are queued -> their stopping rules.
         self._rules: dict[str, TierStops] = {}
@@ -138,7 +136,6 @@ class ExperimentBatch(Batch):
 
     async def begin(self) -> None:
         """Take in what is known from earlier calls, and queue the tiers that can be run."""
-        self.prepare()
         await self._open_budgets()
         known = {result.id: result for result in read_results(self.folder / RESULTS)}
         while tiers := [tier for tier in self.experiment.tiers if self._is_ready(tier)]:
