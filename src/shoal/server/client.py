@@ -15,24 +15,20 @@ from urllib.parse import quote, urlencode, urlsplit
 from pydantic import BaseModel
 
 from shoal.errors import ServerRefused
-from shoal.server.messages import (
+from shoal.server.messages.commands import CommandAnswer, EnvironmentAnswer
+from shoal.server.messages.lifecycle import HistoryInfo, PrepareAnswer, SimulationInfo, StartAnswer
+from shoal.server.messages.observation import (
     ActionInfo,
     ActionsAnswer,
     AgentInfo,
     AgentsAnswer,
-    CommandAnswer,
     CommentsAnswer,
-    EnvironmentAnswer,
-    HistoryInfo,
     HistoryRow,
     InterviewHistoryAnswer,
     PostsAnswer,
-    PrepareAnswer,
     ProfilesAnswer,
     RunDetail,
     RunStatus,
-    SimulationInfo,
-    StartAnswer,
     TimelineAnswer,
 )
 

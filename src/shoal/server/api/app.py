@@ -51,7 +51,7 @@ from shoal.server.api.routes import (
 )
 from shoal.server.api.routes.people import agents, network, surveys
 from shoal.server.api.settings import ServerSettings
-from shoal.server.messages import ErrorAnswer, SessionRequest
+from shoal.server.messages.base import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch
 
 PREFIX = "/api/simulation"

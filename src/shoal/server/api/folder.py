@@ -32,7 +32,8 @@ from shoal.runs import (
 )
 from shoal.scenario import Problem, Scenario, TextProblem, check_text, is_mirofish, validate
 from shoal.server.api.references import find_references, find_references_in_changes
-from shoal.server.messages import ID_PATTERN, ForkBody, MirofishBody, ScenarioBody, TextBody
+from shoal.server.messages.base import ID_PATTERN
+from shoal.server.messages.lifecycle import ForkBody, MirofishBody, ScenarioBody, TextBody
 
 _ID = re.compile(ID_PATTERN)
 #: Between the parts of the id of a run in an experiment.

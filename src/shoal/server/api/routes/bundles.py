@@ -12,7 +12,7 @@ from starlette.background import BackgroundTask
 
 from shoal.server.api.bundles import write_bundle
 from shoal.server.api.context import Context, find_run, in_thread
-from shoal.server.messages import RunId
+from shoal.server.messages.base import RunId
 
 router = APIRouter(tags=["bundles"])
 

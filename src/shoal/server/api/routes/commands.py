@@ -13,16 +13,15 @@ from shoal.runs import RunDirectory, wall_clock
 from shoal.runs.commands import CommandType, call_worker
 from shoal.runs.launchers import Launcher, find_worker
 from shoal.server.api.context import Context, ServerContext, answer, find_run
-from shoal.server.messages import (
+from shoal.server.messages.base import Envelope, RunRequest
+from shoal.server.messages.commands import (
     BatchRequest,
     CloseRequest,
     CommandAnswer,
-    Envelope,
     EnvironmentAnswer,
     InjectRequest,
     InterviewAllRequest,
     InterviewBody,
-    RunRequest,
 )
 
 router = APIRouter(tags=["commands"])

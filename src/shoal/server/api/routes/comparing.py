@@ -12,8 +12,8 @@ from shoal.runs import RunDirectory
 from shoal.runs.rerun import Diff, WorldDiff, diff_runs
 from shoal.scenario import count_people
 from shoal.server.api.context import Context, answer, find_run, in_thread
-from shoal.server.experiment_messages import ComparisonAnswer
-from shoal.server.messages import Envelope, RunId
+from shoal.server.messages.base import Envelope, RunId
+from shoal.server.messages.experiments import ComparisonAnswer
 from shoal.text import clip
 from shoal.types import Decision, Event, Notice
 

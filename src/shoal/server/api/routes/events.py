@@ -21,7 +21,7 @@ from shoal.runs import ARCHIVE, RunDirectory, RunState, format_state
 from shoal.runs.reports import format_line, is_end
 from shoal.server.api.context import Context, ServerContext, find_run
 from shoal.server.api.guard import RequestRefused
-from shoal.server.messages import RunId
+from shoal.server.messages.base import RunId
 
 router = APIRouter(tags=["events"])
 

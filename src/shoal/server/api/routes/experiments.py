@@ -36,7 +36,8 @@ from shoal.experiments.report import (
 )
 from shoal.server.api.context import Context, ServerContext, answer, in_thread
 from shoal.server.api.experiments import describe_design, read_change
-from shoal.server.experiment_messages import (
+from shoal.server.messages.base import Envelope, ListEnvelope
+from shoal.server.messages.experiments import (
     CurvesAnswer,
     ExperimentAnswer,
     ExperimentInfo,
@@ -45,7 +46,6 @@ from shoal.server.experiment_messages import (
     ExperimentReportAnswer,
     ExperimentStart,
 )
-from shoal.server.messages import Envelope, ListEnvelope
 from shoal.slots import BrokerLocation, fetch_snapshot
 
 router = APIRouter(tags=["experiments"])

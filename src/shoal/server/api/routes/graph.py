@@ -13,7 +13,8 @@ from shoal.runs.sinks import open_graph
 from shoal.scenario import sample
 from shoal.server.api.context import Context, answer, in_thread
 from shoal.server.api.folder import RunFolder
-from shoal.server.messages import Envelope, GraphAnswerData, GraphData, ProjectInfo, RunId
+from shoal.server.messages.base import Envelope, RunId
+from shoal.server.messages.graph import GraphAnswerData, GraphData, ProjectInfo
 from shoal.sinks import GraphAnswer, GraphExcerpt, GraphPerson, answer_question, excerpt_graph
 
 router = APIRouter(tags=["graph"])

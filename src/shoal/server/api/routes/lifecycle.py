@@ -25,28 +25,23 @@ from shoal.runs.launchers import find_worker, restart_run, start_run, stop_run
 from shoal.scenario import ExampleScenario, TextProblem, list_examples
 from shoal.server.api import describing
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread, is_foreign_page
-from shoal.server.messages import (
+from shoal.server.messages.base import Envelope, ListEnvelope, RunId, RunRequest, WorldName
+from shoal.server.messages.lifecycle import (
     ArchiveRequest,
-    Envelope,
     ForkBody,
     HistoryInfo,
-    ListEnvelope,
     MirofishBody,
-    PreparationBody,
     PrepareAnswer,
     PrepareRequest,
     PrepareStatusRequest,
-    ProfilesAnswer,
-    RunId,
-    RunRequest,
-    RunStatus,
     ScenarioBody,
     SimulationInfo,
     StartAnswer,
     StartRequest,
     TextBody,
-    WorldName,
 )
+from shoal.server.messages.observation import ProfilesAnswer, RunStatus
+from shoal.server.messages.preparation import PreparationBody
 
 router = APIRouter(tags=["lifecycle"])
 _log = logging.getLogger(__name__)

@@ -19,19 +19,17 @@ from shoal.runs.reports import (
     read_rows,
 )
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread, is_foreign_page
-from shoal.server.messages import (
+from shoal.server.messages.base import Envelope, RunId, WorldName
+from shoal.server.messages.observation import (
     ActionsAnswer,
     AgentsAnswer,
     CommentsAnswer,
-    Envelope,
     InterviewHistoryAnswer,
     InterviewHistoryRequest,
     PostsAnswer,
     RunDetail,
-    RunId,
     RunStatus,
     TimelineAnswer,
-    WorldName,
 )
 
 router = APIRouter(tags=["observation"])

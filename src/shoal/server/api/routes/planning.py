@@ -15,8 +15,8 @@ from shoal.runs import LimitSettings, describe_servers
 from shoal.runs.planning import plan_run, time_rounds
 from shoal.scenario import Scenario, count_people, describe_notes, override, read_document
 from shoal.server.api.context import Context, ServerContext, answer, in_thread
-from shoal.server.experiment_messages import PlanAnswer, PlanRequest
-from shoal.server.messages import Envelope
+from shoal.server.messages.base import Envelope
+from shoal.server.messages.experiments import PlanAnswer, PlanRequest
 
 router = APIRouter(tags=["planning"])
 

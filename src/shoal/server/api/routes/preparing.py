@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Response
 from shoal.errors import RunMissing, RunRefused
 from shoal.preparation import PreparationFolder, describe_preparation_request, describe_result
 from shoal.server.api.context import Context, ServerContext, answer, in_thread
-from shoal.server.messages import Envelope, ListEnvelope, RunId
-from shoal.server.preparation_messages import PreparationInfo, PreparationResult
+from shoal.server.messages.base import Envelope, ListEnvelope, RunId
+from shoal.server.messages.preparation import PreparationInfo, PreparationResult
 
 router = APIRouter(tags=["preparing"])
 

@@ -18,9 +18,9 @@ from shoal.runs.narrative import RunNarrative, number_evidence, render_markdown,
 from shoal.runs.sinks import open_graph
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
 from shoal.server.api.describing import describe_simulation, name_report
-from shoal.server.messages import (
+from shoal.server.messages.base import Envelope, RunId
+from shoal.server.messages.reports import (
     ChatAnswer,
-    Envelope,
     LogAnswer,
     QuestionRequest,
     ReportAnswer,
@@ -28,7 +28,6 @@ from shoal.server.messages import (
     ReportId,
     ReportInfo,
     ReportRequest,
-    RunId,
 )
 from shoal.sinks import GraphAnswer, answer_question
 

@@ -37,7 +37,7 @@ from shoal.runs.views import (
 )
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
 from shoal.server.api.folder import IN_EXPERIMENT
-from shoal.server.messages import Envelope, RunId, WorldName
+from shoal.server.messages.base import Envelope, RunId, WorldName
 
 router = APIRouter(tags=["pages"])
 _log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from shoal.runs.views import (
     read_turns,
 )
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
-from shoal.server.messages import Envelope, RunId, WorldName
+from shoal.server.messages.base import Envelope, RunId, WorldName
 
 router = APIRouter(tags=["agents"])
 

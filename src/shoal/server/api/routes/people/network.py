@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Response
 from shoal.runs import RunDirectory
 from shoal.runs.network import NetworkPerson, NetworkPicture, PictureRequest, draw_network, explain_person
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
-from shoal.server.messages import Envelope, RunId, WorldName
+from shoal.server.messages.base import Envelope, RunId, WorldName
 
 router = APIRouter(tags=["network"])
 

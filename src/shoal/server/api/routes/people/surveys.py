@@ -14,7 +14,7 @@ from shoal.runs import LimitSettings, RunDirectory
 from shoal.runs.interviews import MAX_UNBUDGETED, AgentSelection, Asking, choose_mind, parse_survey
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
 from shoal.server.api.surveys import SurveyJob
-from shoal.server.messages import AgentNumber, Envelope, ListEnvelope, RunId, RunRequest
+from shoal.server.messages.base import AgentNumber, Envelope, ListEnvelope, RunId, RunRequest
 
 router = APIRouter(tags=["surveys"])
 

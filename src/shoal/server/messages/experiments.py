@@ -1,4 +1,4 @@
-"""What the server answers about plans, experiments and comparisons of runs, and what clients send for them."""
+"""Plans, experiments, and comparisons of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
-from shoal.server.messages import RequestModel
+from shoal.server.messages.base import RequestModel
 
 #: The text of a YAML file. What may be in one is limited by the size of a request, too.
 ScenarioText = Annotated[str, Field(max_length=4_000_000)]
