@@ -199,10 +199,25 @@ def become_daemon(files: DaemonFiles) -> tuple[socket.socket, int] | None:
     lock = _take_lock(files)
     if lock is None:
         return None
-    listening = _listen(files)
+    # Open the socket under another name and rename it, so that it replaces a dead process's and always listens.
+    listening = socket.socket(socket.AF_UNIX)
+    new = files.socket.with_name(f"{files.socket.name}.new")
+    new.unlink(missing_ok=True)
+    listening.bind(str(new))
+    listening.listen(_BACKLOG)
+    new.rename(files.socket)
     if os.fork():
         return None
-    _detach(files)
+    # Leave the session, the directory and the standard streams of the process that started this one.
+    os.setsid()
+    os.chdir("/")
+    too_long = files.log.exists() and files.log.stat().st_size > _MAX_LOG_BYTES
+    log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if too_long else 0), 0o600)
+    null = os.open(os.devnull, os.O_RDWR)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    os.close(null)
+    os.close(log)
     return listening, lock
 
 
@@ -224,27 +239,3 @@ def _take_lock(files: DaemonFiles) -> int | None:
 def announce_daemon(lock: int) -> None:
     """Write down the number of this process, as a sign that it has begun to answer."""
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-
-
-def _listen(files: DaemonFiles) -> socket.socket:
-    """Open the socket under another name and rename it, so that it replaces a dead process's and always listens."""
-    listening = socket.socket(socket.AF_UNIX)
-    new = files.socket.with_name(f"{files.socket.name}.new")
-    new.unlink(missing_ok=True)
-    listening.bind(str(new))
-    listening.listen(_BACKLOG)
-    new.rename(files.socket)
-    return listening
-
-
-def _detach(files: DaemonFiles) -> None:
-    """Leave the session, the directory and the standard streams of the process that started this one."""
-    os.setsid()
-    os.chdir("/")
-    too_long = files.log.exists() and files.log.stat().st_size > _MAX_LOG_BYTES
-    log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if too_long else 0), 0o600)
-    null = os.open(os.devnull, os.O_RDWR)
-    for source, target in ((null, 0), (log, 1), (log, 2)):
-        os.dup2(source, target)
-    os.close(null)
-    os.close(log)

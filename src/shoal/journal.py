@@ -200,7 +200,18 @@ class Journal:
         texts = _read_whole_lines(path)
         lines = _parse_lines(path, texts)
         if mark is not None and mark.bytes:
-            _check_mark(path, texts, mark)
+            size, found = 0, blake2b(digest_size=16)
+            for text in texts:
+                if size >= mark.bytes:
+                    break
+                size += len(text) + 1
+                found.update(text + b"\n")
+            if (size, found.hexdigest()) != (mark.bytes, mark.digest):
+                missing = mark.bytes - sum(map(len, texts)) - len(texts)
+                raise JournalChanged(
+                    path,
+                    f"{format_count(missing, 'byte')} of it are missing" if missing > 0 else "lines of it were changed",
+                )
         return cls(path, lines, None, written_by)
 
     @property
@@ -334,20 +345,6 @@ def read_journal(path: Path) -> tuple[list[JournalLine], int]:
     """Read all whole lines, and how many bytes they take. Only the last line may be torn."""
     texts = _read_whole_lines(path)
     return _parse_lines(path, texts), sum(map(len, texts)) + len(texts)
-
-
-def _check_mark(path: Path, texts: list[bytes], mark: JournalMark) -> None:
-    size, found = 0, blake2b(digest_size=16)
-    for text in texts:
-        if size >= mark.bytes:
-            break
-        size += len(text) + 1
-        found.update(text + b"\n")
-    if (size, found.hexdigest()) != (mark.bytes, mark.digest):
-        missing = mark.bytes - sum(map(len, texts)) - len(texts)
-        raise JournalChanged(
-            path, f"{format_count(missing, 'byte')} of it are missing" if missing > 0 else "lines of it were changed"
-        )
 
 
 class EventReader:

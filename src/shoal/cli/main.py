@@ -114,27 +114,24 @@ class Shoal(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a subcommand. Every error ends as one readable message and an exit code."""
         with errors.print_errors_as_json(ctx), errors.hide_controls_in_errors():
-            return self._invoke(ctx)
-
-    def _invoke(self, ctx: click.Context) -> object:
-        try:
-            result = super().invoke(ctx)
-            if sys.stdout is not None:
-                sys.stdout.flush()
-            return result
-        except ShoalError as error:
-            raise errors.map_error(error) from error
-        except (KeyboardInterrupt, click.Abort):
-            raise click.exceptions.Exit(errors.INTERRUPTED) from None
-        except BrokenPipeError:
-            errors.leave_broken_pipe()
-        except Exception as error:
-            internal = error if isinstance(error, errors.InternalError) else errors.InternalError(error)
-            if internal is not error and isinstance(error, click.ClickException | click.exceptions.Exit):
-                raise
-            if ctx.params["traceback"]:
-                errors.complain("".join(format_exception(internal.error)).rstrip())
-            raise errors.map_system_error(error) or internal from internal.error
+            try:
+                result = super().invoke(ctx)
+                if sys.stdout is not None:
+                    sys.stdout.flush()
+                return result
+            except ShoalError as error:
+                raise errors.map_error(error) from error
+            except (KeyboardInterrupt, click.Abort):
+                raise click.exceptions.Exit(errors.INTERRUPTED) from None
+            except BrokenPipeError:
+                errors.leave_broken_pipe()
+            except Exception as error:
+                internal = error if isinstance(error, errors.InternalError) else errors.InternalError(error)
+                if internal is not error and isinstance(error, click.ClickException | click.exceptions.Exit):
+                    raise
+                if ctx.params["traceback"]:
+                    errors.complain("".join(format_exception(internal.error)).rstrip())
+                raise errors.map_system_error(error) or internal from internal.error
 
 
 @click.group(

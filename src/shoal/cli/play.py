@@ -58,7 +58,12 @@ class Terminal:
         renderer, actions = renderer_for(observation), list[Action]()
         while True:
             self._write(PROMPT)
-            line = await self._next_line()
+            if self._typed is None:
+                self._typed = asyncio.Queue()
+                # Reading blocks, so it has a thread. The thread is never joined: at the end it may still be reading.
+                pump = Thread(target=_pump, args=(self._lines, self._typed, asyncio.get_running_loop()), daemon=True)
+                pump.start()
+            line = await self._typed.get()
             if line is None:
                 self._write(f"\n{END}")
                 self._ended = True
@@ -75,15 +80,6 @@ class Terminal:
                     actions.append(renderer.read(line, observation))
                 except Mistake as mistake:
                     self._write(f"  {mistake}\n")
-
-    async def _next_line(self) -> str | None:
-        """Return the line that is typed next; None at the end of the input."""
-        if self._typed is None:
-            self._typed = asyncio.Queue()
-            # Reading blocks, so it has a thread. The thread is never joined: at the end it may still be reading.
-            pump = Thread(target=_pump, args=(self._lines, self._typed, asyncio.get_running_loop()), daemon=True)
-            pump.start()
-        return await self._typed.get()
 
 
 def _pump(lines: Iterable[str], typed: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:

@@ -136,7 +136,20 @@ def _list_groups(request: PreparationRequest, draft: Draft, tables: Sequence[str
         return
     for group, count in zip(draft.groups, share_out(draft.groups, drawn), strict=True):
         if count:
-            yield _describe_group(group, count)
+            entry: dict[str, Any] = {"count": count, "group": group.group}
+            if group.age is not None:
+                entry["age"] = {
+                    "normal": list(group.age),
+                    "min": max(0, round(group.age[0] - 3 * group.age[1])),
+                    "max": 100,
+                }
+            if group.professions:
+                entry["profession"] = group.professions
+            if group.interests:
+                entry["interests"] = group.interests
+            if group.stance is not None:
+                entry["stance"] = {"normal": list(group.stance)}
+            yield entry
 
 
 def share_out(groups: Sequence[DraftGroup], people: int) -> list[int]:
@@ -148,19 +161,6 @@ def share_out(groups: Sequence[DraftGroup], people: int) -> list[int]:
     for place in by_rest[: people - sum(counts) if groups else 0]:
         counts[place] += 1
     return counts
-
-
-def _describe_group(group: DraftGroup, count: int) -> dict[str, Any]:
-    entry: dict[str, Any] = {"count": count, "group": group.group}
-    if group.age is not None:
-        entry["age"] = {"normal": list(group.age), "min": max(0, round(group.age[0] - 3 * group.age[1])), "max": 100}
-    if group.professions:
-        entry["profession"] = group.professions
-    if group.interests:
-        entry["interests"] = group.interests
-    if group.stance is not None:
-        entry["stance"] = {"normal": list(group.stance)}
-    return entry
 
 
 def _describe_mind(request: PreparationRequest) -> dict[str, Any]:

@@ -153,7 +153,9 @@ class Person:
         """
         fields = deepcopy(given)
         if spec:
-            read, traits = _read_spec(spec), given.get("traits", {})
+            name = str(spec.get("name", "fragment"))
+            table = build_spec_table([(name, {PERSONA: spec})], [], name)
+            read, traits = _read_row(build_people_table(table, Entry, {}, ""), 0), given.get("traits", {})
             texts = (given.get("persona"), read.get("persona"))
             fields = {**read, **fields, "persona": "\n".join(text for text in texts if text)}
             fields["traits"] = {**read.get("traits", {}), **traits}
@@ -323,13 +325,6 @@ def _to_spec(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _read_json(path: Path) -> Any:
     return decode_json(decode_text(read_content(path), path.name), path.name)
-
-
-def _read_spec(persona: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a TinyTroupe specification, or a part of one, sets."""
-    name = str(persona.get("name", "fragment"))
-    table = build_spec_table([(name, {PERSONA: persona})], [], name)
-    return _read_row(build_people_table(table, Entry, {}, ""), 0)
 
 
 def _read_row(table: PeopleTable, row: int) -> dict[str, Any]:

@@ -205,7 +205,9 @@ def render_lines(lines: Iterable[Event | Notice], names: Mapping[int, str], pers
         if isinstance(line, Event):
             text, concerns = _render_event(line), person in (None, line.agent_name)
         else:
-            text = _render_notice(line, names)
+            to = [names.get(agent, str(agent)) for agent in line.to[:_MAX_NAMES]]
+            more = f" and {len(line.to) - _MAX_NAMES} more" if len(line.to) > _MAX_NAMES else ""
+            text = f"[{line.event_type}{' to ' if to else ''}{', '.join(to)}{more}] {line.content}"
             concerns = person is None or not line.to or person in (names.get(agent) for agent in line.to)
         if text is None or not concerns:
             continue
@@ -213,12 +215,6 @@ def render_lines(lines: Iterable[Event | Notice], names: Mapping[int, str], pers
             round = line.round
             yield f"-- round {round}, {line.timestamp[:16].replace('T', ' ')}"
         yield hide_controls(text)
-
-
-def _render_notice(notice: Notice, names: Mapping[int, str]) -> str:
-    to = [names.get(agent, str(agent)) for agent in notice.to[:_MAX_NAMES]]
-    more = f" and {len(notice.to) - _MAX_NAMES} more" if len(notice.to) > _MAX_NAMES else ""
-    return f"[{notice.event_type}{' to ' if to else ''}{', '.join(to)}{more}] {notice.content}"
 
 
 def _render_event(event: Event) -> str | None:

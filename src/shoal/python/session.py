@@ -214,30 +214,27 @@ class Session:
         if self._directory is None:
             self._directory, self._first = open_or_create_run(scenario, self._out, self._limits), scenario
         else:
-            self._extend(self._directory, scenario)
+            assert self._first is not None
+            known = len(self._first.population)
+            if scenario.population[:known] != self._first.population:
+                raise ScenarioInvalid(
+                    [
+                        "the people have changed since the run began; change them in the run with "
+                        "world.change(person, stance=0.5), or make a new World"
+                    ]
+                )
+            versions = self._directory.scenario_versions
+            # The run keeps its own copies of files of people.
+            people = (*versions.first.population, *scenario.population[known:])
+            # The same object where nobody joined, so that it need not be compared person by person.
+            people = versions.latest.population if people == versions.latest.population else people
+            lasting = {"population": people, "follows": versions.first.follows}
+            scenario = scenario.model_copy(update=lasting)
+            if later := versions.changes[self._declared - 1 :]:
+                check_extension(self._directory, later[0][1], scenario)
+            else:
+                self._extension = plan_extension(self._directory, scenario, self._worker)
         self._declared += 1
-
-    def _extend(self, directory: RunDirectory, scenario: Scenario) -> None:
-        assert self._first is not None
-        known = len(self._first.population)
-        if scenario.population[:known] != self._first.population:
-            raise ScenarioInvalid(
-                [
-                    "the people have changed since the run began; change them in the run with "
-                    "world.change(person, stance=0.5), or make a new World"
-                ]
-            )
-        versions = directory.scenario_versions
-        # The run keeps its own copies of files of people.
-        people = (*versions.first.population, *scenario.population[known:])
-        # The same object where nobody joined, so that it need not be compared person by person.
-        people = versions.latest.population if people == versions.latest.population else people
-        lasting = {"population": people, "follows": versions.first.follows}
-        scenario = scenario.model_copy(update=lasting)
-        if later := versions.changes[self._declared - 1 :]:
-            check_extension(directory, later[0][1], scenario)
-        else:
-            self._extension = plan_extension(directory, scenario, self._worker)
 
     def work(self, title: str, quiet: bool, again: str) -> None:
         """Work on the run up to the last declared round. `again` is the call that goes on after an interrupt."""

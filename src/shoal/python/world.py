@@ -319,7 +319,15 @@ class World:
         if self._session.is_over:
             return False
         first, last = self._session.rounds + 1, self._session.rounds + rounds
-        events = [*self._events, *self._list_stimuli(first), *self._list_skips(first, last, every)]
+        events = [
+            *self._events,
+            *[
+                {**self._to_event(stimulus), "to": [who.name], "round": first}
+                for who in self.people
+                for stimulus in who.waiting
+            ],
+            *self._list_skips(first, last, every),
+        ]
         self._session.declare(self.scenario(last, events))
         self._events = events
         for person in self.people:
@@ -344,14 +352,6 @@ class World:
         else:
             settings = {"kind": _name_class(self._kind), "settings": self._settings}
         return {**self._declared, "population": self.people.to_scenario(), "worlds": {self._place: settings}}
-
-    def _list_stimuli(self, round: int) -> list[dict[str, Any]]:
-        """List what people perceive in a round."""
-        return [
-            {**self._to_event(stimulus), "to": [who.name], "round": round}
-            for who in self.people
-            for stimulus in who.waiting
-        ]
 
     def _to_event(self, stimulus: Mapping[str, Any]) -> dict[str, Any]:
         """Turn what a person perceives into an event. Outside of rooms, what it hears is a message to it."""

@@ -203,20 +203,15 @@ def _restate(scenario: dict[str, Any], format: int) -> dict[str, Any]:
         }
         scenario = {**scenario, "worlds": worlds}
     if format < _FORMAT_OF_PROMPT_TEMPLATES:
-        scenario = {**scenario, "population": _restate_population(scenario["population"])}
+        restated = []
+        for entry in scenario["population"]:
+            if "count" not in entry:
+                entry = {"interests_from": list(EVERYDAY_INTERESTS), **entry}
+            restated.append({"stance": 0.0, **entry} if "file" in entry else entry)
+        scenario = {**scenario, "population": restated}
         if scenario["mind"]["kind"] == "language":
             scenario = {**scenario, "mind": {"prompt": {"version": 1}, **scenario["mind"]}}
     return scenario if format >= _FORMAT_OF_CLAIMS else {"edition": 1, **scenario}
-
-
-def _restate_population(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """State what was drawn unasked: everyday interests, and an opinion of 0 for people in files."""
-    restated = []
-    for entry in entries:
-        if "count" not in entry:
-            entry = {"interests_from": list(EVERYDAY_INTERESTS), **entry}
-        restated.append({"stance": 0.0, **entry} if "file" in entry else entry)
-    return restated
 
 
 @lru_cache(maxsize=_MAX_CACHED_SCENARIOS)

@@ -175,25 +175,22 @@ async def _probe_all(target: DoctorTarget, call: bool) -> tuple[ProbeResult, ...
         try:
             endpoint = target.find_endpoint(model)
             if endpoint.file is not None:
-                return await _probe_local(model, endpoint, call)
+                check_extra()
+                size = plan_server(endpoint)
+                found = ProbeResult(model=model, base_url="", local=size)
+                if not call:
+                    return found
+                async with serve_local_models({model: endpoint}, os.environ) as served:
+                    called = await probe(model, served[model], call=True)
+                    speed = await asyncio.to_thread(
+                        measure_speed, served[model].base_url, served[model].key or "", size
+                    )
+                return msgspec.structs.replace(called, base_url="", key_variable=None, local=size, speed=speed)
             return await probe(model, endpoint, Proxies.of(os.environ), call=call and chats)
         except RunRefused as refused:
             return ProbeResult(model=model, base_url=mind.base_url or "", problem=str(refused))
 
     return tuple(await asyncio.gather(*map(probe_one, (model for model in mind.models() if not is_table(model)))))
-
-
-async def _probe_local(model: str, endpoint: Endpoint, call: bool) -> ProbeResult:
-    """Check a model on this machine. Only a call starts its server."""
-    check_extra()
-    size = plan_server(endpoint)
-    found = ProbeResult(model=model, base_url="", local=size)
-    if not call:
-        return found
-    async with serve_local_models({model: endpoint}, os.environ) as served:
-        called = await probe(model, served[model], call=True)
-        speed = await asyncio.to_thread(measure_speed, served[model].base_url, served[model].key or "", size)
-    return msgspec.structs.replace(called, base_url="", key_variable=None, local=size, speed=speed)
 
 
 def _describe_server(target: DoctorTarget, endpoints: Sequence[ProbeResult], seconds_per_call: float) -> ServerProfile:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -117,7 +117,12 @@ class BoltSink:
         held = transaction.run(LOCK_POSITION, id=place, run=self._run).single()
         if Position(held["bytes"], held["digest"]) != batch.begin:
             return False
-        for label, rows in self._list_entities(batch.episodes):
+        by_kind: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+        for entity, owner in list_entities(batch.episodes):
+            values = {"run": self._run, "kind": entity.kind, "key": entity.key, "name": entity.name}
+            made = {} if owner is None else {"owner": owner}
+            by_kind[entity.kind.capitalize()].append({"id": self._name(name_entity(entity)), "values": values | made})
+        for label, rows in by_kind.items():
             _write_rows(transaction, WRITE_ENTITIES.replace("{label}", label), rows)
         _write_rows(transaction, WRITE_EPISODES, [self._list_episode(episode) for episode in batch.episodes])
         book = FactBook(self._read_holding(transaction, batch.episodes))
@@ -130,14 +135,6 @@ class BoltSink:
             _write_rows(transaction, WRITE_FACTS.replace("{type}", kind), rows)
         transaction.run(WRITE_POSITION, id=place, bytes=batch.end.bytes, digest=batch.end.digest).consume()
         return True
-
-    def _list_entities(self, episodes: Sequence[Narration]) -> Iterable[tuple[str, list[dict[str, Any]]]]:
-        by_kind: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for entity, owner in list_entities(episodes):
-            values = {"run": self._run, "kind": entity.kind, "key": entity.key, "name": entity.name}
-            made = {} if owner is None else {"owner": owner}
-            by_kind[entity.kind.capitalize()].append({"id": self._name(name_entity(entity)), "values": values | made})
-        return by_kind.items()
 
     def _list_episode(self, episode: Narration) -> dict[str, Any]:
         values = {

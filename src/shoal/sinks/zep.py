@@ -72,7 +72,12 @@ class ZepSink:
         self._path = path
         self._seconds = seconds
         self._record = self._read_record()
-        self._find_graph()
+        graph = self._server.graph
+        status, _ = self._ask("GET", f"/api/v2/graph/{quote(graph, safe='')}")
+        if status == 404:
+            self._call("POST", "/api/v2/graph/create", {"graph_id": graph, "name": self._run})
+        elif status >= 400:
+            raise SinkFailed(f"{self._server.address}: graph {graph}: answered with {status}")
         if self._record.sending:
             self._settle()
 
@@ -128,15 +133,6 @@ class ZepSink:
         else:
             self._record.sending = ""
             self._keep()
-
-    def _find_graph(self) -> None:
-        """Create the graph if there is none of this name."""
-        graph = self._server.graph
-        status, _ = self._ask("GET", f"/api/v2/graph/{quote(graph, safe='')}")
-        if status == 404:
-            self._call("POST", "/api/v2/graph/create", {"graph_id": graph, "name": self._run})
-        elif status >= 400:
-            raise SinkFailed(f"{self._server.address}: graph {graph}: answered with {status}")
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         status, answer = self._ask(method, path, body)

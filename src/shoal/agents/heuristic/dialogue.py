@@ -131,7 +131,15 @@ class DialogueMind(OpinionMind):
 
     def _words(self, seen: DialogueObservation, draws: Draws, tone: int) -> tuple[str, bool]:
         """Return what to say, and whether it says what the agent thinks of the subject."""
-        opening = self._opening(seen)
+        opening = []
+        if seen.turn <= 2:
+            opening.append(self._phrase(seen, "greetings"))
+            if seen.setting and seen.turn == 1:
+                opening.append(self._quote(seen, "settings", seen.setting))
+        if seen.turning_point and seen.turn <= half(seen.turns) + 2:
+            opening.append(self._quote(seen, "turning_points", seen.turning_point))
+        if seen.announcements:
+            opening.append(self._quote(seen, "news", seen.announcements[-1]))
         if seen.turn >= seen.turns - 1 and seen.turns > 2:
             farewell = [self._phrase(seen, "goodbyes"), self._point(seen), self._phrase(seen, ("partings", tone))]
             return " ".join([*opening, *farewell]), True
@@ -149,19 +157,6 @@ class DialogueMind(OpinionMind):
         if seen.lines and draws.chance(QUESTION_CHANCE):
             return " ".join([*opening, self._point(seen), self._phrase(seen, "questions")]), True
         return " ".join([*opening, self._point(seen, closing=True)]), True
-
-    def _opening(self, seen: DialogueObservation) -> list[str]:
-        """Return what must be said first: a greeting, and something about what has just happened."""
-        opening = []
-        if seen.turn <= 2:
-            opening.append(self._phrase(seen, "greetings"))
-            if seen.setting and seen.turn == 1:
-                opening.append(self._quote(seen, "settings", seen.setting))
-        if seen.turning_point and seen.turn <= half(seen.turns) + 2:
-            opening.append(self._quote(seen, "turning_points", seen.turning_point))
-        if seen.announcements:
-            opening.append(self._quote(seen, "news", seen.announcements[-1]))
-        return opening
 
     def _point(self, seen: DialogueObservation, closing: bool = False) -> str:
         """Say what the agent thinks of the subject, or something about an interest if there is no subject."""

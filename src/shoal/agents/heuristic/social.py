@@ -77,7 +77,13 @@ class SocialMind(OpinionMind):
     ) -> None:
         super().__init__(population, behaviours, seed, world, reader)
         self._voice = Voice(seed, world, build_social_families() if self._edition == 1 else build_sentences())
-        self._masks = _interest_masks(population)
+        # Interests are bits, so that one operation compares an agent's with the topics of a post.
+        topics = len(population.topics)
+        bits = np.array([0, *(1 << topic for topic in range(topics))], dtype=np.int64 if topics < 63 else object)
+        masks = bits[np.zeros(len(population), dtype=np.int64)]
+        for column in population.interests.T:
+            masks = masks | bits[column.astype(np.int64) + 1]
+        self._masks = cast("list[int]", masks.tolist())
         # What agents also remember: the last action that can be undone (its target and kind in one number).
         self._undo = [NOTHING_TO_UNDO] * len(population)
         #: Columns of habits by name, of those that anyone has.
@@ -110,7 +116,18 @@ class SocialMind(OpinionMind):
         if seen.announcements and turn.posts is None:
             turn.add(self._talk_of_news(turn))
         if not turn.actions:
-            self._write_due(turn)
+            # What the agent's own rates demand is written besides whatever else it does in the turn.
+            if turn.posts is not None and self._may("CREATE_POST"):
+                for _ in range(turn.draw_due(turn.posts)):
+                    turn.add(self._talk_of_news(turn) or self._write_post(turn))
+            if turn.comments is not None and self._may("CREATE_COMMENT"):
+                posts, bounds = self._appeals(turn)
+                for _ in range(min(turn.draw_due(turn.comments), len(posts))):
+                    place = bisect(bounds, turn.draws.random() * bounds[-1])
+                    turn.add(turn.react("CREATE_COMMENT", posts[place], self._readings.read_post(posts[place])))
+                    appeal = bounds[place] - (bounds[place - 1] if place else 0.0)
+                    bounds = bounds[:place] + [bound - appeal for bound in bounds[place + 1 :]]
+                    del posts[place]
             chance = turn.draws.random()
             if chance < SUNDRY_CHANCE:
                 turn.add(self._do_sundry(turn))
@@ -149,7 +166,19 @@ class SocialMind(OpinionMind):
         agent = seen.agent
         self._stances[agent], self._heats[agent] = self._opinion_after(seen)
         if self._beliefs:
-            self._take_beliefs(agent, self._beliefs_after(agent, self._list_mentions(seen)))
+            # Announcements last, as they count most.
+            influences = self._habits.get("influence")
+            posts = [
+                (post.mention, 1.0 if influences is None else influences[post.author_id])
+                for post in seen.followed + seen.recommended
+                if isinstance(post.mention, Mention) and post.author_id != seen.agent
+            ]
+            news = [
+                (mention, AUTHORITY) for text in seen.announcements if (mention := self._readings.find_mention(text))
+            ]
+            self._take_beliefs(
+                agent, self._beliefs_after(agent, posts[: self._behaviour.settings.attention - len(news)] + news)
+            )
         for action in decision.actions:
             kind = action.kind
             if kind in TEXTS:
@@ -181,17 +210,6 @@ class SocialMind(OpinionMind):
         influences = self._habits.get("influence")
         weights = None if influences is None else [influences[author] for author in authors]
         return persuade(self._stances[agent], heard, settings, weights), self._heat_after(agent, count)
-
-    def _list_mentions(self, seen: SocialObservation) -> list[tuple[Mention, float]]:
-        """Return what the agent reads of claims, and how much each counts: announcements last, as they count most."""
-        influences = self._habits.get("influence")
-        posts = [
-            (post.mention, 1.0 if influences is None else influences[post.author_id])
-            for post in seen.followed + seen.recommended
-            if isinstance(post.mention, Mention) and post.author_id != seen.agent
-        ]
-        news = [(mention, AUTHORITY) for text in seen.announcements if (mention := self._readings.find_mention(text))]
-        return posts[: self._behaviour.settings.attention - len(news)] + news
 
     # The feed
 
@@ -298,20 +316,6 @@ class SocialMind(OpinionMind):
         return 1 if reading.mask & self._masks[turn.seen.agent] else 0
 
     # Original posts, and everything else
-
-    def _write_due(self, turn: SocialTurn) -> None:
-        """Write the posts and comments that the agent's own rates demand, besides whatever else it does in the turn."""
-        if turn.posts is not None and self._may("CREATE_POST"):
-            for _ in range(turn.draw_due(turn.posts)):
-                turn.add(self._talk_of_news(turn) or self._write_post(turn))
-        if turn.comments is not None and self._may("CREATE_COMMENT"):
-            posts, bounds = self._appeals(turn)
-            for _ in range(min(turn.draw_due(turn.comments), len(posts))):
-                place = bisect(bounds, turn.draws.random() * bounds[-1])
-                turn.add(turn.react("CREATE_COMMENT", posts[place], self._readings.read_post(posts[place])))
-                appeal = bounds[place] - (bounds[place - 1] if place else 0.0)
-                bounds = bounds[:place] + [bound - appeal for bound in bounds[place + 1 :]]
-                del posts[place]
 
     def _write_post(self, turn: SocialTurn) -> Action:
         """Write about the subject or a claim, the more it is on the agent's mind; about an interest otherwise."""
@@ -428,13 +432,3 @@ def _steps(bounds: Sequence[float]) -> list[float]:
 
 def _round(value: float) -> float:
     return round(value, 4)
-
-
-def _interest_masks(population: Population) -> list[int]:
-    """Return each agent's interests as bits, so that one operation compares them with the topics of a post."""
-    topics = len(population.topics)
-    bits = np.array([0, *(1 << topic for topic in range(topics))], dtype=np.int64 if topics < 63 else object)
-    masks = bits[np.zeros(len(population), dtype=np.int64)]
-    for column in population.interests.T:
-        masks = masks | bits[column.astype(np.int64) + 1]
-    return cast("list[int]", masks.tolist())

@@ -5,7 +5,7 @@ No rules, no persona, no memory, no schema and no tools: the model gets what its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from shoal.agents.language.unusable_turns import UnusableTurns
@@ -46,11 +46,18 @@ class AssistantMind(Mind):
         group, system = self._systems[agent]
         settings = self._versions.at(observation.round).for_group(group)
         first = (Message("system", system),) if system else ()
+        # Lines in a row by one side are one message.
+        said: list[tuple[str, list[str]]] = []
+        for is_own, text in renderer_for(observation).list_said(observation):
+            role = "assistant" if is_own else "user"
+            if not said or said[-1][0] != role:
+                said.append((role, []))
+            said[-1][1].append(text)
         return Question(
             key=JournalKey.of_turn(observation),
             model=settings.model,
             iteration=self.given.seed,
-            messages=(*first, *_write_chat(observation)),
+            messages=(*first, *(Message(role, "\n\n".join(texts)) for role, texts in said)),
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )
@@ -79,14 +86,3 @@ class AssistantMind(Mind):
 
     def opinions(self) -> Sequence[float]:
         return ()
-
-
-def _write_chat(seen: Observation) -> Iterator[Message]:
-    """Yield what was said in this scene as messages. Lines in a row by one side are one message."""
-    said: list[tuple[str, list[str]]] = []
-    for is_own, text in renderer_for(seen).list_said(seen):
-        role = "assistant" if is_own else "user"
-        if not said or said[-1][0] != role:
-            said.append((role, []))
-        said[-1][1].append(text)
-    return (Message(role, "\n\n".join(texts)) for role, texts in said)

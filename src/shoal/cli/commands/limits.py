@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 import click
@@ -136,7 +136,15 @@ def _render_pools(snapshot: Snapshot, width: int) -> Iterator[RenderableType]:
         else:
             mode = _MODES.get(pool.control["mode"], "")
         yield Text.assemble((pool.name, "bold"), "  ", (mode, "dim"))
-        yield Text(_join_in_lines(list(_describe_pool(pool)), width))
+        parts = list(_describe_pool(pool))
+        lines = [f"  {parts[0]}"]
+        for part in parts[1:]:
+            longer = f"{lines[-1]} · {part}"
+            if len(longer) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(f"  {part}")
+        yield Text("\n".join(lines))
         if pool.holders:
             yield _align((_describe_holder(holder, wide=width >= NARROW_COLUMNS) for holder in pool.holders), names=1)
 
@@ -156,18 +164,6 @@ def _describe_pool(pool: PoolView) -> Iterator[str]:
         yield f"{ends.get('failed', 0) + ends.get('overload', 0):,} failed"
     if paused := control.get("paused_seconds"):
         yield f"paused for {paused:.1f} s"
-
-
-def _join_in_lines(parts: Sequence[str], width: int) -> str:
-    """Put as many parts in a line as it holds."""
-    lines = [f"  {parts[0]}"]
-    for part in parts[1:]:
-        longer = f"{lines[-1]} · {part}"
-        if len(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(f"  {part}")
-    return "\n".join(lines)
 
 
 def _align(rows: Iterable[tuple[str, ...]], names: int) -> Table:

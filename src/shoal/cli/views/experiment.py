@@ -69,22 +69,18 @@ class ExperimentView:
         share = standing.ended / max(standing.runs, 1)
         told = describe_standing(self.work, standing, now)
         parts = draw_head(self.title, now - progress.began, share, told, self.is_stopping)
-        below = self._list_running(width)
+        running = list(self.work.batch.progress.running.items())
+        below = [
+            Text.assemble("  ", (_shorten_start(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
+            for name, run in running[:_MAX_RUNNING_SHOWN]
+        ]
+        if len(running) > _MAX_RUNNING_SHOWN:
+            below.append(Text(f"  and {len(running) - _MAX_RUNNING_SHOWN} more", "dim"))
         below += [Text(text, "dim") for text in self._describe_limits(now)]
         below += [Text(note, "yellow") for note in progress.notes[-_MAX_NOTES_SHOWN:]]
         # One line for the cursor, one for the titles, and one for what is hidden.
         height = max((console.height or 24) - len(parts) - len(below) - 3, 4)
         yield fit_lines([*parts, *_draw_arms(standing.arms, width, height), *below], options)
-
-    def _list_running(self, width: int) -> list[Text]:
-        running = list(self.work.batch.progress.running.items())
-        lines = [
-            Text.assemble("  ", (_shorten_start(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
-            for name, run in running[:_MAX_RUNNING_SHOWN]
-        ]
-        if len(running) > _MAX_RUNNING_SHOWN:
-            lines.append(Text(f"  and {len(running) - _MAX_RUNNING_SHOWN} more", "dim"))
-        return lines
 
     def _describe_limits(self, now: float) -> Iterator[str]:
         """Yield what was learned about how many calls the servers bear."""

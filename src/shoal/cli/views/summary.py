@@ -105,7 +105,28 @@ def _describe_costs(summary: Summary) -> Iterator[str | Text]:
     """Describe where the run is copied to, and what it took."""
     for name, sink in summary.sinks.items():
         yield f"sink {name}: {sink.status}" + (f", {sink.error}" if sink.error else "")
-    yield from (*_describe_spending(summary), *_describe_limits(summary), _describe_work(summary))
+    facts = [f"{sum(world.rejected for world in summary.worlds):,} rejected"]
+    facts += [format_count(summary.errors, "error"), format_count(summary.timeouts, "timeout")]
+    if summary.calls:
+        facts.append(format_count(summary.calls, "call"))
+    line = ", ".join(facts)
+    if measured := summary.measured:
+        steps = []
+        for mode, count, speedup in (
+            ("parallel", measured.parallel_steps, measured.speedup),
+            ("sequential", measured.sequential_steps, measured.sequential_speedup),
+        ):
+            # Without outside calls there is nothing to speed up.
+            faster = f", measured speedup {speedup:.2f}" if summary.calls and speedup else ""
+            steps += [format_count(count, f"{mode} step") + faster] if count else []
+        if measured.decisions:
+            times = (f"{format_milliseconds(measured.latency_ms[name])} ({name})" for name in ("p50", "p90", "p99"))
+            steps.append(f"a decision took {', '.join(times)}")
+        seconds = measured.wall_seconds
+        work = f"{seconds:.2f} s" if seconds < 60 else format_duration(seconds)
+        pace = f"{measured.steps_per_second:,.0f} agent-steps per second"
+        line = f"{line}; {work} of work, {pace}\n{'; '.join(steps)}"
+    yield from (*_describe_spending(summary), *_describe_limits(summary), Text(f"\n{line}\n", "dim"))
 
 
 def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:
@@ -281,32 +302,6 @@ def _describe_limits(summary: Summary) -> Iterator[Text]:
     if summary.limits:
         limits = ", ".join(_LIMITS[name].format(value) for name, value in summary.limits.items())
         yield Text(f"\nlimited to {limits}", "dim")
-
-
-def _describe_work(summary: Summary) -> Text:
-    """Describe troubles and speed: `0 rejected, ...; 24 parallel steps, measured speedup 7.8; a decision took ...`."""
-    facts = [f"{sum(world.rejected for world in summary.worlds):,} rejected"]
-    facts += [format_count(summary.errors, "error"), format_count(summary.timeouts, "timeout")]
-    if summary.calls:
-        facts.append(format_count(summary.calls, "call"))
-    line = ", ".join(facts)
-    if measured := summary.measured:
-        steps = []
-        for mode, count, speedup in (
-            ("parallel", measured.parallel_steps, measured.speedup),
-            ("sequential", measured.sequential_steps, measured.sequential_speedup),
-        ):
-            # Without outside calls there is nothing to speed up.
-            faster = f", measured speedup {speedup:.2f}" if summary.calls and speedup else ""
-            steps += [format_count(count, f"{mode} step") + faster] if count else []
-        if measured.decisions:
-            times = (f"{format_milliseconds(measured.latency_ms[name])} ({name})" for name in ("p50", "p90", "p99"))
-            steps.append(f"a decision took {', '.join(times)}")
-        seconds = measured.wall_seconds
-        work = f"{seconds:.2f} s" if seconds < 60 else format_duration(seconds)
-        pace = f"{measured.steps_per_second:,.0f} agent-steps per second"
-        line = f"{line}; {work} of work, {pace}\n{'; '.join(steps)}"
-    return Text(f"\n{line}\n", "dim")
 
 
 def _suggest_commands(summary: Summary) -> Iterator[Text]:

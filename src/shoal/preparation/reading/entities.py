@@ -247,13 +247,10 @@ def _add_groups(index: EntityIndex, sentences: Sequence[Sentence]) -> None:
             if not any(start <= found.start() < end for start, end, _ in taken):
                 spans[found[1].lower()].append((number, found.start(), found.end()))
     for noun, where in spans.items():
-        if len(where) >= _FEWEST_GENERIC or _leads_sentence(where, sentences):
+        # A sentence is about the group that stands among its first words.
+        leads = any(len(sentences[number].text[:start].split()) <= 2 for number, start, _ in where)
+        if leads or len(where) >= _FEWEST_GENERIC:
             index.add(DocumentEntity(noun.capitalize(), "group"), where, sentences)
-
-
-def _leads_sentence(where: Sequence[Span], sentences: Sequence[Sentence]) -> bool:
-    """Return whether a group is what a sentence is about: it stands among its first words."""
-    return any(len(sentences[number].text[:start].split()) <= 2 for number, start, _ in where)
 
 
 def list_neighbours(index: EntityIndex, number: int) -> list[tuple[tuple[int, int, str], tuple[int, int, str]]]:

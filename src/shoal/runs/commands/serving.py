@@ -83,7 +83,14 @@ class RunServing:
         while not stop.is_set() and not self._leave.is_set() and loop.idle_seconds() < self._idle_seconds:
             state.process_pid, state.updated_at = os.getpid(), wall_clock()
             self._run.write_env_status(state)
-            await _wait_for_one([stop, self._leave], min(_HEARTBEAT_SECONDS, self._idle_seconds))
+            waiting = [asyncio.create_task(event.wait()) for event in (stop, self._leave)]
+            try:
+                await asyncio.wait(
+                    waiting, timeout=min(_HEARTBEAT_SECONDS, self._idle_seconds), return_when=asyncio.FIRST_COMPLETED
+                )
+            finally:
+                for task in waiting:
+                    task.cancel()
         if state.process_pid is not None:
             state.process_pid = None
             self._run.write_env_status(state)
@@ -150,13 +157,3 @@ def _join(answers: list[InterviewAnswer]) -> dict[str, Any]:
         f"{world}_{answer.request.agent_id}": answer.to_json(world) for answer in answers for world in answer.worlds
     }
     return {"interviews_count": len(results), "results": results}
-
-
-async def _wait_for_one(events: list[asyncio.Event], seconds: float) -> None:
-    """Wait until one of the events is set, or until the time is up."""
-    waiting = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in waiting:
-            task.cancel()

@@ -47,7 +47,13 @@ async def restart_run(
         if (worker := find_worker(run)) is not None:
             await worker.stop(grace_seconds)
         with run.lock():
-            _forget_history(run)
+            run.archive()
+            lines = [line for line in read_journal(run.journal)[0] if _is_declared(line)]
+            written = run.journal.with_name(f".{run.journal.name}.{os.getpid()}")
+            written.unlink(missing_ok=True)
+            write_lines(written, lines)
+            with storage_errors(run.journal):
+                written.replace(run.journal)
         if change is not None:
             await asyncio.to_thread(change, RunDirectory.open(run.path))
         return await launcher.start(RunDirectory.open(run.path))
@@ -103,17 +109,6 @@ async def _control(run: RunDirectory, status: Status) -> AsyncIterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _forget_history(run: RunDirectory) -> None:
-    """Archive what was written, and begin a journal as the run had it when it was made."""
-    run.archive()
-    lines = [line for line in read_journal(run.journal)[0] if _is_declared(line)]
-    written = run.journal.with_name(f".{run.journal.name}.{os.getpid()}")
-    written.unlink(missing_ok=True)
-    write_lines(written, lines)
-    with storage_errors(run.journal):
-        written.replace(run.journal)
 
 
 def _is_declared(line: JournalLine) -> bool:

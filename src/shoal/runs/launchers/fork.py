@@ -327,20 +327,16 @@ class _WorkerPool:
             with suppress(ConnectionError):
                 self._connections[pid].sendall(_encode(request))
         else:
-            pid = self._fork(request)
+            connection, other = socket.socketpair()
+            if (pid := os.fork()) == 0:
+                self._selector.close()
+                for inherited in (*self._inherited, connection, *self._connections.values()):
+                    inherited.close()
+                _become_worker(request, self._work, other)
+            other.close()
+            self._connections[pid] = connection
+            self._selector.register(connection, selectors.EVENT_READ)
         self._client.sendall(_encode(ForkStarted(request.number, pid)))
-
-    def _fork(self, request: ForkRequest) -> int:
-        connection, other = socket.socketpair()
-        if (pid := os.fork()) == 0:
-            self._selector.close()
-            for inherited in (*self._inherited, connection, *self._connections.values()):
-                inherited.close()
-            _become_worker(request, self._work, other)
-        other.close()
-        self._connections[pid] = connection
-        self._selector.register(connection, selectors.EVENT_READ)
-        return pid
 
     def report_done(self, connections: Collection[object]) -> None:
         """Pass on what workers say, which is that they are ready again."""

@@ -10,7 +10,7 @@ import numpy as np
 from shoal.engine import TOPIC
 from shoal.formats import Drawing
 from shoal.runs.directory import RunDirectory
-from shoal.runs.narrative.influence import Influence, measure_influence
+from shoal.runs.narrative.influence import measure_influence
 from shoal.runs.narrative.turning_points import TurningPoint, find_turning_points
 from shoal.runs.plots.curves import draw_curves
 from shoal.runs.plots.history import WorldHistory, read_history
@@ -63,7 +63,8 @@ class RunNarrative:
 def tell_run(run: RunDirectory) -> RunNarrative:
     """Tell what happened in a run, also while it goes on, from what is recorded. No model is asked."""
     summary, scenario = summarize(run), run.scenario_versions.latest
-    subjects = _name_subjects(scenario)
+    beliefs = {claim.id: f"belief in “{claim.id}”" for claim in scenario.claims}
+    subjects = {TOPIC: f"opinion on {scenario.topic or 'the topic'}", **beliefs}
     with open_graph(run) as graph:
         sections = [NarrativeSection("In short", tuple(_tell_outline(summary, scenario, subjects)))]
         for world in summary.worlds:
@@ -96,12 +97,6 @@ def _tell_outline(summary: Summary, scenario: Scenario, subjects: Mapping[str, s
         yield NarrativeStatement(said.replace("which is open", "of which nobody knows whether it is true"))
     if summary.error:
         yield NarrativeStatement(f"The run is {summary.status}: {clip(summary.error, 300)}")
-
-
-def _name_subjects(scenario: Scenario) -> dict[str, str]:
-    """Return what each opinion is about in words, by what figures are called."""
-    beliefs = {claim.id: f"belief in “{claim.id}”" for claim in scenario.claims}
-    return {TOPIC: f"opinion on {scenario.topic or 'the topic'}", **beliefs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +166,11 @@ def _name_figure(teller: _WorldTeller, name: str, about: str) -> str:
 def _tell_influence(teller: _WorldTeller) -> Iterator[NarrativeStatement]:
     influences = measure_influence(teller.run, teller.name)
     for influence in influences[:_MAX_PEOPLE]:
-        yield _tell_one_influence(teller, influence)
+        most = sorted(influence.people.items(), key=lambda each: (-each[1][0], each[0]))[:_MAX_MOVED]
+        named = join_words((f"{teller.name_person(agent)} ({moved:.2f})" for agent, (moved, _) in most), _MAX_MOVED)
+        people = format_count(len(influence.people), "person", "people")
+        text = f"{people} moved towards posts of {teller.name_person(influence.agent)} by {influence.moved:.2f} in all"
+        yield NarrativeStatement(f"{text}, most of all {named}.", tuple(event for _, (_, event) in most))
     if influences:
         moved = sum(one.moved for one in influences)
         first = sum(one.moved for one in influences[:_MAX_PEOPLE])
@@ -179,14 +178,6 @@ def _tell_influence(teller: _WorldTeller) -> Iterator[NarrativeStatement]:
             f"These {min(len(influences), _MAX_PEOPLE)} authors account for {first / moved:.0%} of all movement towards"
             f" posts that people reacted to ({moved:.1f} in all, from {format_count(len(influences), 'author')})."
         )
-
-
-def _tell_one_influence(teller: _WorldTeller, influence: Influence) -> NarrativeStatement:
-    most = sorted(influence.people.items(), key=lambda each: (-each[1][0], each[0]))[:_MAX_MOVED]
-    named = join_words((f"{teller.name_person(agent)} ({moved:.2f})" for agent, (moved, _) in most), _MAX_MOVED)
-    people = format_count(len(influence.people), "person", "people")
-    text = f"{people} moved towards posts of {teller.name_person(influence.agent)} by {influence.moved:.2f} in all"
-    return NarrativeStatement(f"{text}, most of all {named}.", tuple(event for _, (_, event) in most))
 
 
 def _tell_cascades(teller: _WorldTeller) -> Iterator[NarrativeStatement]:

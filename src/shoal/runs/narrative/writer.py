@@ -141,15 +141,12 @@ class SectionForm:
         if not findings or len(valid) != len(named):
             return None
         events = tuple(dict.fromkeys(event for finding in findings for event in finding.events))
-        known = " ".join([*(finding.text for finding in findings), *self._list_texts(events)])
+        found = (self.evidence[event] for event in events if event in self.evidence)
+        known = " ".join([*(finding.text for finding in findings), *[f"{each.text} {each.round}" for each in found]])
         if not set(_NUMBER.findall(text)) <= set(_NUMBER.findall(known)):
             return None
         figures = tuple(dict.fromkeys(figure for finding in findings for figure in finding.figures))
         return NarrativeStatement(clip(" ".join(text.split()), _MAX_SENTENCE_CHARS), events, figures)
-
-    def _list_texts(self, events: Sequence[str]) -> list[str]:
-        found = (self.evidence[event] for event in events if event in self.evidence)
-        return [f"{each.text} {each.round}" for each in found]
 
 
 def _describe_writing(model: str, written: Sequence[WrittenSection]) -> str:

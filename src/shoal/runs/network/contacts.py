@@ -223,14 +223,11 @@ class RoomContacts(Contacts):
             self._last_speakers[place] = speaker
             self._places[speaker] = place
             if opinion is not None:
-                yield from self._spread(round, speaker, place, opinion)
-
-    def _spread(self, round: int, speaker: int, place: str, opinion: float) -> Iterator[Cause]:
-        """Count all people who have spoken in a place as hearers."""
-        for agent, where in self._places.items():
-            if where == place and agent != speaker:
-                yield Cause(round, agent, speaker, TOPIC, opinion)
-                yield Cause(round + 1, agent, speaker, TOPIC, opinion)
+                # All people who have spoken in a place hear what is said there.
+                for agent, where in self._places.items():
+                    if where == place and agent != speaker:
+                        yield Cause(round, agent, speaker, TOPIC, opinion)
+                        yield Cause(round + 1, agent, speaker, TOPIC, opinion)
 
 
 class PairContacts(Contacts):

@@ -64,7 +64,8 @@ def plot_runs(runs: Sequence[RunDirectory]) -> PlotPage:
     """Draw what is committed of some runs. Figures of several runs are lines in the same charts."""
     if len(runs) > MAX_RUNS:
         raise RunRefused(f"{len(runs)} runs in one picture cannot be told apart.\nGive at most {MAX_RUNS}.")
-    labels = _label_runs(runs)
+    names = [run.path.absolute().name for run in runs]
+    labels = [str(run.path) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
     sections: list[PlotSection] = []
     for world in dict.fromkeys(world for run in runs for world in run.worlds):
         read = (read_history(run, world, label) for run, label in zip(runs, labels, strict=True) if world in run.worlds)
@@ -74,12 +75,6 @@ def plot_runs(runs: Sequence[RunDirectory]) -> PlotPage:
         raise RunRefused(f"{paths}: nothing is recorded that could be drawn.\nRun it again with this version of Shoal.")
     facts = [_describe(run) for run in runs]
     return PlotPage(labels, sections, _write_page(labels, facts, sections))
-
-
-def _label_runs(runs: Sequence[RunDirectory]) -> list[str]:
-    """Return the names of the runs' folders, or whole paths where two have the same."""
-    names = [run.path.absolute().name for run in runs]
-    return [str(run.path) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
 
 
 def _draw_world(histories: Sequence[WorldHistory]) -> Iterator[PlotSection]:

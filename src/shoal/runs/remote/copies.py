@@ -57,7 +57,18 @@ class KeptRounds:
         elif isinstance(message, RoundCopy):
             twin, store = self._stores[message.world]
             twin.know_round(message)
-            store.commit(_restore_record(message))
+            store.commit(
+                RoundRecord(
+                    world=message.world,
+                    round=message.round,
+                    lines=message.lines,
+                    writes=cast(dict[str, Any], dict(message.writes)),
+                    digest=message.digest,
+                    hours=message.hours,
+                    tally=Tally(actions=message.actions),
+                    state=cast(dict[str, Any], dict(message.state)),
+                )
+            )
         elif isinstance(message, WorldEnd):
             self._stores[message.world][1].finish(message.actions)
 
@@ -72,16 +83,3 @@ class KeptRounds:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _restore_record(copy: RoundCopy) -> RoundRecord:
-    return RoundRecord(
-        world=copy.world,
-        round=copy.round,
-        lines=copy.lines,
-        writes=cast(dict[str, Any], dict(copy.writes)),
-        digest=copy.digest,
-        hours=copy.hours,
-        tally=Tally(actions=copy.actions),
-        state=cast(dict[str, Any], dict(copy.state)),
-    )

@@ -117,7 +117,14 @@ class RunReceiver:
             self._drop_worker()
             server.close()
             self._interviews.close()
-        self._end(error, stopped=stop.is_set())
+        state, stopped = self._state, stop.is_set()
+        state.process_pid = state.waiting = None
+        if state.runner_status.is_working:
+            if error is not None:
+                with suppress(OSError), self._run.file(LOG).open("a") as log:
+                    log.write(f"{error}\n")
+            state.become(Status.STOPPED if stopped else Status.FAILED, None if stopped else error or "its worker ended")
+        self._run.write_state(state)
 
     async def _heed(self, launcher: LauncherLink) -> None:
         """Give the run up when its launcher says so, or ends."""
@@ -160,17 +167,6 @@ class RunReceiver:
                 self._state.updated_at = format_moment(time.time())
                 with suppress(StorageFailed):
                     self._write_state()
-
-    def _end(self, error: str | None, *, stopped: bool) -> None:
-        """Write how the run ended, where its worker could not."""
-        state = self._state
-        state.process_pid = state.waiting = None
-        if state.runner_status.is_working:
-            if error is not None:
-                with suppress(OSError), self._run.file(LOG).open("a") as log:
-                    log.write(f"{error}\n")
-            state.become(Status.STOPPED if stopped else Status.FAILED, None if stopped else error or "its worker ended")
-        self._run.write_state(state)
 
     # Connections
 

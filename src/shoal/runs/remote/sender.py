@@ -138,10 +138,7 @@ class RunSender:
             elif isinstance(message, EndReceipt):
                 self.ended.set_result(True)
                 return
-        self._lose()
-
-    def _lose(self) -> None:
-        """End everything that waits for the head: nothing that it does not have may be acted upon."""
+        # End everything that waits for the head: nothing that it does not have may be acted upon.
         lost = HeadLost(f"the connection to {self._address.host} was lost")
         waiting: list[asyncio.Future[Any]] = [*self._receipts.values(), *self._replies.values()]
         for answer in waiting:

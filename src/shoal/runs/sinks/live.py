@@ -150,7 +150,12 @@ class SinkWork:
 
     def _catch_up(self, *, is_last: bool) -> None:
         """Copy what was committed since the last look, if anything was."""
-        sizes = self._measure_streams()
+        sizes = []
+        for world in self.run.worlds:
+            try:
+                sizes.append(stream_path(self.run.path, world).stat().st_size)
+            except FileNotFoundError:
+                sizes.append(0)
         if sizes != self.seen or is_last:
             self.is_busy, self.busy_since = True, time.monotonic()
             if self.follower is None:
@@ -172,15 +177,6 @@ class SinkWork:
     def _count(self, episodes: int) -> None:
         self.state.episodes += episodes
         self.busy_since = time.monotonic()
-
-    def _measure_streams(self) -> list[int]:
-        found = []
-        for world in self.run.worlds:
-            try:
-                found.append(stream_path(self.run.path, world).stat().st_size)
-            except FileNotFoundError:
-                found.append(0)
-        return found
 
 
 def _report(run: RunDirectory, works: list[SinkWork], *, is_over: bool = False) -> None:

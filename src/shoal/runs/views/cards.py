@@ -240,10 +240,7 @@ def _read_activity(run: RunDirectory) -> list[int]:
         with open_world(run, world) as database:
             for round, actions in database.execute(_ACTIONS) if database else ():
                 totals[round] = totals.get(round, 0) + actions
-    return _thin([totals[round] for round in sorted(totals)])
-
-
-def _thin(counts: list[int]) -> list[int]:
+    counts = [totals[round] for round in sorted(totals)]
     if len(counts) <= _MAX_PARTS:
         return counts
     cuts = [len(counts) * part // _MAX_PARTS for part in range(_MAX_PARTS + 1)]

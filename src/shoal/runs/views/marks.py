@@ -46,7 +46,12 @@ class ForkPoint:
 def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tuple[int, str]]) -> list[TimelineMark]:
     """List the marks of a run in the order of their rounds. `forks`: round and id of the runs that branch off."""
     events = [*run.scenario.events, *parse_injected_events(run.events)]
-    marks = [TimelineMark(event.round, _find_kind(event), describe_event(event), None) for event in events]
+    marks = [
+        TimelineMark(
+            event.round, event.kind if event.kind in ("join", "leave") else "event", describe_event(event), None
+        )
+        for event in events
+    ]
     if any(version.interventions for version in run.scenario_versions.versions()):
         for world in run.worlds:
             found = _find_interventions(run.open_stream(world).path)
@@ -55,10 +60,6 @@ def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tupl
         marks.append(TimelineMark(parent.round, "fork", f"branches off {parent.id}", parent.id))
     marks += [TimelineMark(round, "fork", f"{name} branches off", name) for round, name in forks]
     return sorted(dict.fromkeys(marks), key=lambda mark: mark.round)[:_MAX_MARKS]
-
-
-def _find_kind(event: DeclaredEvent) -> str:
-    return event.kind if event.kind in ("join", "leave") else "event"
 
 
 def describe_event(event: DeclaredEvent) -> str:

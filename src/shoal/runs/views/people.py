@@ -6,7 +6,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from sqlite3 import Connection
 from threading import Lock
 from typing import Literal
 
@@ -116,21 +115,21 @@ class _PeopleFigures:
         for world in run.worlds:
             with open_world(run, world) as database:
                 if database is not None:
-                    figures._count(database, agents, only)
+                    who = "" if agents is None else f"AND user_id IN ({make_placeholders(len(agents))})"
+                    are_counted = has_table(database, ACTION_COUNTS)
+                    counted = {"actions": (figures.actions, _ACTIONS if are_counted else _TRACED_ACTIONS)}
+                    if has_table(database, "post"):
+                        counted |= {
+                            "influence": (figures.influence, _REACTIONS),
+                            "followers": (figures.followers, _FOLLOWERS),
+                        }
+                    for name, (counts, query) in counted.items():
+                        if only in (None, name):
+                            counts.update(dict(database.execute(query.format(who=who), list(agents or ())).fetchall()))
                     if only in (None, "opinion"):
                         for agent, value in find_opinions(database, about, round, agents).items():
                             figures._opinions.setdefault(agent, []).append(value)
         return figures
-
-    def _count(self, database: Connection, agents: Collection[int] | None, only: PeopleOrder | None) -> None:
-        who = "" if agents is None else f"AND user_id IN ({make_placeholders(len(agents))})"
-        are_counted = has_table(database, ACTION_COUNTS)
-        counted = {"actions": (self.actions, _ACTIONS if are_counted else _TRACED_ACTIONS)}
-        if has_table(database, "post"):
-            counted |= {"influence": (self.influence, _REACTIONS), "followers": (self.followers, _FOLLOWERS)}
-        for name, (counts, query) in counted.items():
-            if only in (None, name):
-                counts.update(dict(database.execute(query.format(who=who), list(agents or ())).fetchall()))
 
     def find_opinion(self, agent: int) -> float | None:
         values = self._opinions.get(agent)

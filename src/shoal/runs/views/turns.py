@@ -12,7 +12,7 @@ from typing import Any
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews import AgentSelection, snapshot_agents
 from shoal.runs.rerun import Explanation, explain_turn, explain_turns
-from shoal.types import Action, Event, Notice
+from shoal.types import Event, Notice
 from shoal.worlds import renderer_for
 
 
@@ -142,6 +142,16 @@ def _view_turn(turn: Explanation) -> TurnView:
     rests_on = dict(turn.rests_on)
     prompt = [PromptMessage(one["role"], one["content"]) for one in rests_on.pop("prompt", ())]
     recalled = rests_on.pop("recalled", "")
+    seen = turn.saw
+    rows = [
+        SightRow(row.label, [SightLine(one.who, one.text, one.facts, one.is_reply) for one in row.lines], row.value)
+        for row in renderer_for(seen).view(seen)
+    ]
+    if seen.context:
+        rows.insert(0, SightRow("situation", [SightLine("", text, "", False) for text in seen.context], None))
+    if seen.pending:
+        pending = [SightLine(action.kind, str(action.args.get("content", "")), "", False) for action in seen.pending]
+        rows.append(SightRow("own, unseen yet", pending, None))
     return TurnView(
         world=turn.world,
         round=turn.round,
@@ -149,7 +159,7 @@ def _view_turn(turn: Explanation) -> TurnView:
         absence=None,
         before=None,
         after=None,
-        saw=_view_sight(turn),
+        saw=rows,
         happened=[_view_happening(line) for line in turn.happened],
         rests_on=rests_on,
         prompt=prompt,
@@ -158,25 +168,6 @@ def _view_turn(turn: Explanation) -> TurnView:
         failure=turn.decision.reason or turn.decision.failure,
         actions=[TurnAction(one.action_type, one.action_args, one.success, one.result) for one in turn.events],
     )
-
-
-def _view_sight(turn: Explanation) -> list[SightRow]:
-    seen = turn.saw
-    rows = [
-        SightRow(row.label, [SightLine(one.who, one.text, one.facts, one.is_reply) for one in row.lines], row.value)
-        for row in renderer_for(seen).view(seen)
-    ]
-    situation = [SightLine("", text, "", False) for text in seen.context or ()]
-    pending = [_view_action(action) for action in seen.pending]
-    return [
-        *([SightRow("situation", situation, None)] if situation else []),
-        *rows,
-        *([SightRow("own, unseen yet", pending, None)] if pending else []),
-    ]
-
-
-def _view_action(action: Action) -> SightLine:
-    return SightLine(action.kind, str(action.args.get("content", "")), "", False)
 
 
 def _view_happening(line: Event | Notice) -> SightLine:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
-from shoal.runs.views.feed import CommentCard, FeedFilter, PlatformReader, PostCard, open_platform
+from shoal.runs.views.feed import CommentCard, FeedFilter, PostCard, open_platform
 from shoal.runs.views.opinions import OpinionPast, name_subject
 from shoal.runs.views.people import PeopleFilter, PeopleReader, PersonCard
 from shoal.runs.views.talk import TalkTurn, read_talk
@@ -49,19 +49,14 @@ def read_whole_feed(run: RunDirectory, world: str, most: int) -> WholeFeed | Non
             if page.next is None:
                 break
             cursor = int(page.next)
-        return WholeFeed(posts, _read_reactions(platform, posts), _read_comments(platform, posts), len(posts) >= most)
-
-
-def _read_reactions(platform: PlatformReader, posts: Sequence[PostCard]) -> dict[str, dict[int, list[int]]]:
-    shown = {post.post_id for post in posts} | {
-        inner.post_id for post in posts if (inner := post.shared or post.quoted)
-    }
-    return platform.list_reactions(sorted(shown))
-
-
-def _read_comments(platform: PlatformReader, posts: Sequence[PostCard]) -> dict[int, Sequence[CommentCard]]:
-    every = {inner.post_id: inner for post in posts for inner in (post, post.shared, post.quoted) if inner is not None}
-    return {number: platform.list_comments(number).items for number, post in every.items() if post.comments}
+        shown = {post.post_id for post in posts} | {
+            inner.post_id for post in posts if (inner := post.shared or post.quoted)
+        }
+        every = {
+            inner.post_id: inner for post in posts for inner in (post, post.shared, post.quoted) if inner is not None
+        }
+        comments = {number: platform.list_comments(number).items for number, post in every.items() if post.comments}
+        return WholeFeed(posts, platform.list_reactions(sorted(shown)), comments, len(posts) >= most)
 
 
 def read_whole_talk(run: RunDirectory, world: str, most: int) -> tuple[list[TalkTurn], bool]:

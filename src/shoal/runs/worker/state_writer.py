@@ -11,13 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from types import TracebackType
-from typing import Any
 
 import msgspec
 
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
-from shoal.engine import RoundRecord, Step
+from shoal.engine import RoundRecord
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal
 from shoal.models import Pause
@@ -137,7 +136,23 @@ class StateWriter:
 
     def add_round(self, record: RoundRecord) -> None:
         if record.step is not None and self._metrics is not None:
-            measured = _measure(record, record.step)
+            tally = record.tally
+            measured = {
+                "world": record.world,
+                "round": record.round,
+                "acting": tally.acting,
+                "actions": tally.actions,
+                "calls": tally.calls,
+                "errors": tally.errors,
+                "timeouts": tally.timeouts,
+                "mode": record.step.mode,
+                "seconds": round(record.step.seconds, 6),
+                "deciding_seconds": round(record.step.deciding_seconds, 6),
+                "speedup": record.step.speedup and round(record.step.speedup, 3),
+                "blocked": record.step.blocked,
+                "latency_ms": record.step.latencies.milliseconds(),
+                "at": wall_clock(),
+            }
             if record.world in self.prefixes:
                 measured["prefixes"] = self.prefixes[record.world].total.as_dict()
             if self.progress.limits is not None:
@@ -159,27 +174,6 @@ class StateWriter:
             self.state.sinks = read_sinks(self._run.path)
         self.state.updated_at = wall_clock()
         self._run.write_state(self.state)
-
-
-def _measure(record: RoundRecord, step: Step) -> dict[str, Any]:
-    """Return the figures of a round that may differ between equal runs."""
-    tally = record.tally
-    return {
-        "world": record.world,
-        "round": record.round,
-        "acting": tally.acting,
-        "actions": tally.actions,
-        "calls": tally.calls,
-        "errors": tally.errors,
-        "timeouts": tally.timeouts,
-        "mode": step.mode,
-        "seconds": round(step.seconds, 6),
-        "deciding_seconds": round(step.deciding_seconds, 6),
-        "speedup": step.speedup and round(step.speedup, 3),
-        "blocked": step.blocked,
-        "latency_ms": step.latencies.milliseconds(),
-        "at": wall_clock(),
-    }
 
 
 @contextmanager

@@ -105,7 +105,11 @@ def parse_ages(text: str) -> tuple[int, int] | None:
 
 def _read_file(path: Path, person: type[BaseModel]) -> Iterator[MarginalTable]:
     table = read_records(path)
-    measure = _find_measure(table)
+    found = [name for name in table.columns if name.strip().casefold() in (*_COUNTS, *_SHARES)]
+    if len(found) != 1:
+        why = "no column says how many" if not found else f"the columns {one_of(found)} all say how many"
+        raise ScenarioInvalid([f"{table.name}: {why}; one column is called count, share or percent"])
+    measure = found[0]
     amounts = [_read_amount(table, row, cell) for row, cell in enumerate(_plain(table, measure))]
     rows: dict[tuple[str, ...], dict[Cell, float]] = {}
     problems = []
@@ -124,14 +128,6 @@ def _read_file(path: Path, person: type[BaseModel]) -> Iterator[MarginalTable]:
         raise ScenarioInvalid(problems[:10])
     for attributes, cells in rows.items():
         yield MarginalTable(path.name, attributes, _to_shares(table.name, attributes, cells, measure))
-
-
-def _find_measure(table: RecordTable) -> str:
-    found = [name for name in table.columns if name.strip().casefold() in (*_COUNTS, *_SHARES)]
-    if len(found) != 1:
-        why = "no column says how many" if not found else f"the columns {one_of(found)} all say how many"
-        raise ScenarioInvalid([f"{table.name}: {why}; one column is called count, share or percent"])
-    return found[0]
 
 
 def _plain(table: RecordTable, measure: str) -> Sequence[Any]:

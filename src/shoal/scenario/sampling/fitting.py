@@ -71,7 +71,16 @@ def grow_people(tables: Sequence[MarginalTable], count: int, key: int) -> dict[s
     for place, group in enumerate(_join_groups(tables)):
         values, shares, constraints = _fit(group)
         shape = tuple(map(len, values.values()))
-        cells = np.repeat(np.arange(shares.size), _round_to_people(shares, constraints, count))
+        weights = np.rint(shares * _SHARE_UNIT).astype(np.int64)
+        ends = np.cumsum(weights)
+        # Every 1/count of the way through all combinations stands one person.
+        points = (2 * np.arange(count, dtype=np.int64) + 1) * int(ends[-1]) // (2 * count)
+        people = np.bincount(np.searchsorted(ends, points, side="right"), minlength=len(weights))
+        mover = _Mover(people.astype(np.int64), weights > 0, constraints, count)
+        for _ in range(_MAX_MOVES):
+            if not mover.move_somebody():
+                break
+        cells = np.repeat(np.arange(shares.size), mover.people)
         cells = cells[np.argsort(hashes(extend(key, place), np.arange(count)), kind="stable")]
         for (attribute, labels), codes in zip(values.items(), np.unravel_index(cells, shape), strict=True):
             grown[attribute] = GrownAttribute(labels, codes.astype(np.int64))
@@ -104,15 +113,6 @@ def _join_groups(tables: Sequence[MarginalTable]) -> list[list[MarginalTable]]:
     return groups
 
 
-def _list_values(tables: Sequence[MarginalTable]) -> dict[str, tuple[str, ...]]:
-    """Return the values of each attribute in the order in which they occur."""
-    values: dict[str, dict[str, None]] = {}
-    for table in tables:
-        for place, attribute in enumerate(table.attributes):
-            values.setdefault(attribute, {}).update(dict.fromkeys(cell[place] for cell in table.shares))
-    return {attribute: tuple(known) for attribute, known in values.items()}
-
-
 def _check_overlaps(tables: Sequence[MarginalTable]) -> None:
     """Raise ScenarioInvalid where two tables divide an attribute differently, or disagree about its shares."""
     for one, other in combinations(tables, 2):
@@ -140,7 +140,12 @@ def _check_overlaps(tables: Sequence[MarginalTable]) -> None:
 def _fit(tables: Sequence[MarginalTable]) -> tuple[dict[str, tuple[str, ...]], Floats, list[_Constraint]]:
     """Fit the shares of all combinations to all tables; ScenarioInvalid where none fits them."""
     _check_overlaps(tables)
-    values = _list_values(tables)
+    # In the order in which they occur.
+    known: dict[str, dict[str, None]] = {}
+    for table in tables:
+        for place, attribute in enumerate(table.attributes):
+            known.setdefault(attribute, {}).update(dict.fromkeys(cell[place] for cell in table.shares))
+    values = {attribute: tuple(labels) for attribute, labels in known.items()}
     shape = tuple(map(len, values.values()))
     if prod(shape) > MAX_CELLS:
         raise ScenarioInvalid(
@@ -201,27 +206,14 @@ def _describe_impossible(
     )
 
 
-def _round_to_people(shares: Floats, constraints: Sequence[_Constraint], count: int) -> Ints:
-    """Return how many people each combination has, so that every table is met within about one person a cell."""
-    weights = np.rint(shares * _SHARE_UNIT).astype(np.int64)
-    ends = np.cumsum(weights)
-    # Every 1/count of the way through all combinations stands one person.
-    points = (2 * np.arange(count, dtype=np.int64) + 1) * int(ends[-1]) // (2 * count)
-    people = np.bincount(np.searchsorted(ends, points, side="right"), minlength=len(weights))
-    mover = _Mover(people.astype(np.int64), weights > 0, constraints, count)
-    for _ in range(_MAX_MOVES):
-        if not mover.move_somebody():
-            break
-    return mover.people
-
-
 class _Mover:
     """Moves single people between combinations while that brings the tables nearer."""
 
     def __init__(self, people: Ints, possible: NDArray[np.bool_], constraints: Sequence[_Constraint], count: int):
         self.people = people
         self._possible = possible
-        self._shape = _find_shape(constraints)
+        sizes = {axis: size for each in constraints for axis, size in zip(each.axes, each.shares.shape, strict=True)}
+        self._shape = tuple(sizes[axis] for axis in sorted(sizes))
         self._axes = [each.axes for each in constraints]
         self._codes = [self._number_cells(axes) for axes in self._axes]
         wanted = [_apportion(each.shares.ravel(), count) for each in constraints]
@@ -239,7 +231,12 @@ class _Mover:
             if surplus[full] <= 0 or surplus[empty] >= 0:
                 continue
             source = np.flatnonzero((self._codes[table] == full) & (self.people > 0))
-            target = self._change(source, table, empty)
+            places = list(np.unravel_index(source, self._shape))
+            axes = self._axes[table]
+            cell = np.unravel_index(empty, tuple(self._shape[axis] for axis in axes))
+            for axis, code in zip(axes, cell, strict=True):
+                places[axis] = np.full(len(source), int(code))
+            target: Ints = np.ravel_multi_index(tuple(places), self._shape).astype(np.int64)
             fits = self._possible[target]
             source, target = source[fits], target[fits]
             if not len(source):
@@ -265,20 +262,6 @@ class _Mover:
         sizes = tuple(self._shape[axis] for axis in axes)
         numbers: Ints = np.ravel_multi_index(tuple(places[axis] for axis in axes), sizes).astype(np.int64)
         return numbers
-
-    def _change(self, cells: Ints, table: int, to: int) -> Ints:
-        """Return the combinations with the attributes of a table changed to those of one of its cells."""
-        places = list(np.unravel_index(cells, self._shape))
-        axes = self._axes[table]
-        for axis, code in zip(axes, np.unravel_index(to, tuple(self._shape[axis] for axis in axes)), strict=True):
-            places[axis] = np.full(len(cells), int(code))
-        changed: Ints = np.ravel_multi_index(tuple(places), self._shape).astype(np.int64)
-        return changed
-
-
-def _find_shape(constraints: Sequence[_Constraint]) -> tuple[int, ...]:
-    sizes = {axis: size for each in constraints for axis, size in zip(each.axes, each.shares.shape, strict=True)}
-    return tuple(sizes[axis] for axis in sorted(sizes))
 
 
 def _apportion(shares: Floats, count: int) -> Ints:

@@ -78,7 +78,17 @@ class _Sampler:
     def __init__(self, scenario: Scenario) -> None:
         self._seed, self._topic, self._entries = scenario.seed, scenario.topic, scenario.population
         count = count_people(self._entries)
-        self._people = People(count, _find_most_interests(self._entries, self._topic), self._topic)
+        widths = [1]
+        for entry in self._entries:
+            if isinstance(entry, GroupEntry):
+                choice = entry.interests or _EVERYDAY
+                widths.append(min(choice.pick[1], len(choice.among)))
+            else:
+                interests = [entry.interests] if isinstance(entry, PersonEntry) else entry.roster.column("interests")
+                drawn = entry.interests_from
+                most = 0 if drawn is None else min(drawn.pick[1], len(drawn.among))
+                widths += [most if words is None else len(words) for words in interests]
+        self._people = People(count, max(widths) + (self._topic is not None), self._topic)
         self._people.traits = _make_trait_columns(self._entries, count)
         self._words = Labels(0)
 
@@ -273,21 +283,6 @@ class _Sampler:
         if self._topic is not None and keen and self._topic not in words:
             words.insert(0, self._topic)
         return [*(self._words.number(word) for word in words), *[-1] * (width - len(words))]
-
-
-def _find_most_interests(entries: PopulationEntries, topic: str | None) -> int:
-    """Return the most interests that one person can have."""
-    widths = [1]
-    for entry in entries:
-        if isinstance(entry, GroupEntry):
-            choice = entry.interests or _EVERYDAY
-            widths.append(min(choice.pick[1], len(choice.among)))
-        else:
-            interests = [entry.interests] if isinstance(entry, PersonEntry) else entry.roster.column("interests")
-            drawn = entry.interests_from
-            most = 0 if drawn is None else min(drawn.pick[1], len(drawn.among))
-            widths += [most if words is None else len(words) for words in interests]
-    return max(widths) + (topic is not None)
 
 
 def _make_trait_columns(entries: PopulationEntries, count: int) -> dict[str, Column]:

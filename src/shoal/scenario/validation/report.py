@@ -95,7 +95,21 @@ def _locate_problems(details: ErrorDetails, value: Any) -> Iterator[Problem]:
             example = "for example population: {count: 200}" if loc == ("population",) else None
             yield Problem(path, f"missing field {field!r}", missing=field, advice=example)
     elif details["type"] == "extra_forbidden":
-        yield Problem.unknown("field", str(loc[-1]), _list_fields_at(loc[:-1]), *path, at_key=True)
+        models: list[tuple[type[BaseModel], tuple[str, ...]]] = [(Scenario, ())]
+        for part in loc[:-1]:
+            if isinstance(part, str) and part.startswith("<"):
+                below = [(model, tags) for model, tags in models if part in tags]
+            else:
+                fields = [model.model_fields.get(str(part)) for model, _ in models]
+                below = [found for field in fields if field is not None for found in _find_models_in(field.annotation)]
+            models = below or models
+        yield Problem.unknown(
+            "field",
+            str(loc[-1]),
+            [field.alias or name for model, _ in models for name, field in model.model_fields.items()],
+            *path,
+            at_key=True,
+        )
     else:
         for problem in read_problems(details):
             yield _move_problem(problem, (*loc, *problem.path), value)
@@ -122,19 +136,6 @@ def _trim_location(loc: Iterable[str | int], value: Any) -> Path:
             path.append(part)
             value = value[part]
     return tuple(path)
-
-
-def _list_fields_at(loc: Path) -> list[str]:
-    """Return the fields of the model that pydantic validated at this location."""
-    models: list[tuple[type[BaseModel], tuple[str, ...]]] = [(Scenario, ())]
-    for part in loc:
-        if isinstance(part, str) and part.startswith("<"):
-            below = [(model, tags) for model, tags in models if part in tags]
-        else:
-            fields = [model.model_fields.get(str(part)) for model, _ in models]
-            below = [found for field in fields if field is not None for found in _find_models_in(field.annotation)]
-        models = below or models
-    return [field.alias or name for model, _ in models for name, field in model.model_fields.items()]
 
 
 def _find_models_in(annotation: Any, tags: tuple[str, ...] = ()) -> Iterator[tuple[type[BaseModel], tuple[str, ...]]]:

@@ -96,12 +96,10 @@ async def open_session(body: SessionRequest, request: Request) -> Response:
     response = JSONResponse({"success": True, "data": {}})
     if settings.token is not None:
         find_guard(request).check_token(request.client.host if request.client else "", body.token)
-        response.set_cookie(COOKIE, settings.token, httponly=True, samesite="strict", secure=_is_https(request))
+        response.set_cookie(
+            COOKIE, settings.token, httponly=True, samesite="strict", secure=request.url.scheme == "https"
+        )
     return response
-
-
-def _is_https(request: Request) -> bool:
-    return request.url.scheme == "https"
 
 
 def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Guard:

@@ -94,7 +94,15 @@ class ExperimentFolder:
             return problems
         if section.get("base") is not None:
             problems.append(f"{_SECTION}.base: a scenario that is sent cannot name files; send what is in it")
-        problems += _find_judging_files(section)
+        judges, metrics = section.get("judges"), section.get("metrics")
+        named: list[tuple[str, Any]] = []
+        named += [(f"judges.{name}", judge) for name, judge in judges.items()] if isinstance(judges, dict) else []
+        named += [(f"metrics.{at}", metric) for at, metric in enumerate(metrics)] if isinstance(metrics, list) else []
+        problems += [
+            f"{_SECTION}.{path}: a scenario that is sent cannot name code"
+            for path, declared in named
+            if isinstance(declared, dict) and "file" in declared
+        ]
         if {"base_url", "key_variable"} <= set(_list_last_names(value)):
             # Arms inherit from one another, so that what stands in two of them may come together in a third.
             problems.append(f"{_SECTION}: an address that is sent gets no key of this machine; leave out key_variable")
@@ -124,19 +132,6 @@ def read_change(path: Path) -> int:
     """Return when results of an experiment were last written, or its design where it has none."""
     results = path / RESULTS
     return (results if results.exists() else path / "experiment.json").stat().st_mtime_ns
-
-
-def _find_judging_files(section: Mapping[str, Any]) -> list[str]:
-    """Find judges and metrics that are code: the files that they name would be imported."""
-    judges, metrics = section.get("judges"), section.get("metrics")
-    named: list[tuple[str, Any]] = []
-    named += [(f"judges.{name}", judge) for name, judge in judges.items()] if isinstance(judges, dict) else []
-    named += [(f"metrics.{at}", metric) for at, metric in enumerate(metrics)] if isinstance(metrics, list) else []
-    return [
-        f"{_SECTION}.{path}: a scenario that is sent cannot name code"
-        for path, declared in named
-        if isinstance(declared, dict) and "file" in declared
-    ]
 
 
 def _list_last_names(value: object) -> Iterator[str]:

@@ -69,7 +69,9 @@ class RunFolder:
         """
         if not _ID.fullmatch(identity):
             raise RunMissing("this is no id of a simulation")
-        path = self._locate(identity)
+        # Return where a run is. One of an experiment is named by its place, as EXPERIMENT~TIER~ARM~SEED.
+        name, *places = identity.split(IN_EXPERIMENT)
+        path = (self._results if places else self.path).joinpath(name, *places)
         if path.is_symlink() or not (path / CONFIG).is_file():
             raise RunMissing(f"there is no simulation {identity}")
         key = identity, (path / CONFIG).stat().st_mtime_ns, _find_number(path / JOURNAL)
@@ -97,11 +99,6 @@ class RunFolder:
         self._configs[identity] = (path / CONFIG).stat().st_mtime_ns, run.config
         return run
 
-    def _locate(self, identity: str) -> Path:
-        """Return where a run is. One of an experiment is named by its place, as EXPERIMENT~TIER~ARM~SEED."""
-        name, *places = identity.split(IN_EXPERIMENT)
-        return (self._results if places else self.path).joinpath(name, *places)
-
     def list_ids(self) -> list[str]:
         """List the ids of all simulations, newest first."""
         if not self.path.is_dir():
@@ -119,7 +116,21 @@ class RunFolder:
         """Make a run of what a client sent; ScenarioInvalid says everything that is wrong with it."""
         path = self.path / f"sim_{uuid4().hex[:_ID_DIGITS]}"
         if isinstance(request, MirofishBody):
-            return self._create_from_mirofish(request, path)
+            # Write the files as MiroFish would, and make a run of them. They are removed again where that fails.
+            files = {CONFIG: msgspec.json.encode(request.config)}
+            if request.reddit_profiles is not None:
+                files["reddit_profiles.json"] = msgspec.json.encode(request.reddit_profiles)
+            if request.twitter_profiles is not None:
+                files["twitter_profiles.csv"] = request.twitter_profiles.encode()
+            with storage_errors(path):
+                path.mkdir(parents=True)
+                for name, content in files.items():
+                    (path / name).write_bytes(content)
+            try:
+                return adopt_mirofish(path, self._model)
+            except ScenarioInvalid:
+                shutil.rmtree(path)
+                raise
         value = request.scenario if isinstance(request, ScenarioBody) else self._read(request.text)
         scenario = self._check(value)
         with storage_errors(self.path):
@@ -174,23 +185,6 @@ class RunFolder:
 
     def _find_references(self, value: Mapping[str, Any]) -> list[Problem]:
         return list(find_references(value, self._key_variables))
-
-    def _create_from_mirofish(self, request: MirofishBody, path: Path) -> RunDirectory:
-        """Write the files as MiroFish would, and make a run of them. They are removed again where that fails."""
-        files = {CONFIG: msgspec.json.encode(request.config)}
-        if request.reddit_profiles is not None:
-            files["reddit_profiles.json"] = msgspec.json.encode(request.reddit_profiles)
-        if request.twitter_profiles is not None:
-            files["twitter_profiles.csv"] = request.twitter_profiles.encode()
-        with storage_errors(path):
-            path.mkdir(parents=True)
-            for name, content in files.items():
-                (path / name).write_bytes(content)
-        try:
-            return adopt_mirofish(path, self._model)
-        except ScenarioInvalid:
-            shutil.rmtree(path)
-            raise
 
 
 def _find_time(path: str) -> int:

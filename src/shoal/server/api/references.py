@@ -12,10 +12,16 @@ Place = tuple[str | int, ...]
 
 def find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[Problem]:
     """Find what a scenario may not name when a client sends it: before it is validated, which reads files."""
-    yield from _find_files(value)
+    for part in ("population", "follows"):
+        for path, key, _ in _walk(value.get(part), (part,)):
+            if key in ("file", "fragments", "marginals"):
+                yield Problem(path, "a scenario that is sent cannot name files; send what is in them")
     yield from _find_code(value)
     yield from _find_keys(value, key_variables)
-    yield from _find_addresses(value.get("sinks"))
+    # Find sinks that would send a run, and a key of this machine, to an address that a client chose.
+    for path, key, address in _walk(value.get("sinks"), ("sinks",)):
+        if key == "address" and address is not None:
+            yield Problem(path, "a scenario that is sent cannot name addresses of sinks; leave out address")
     if value.get("play"):
         yield Problem(("play",), "there is no terminal at the server; play from a terminal with `shoal run --play`")
 
@@ -29,20 +35,6 @@ def _find_keys(value: Mapping[str, Any], key_variables: frozenset[str]) -> Itera
             yield Problem(path, "this variable was not declared; start the server with --key-variable to allow it")
     for path in [path for path, key, _ in every if key == "base_url"] if variables else ():
         yield Problem(path, "an address that is sent gets no key of this machine; leave out key_variable")
-
-
-def _find_addresses(sinks: object) -> Iterator[Problem]:
-    """Find sinks that would send a run, and a key of this machine, to an address that a client chose."""
-    for path, key, address in _walk(sinks, ("sinks",)):
-        if key == "address" and address is not None:
-            yield Problem(path, "a scenario that is sent cannot name addresses of sinks; leave out address")
-
-
-def _find_files(value: Mapping[str, Any]) -> Iterator[Problem]:
-    for part in ("population", "follows"):
-        for path, key, _ in _walk(value.get(part), (part,)):
-            if key in ("file", "fragments", "marginals"):
-                yield Problem(path, "a scenario that is sent cannot name files; send what is in them")
 
 
 def _find_code(value: Mapping[str, Any]) -> Iterator[Problem]:

@@ -95,7 +95,12 @@ def answer_question(store: GraphStore, question: str, limit: int = 8) -> GraphAn
     asked = [word for word in _list_words(rest) if word.casefold() not in _STOP_WORDS]
     words = tuple(dict.fromkeys(word for word in asked if word.casefold() not in _VIEW_WORDS))
     views = {_VIEW_WORDS[word.casefold()] for word in _list_words(rest) if word.casefold() in _VIEW_WORDS}
-    things = _find_things(database, words)
+    things: list[int] = []
+    stems = {_stem(word) for word in words}
+    kinds = "('claim', 'topic', 'group', 'product')"
+    for number, name in database.execute(f"SELECT id, name FROM entity WHERE kind IN {kinds}"):
+        if stems & {_stem(word) for word in _list_words(name)}:
+            things.append(number)
     facts = tuple(_find_facts(database, people, things, views or set(_VIEWS)))
     shown = {} if people else {fact.evidence[-1].event: fact.evidence[-1] for fact in facts[:limit]}
     episodes = list(shown.values()) or _find_episodes(database, people, words, limit)
@@ -178,17 +183,6 @@ def _count_views(database: sqlite3.Connection, things: Sequence[int]) -> dict[st
     for name, view, count in database.execute(query):
         counts.setdefault(name, {})[view] = count
     return counts
-
-
-def _find_things(database: sqlite3.Connection, words: Sequence[str]) -> list[int]:
-    """Return the claims, topics, groups and products whose name has a word of the question."""
-    found: list[int] = []
-    stems = {_stem(word) for word in words}
-    kinds = "('claim', 'topic', 'group', 'product')"
-    for number, name in database.execute(f"SELECT id, name FROM entity WHERE kind IN {kinds}"):
-        if stems & {_stem(word) for word in _list_words(name)}:
-            found.append(number)
-    return found
 
 
 def _read_facts(database: sqlite3.Connection, condition: str) -> Iterator[FoundFact]:

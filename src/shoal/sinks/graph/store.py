@@ -62,7 +62,11 @@ class GraphStore:
         self._numbers: dict[tuple[str, str], tuple[int, int | None]] = {}
         with self._errors():
             self.database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
-            self._prepare()
+            self.database.execute("PRAGMA journal_mode = WAL")
+            # A graph that a power cut damages is made anew from the streams.
+            self.database.execute("PRAGMA synchronous = OFF")
+            if self.database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                self.clear()
 
     def position(self, world: str) -> Position:
         with self._errors():
@@ -73,7 +77,25 @@ class GraphStore:
         with self._transaction():
             is_next = self.position(batch.world) == batch.begin
             if is_next:
-                self._add(batch.episodes)
+                last = self.database.execute("SELECT max(id) FROM episode").fetchone()[0] or 0
+                rows, terms = [], []
+                for number, episode in enumerate(batch.episodes, last + 1):
+                    about = {} if episode.agent is None else {episode.agent: None}
+                    if episode.made is not None:
+                        self._find(episode.made, episode.agent)
+                    for fact in episode.facts:
+                        source, _ = self._find(fact.source)
+                        target, owner = self._find(fact.target)
+                        person = int(fact.target.key) if fact.target.kind == "person" else owner
+                        if person is not None:
+                            about[person] = None
+                        self._add_fact(fact, (source, target), number, episode)
+                    rows.append(
+                        (number, episode.id, episode.world, episode.round, episode.time, episode.agent, episode.text)
+                    )
+                    terms.append((number, space_scripts(episode.text), _list_terms(episode.agent, about)))
+                self.database.executemany("INSERT INTO episode VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+                self.database.executemany("INSERT INTO episode_text (rowid, text, people) VALUES (?, ?, ?)", terms)
                 end = (batch.world, *astuple(batch.end))
                 self.database.execute("INSERT OR REPLACE INTO position VALUES (?, ?, ?)", end)
         return is_next
@@ -89,32 +111,6 @@ class GraphStore:
             for statement in _SCHEMA.split(";"):
                 self.database.execute(statement)
             self.database.execute(f"PRAGMA user_version = {VERSION}")
-
-    def _prepare(self) -> None:
-        self.database.execute("PRAGMA journal_mode = WAL")
-        # A graph that a power cut damages is made anew from the streams.
-        self.database.execute("PRAGMA synchronous = OFF")
-        if self.database.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            self.clear()
-
-    def _add(self, episodes: Iterable[Narration]) -> None:
-        last = self.database.execute("SELECT max(id) FROM episode").fetchone()[0] or 0
-        rows, terms = [], []
-        for number, episode in enumerate(episodes, last + 1):
-            about = {} if episode.agent is None else {episode.agent: None}
-            if episode.made is not None:
-                self._find(episode.made, episode.agent)
-            for fact in episode.facts:
-                source, _ = self._find(fact.source)
-                target, owner = self._find(fact.target)
-                person = int(fact.target.key) if fact.target.kind == "person" else owner
-                if person is not None:
-                    about[person] = None
-                self._add_fact(fact, (source, target), number, episode)
-            rows.append((number, episode.id, episode.world, episode.round, episode.time, episode.agent, episode.text))
-            terms.append((number, space_scripts(episode.text), _list_terms(episode.agent, about)))
-        self.database.executemany("INSERT INTO episode VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        self.database.executemany("INSERT INTO episode_text (rowid, text, people) VALUES (?, ?, ?)", terms)
 
     def _add_fact(self, fact: Fact, ends: tuple[int, int], episode: int, told: Narration) -> None:
         """Add what an episode makes true, end what it ends, or count it where it held already."""

@@ -125,7 +125,18 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         if action.kind == "THINK":
             return {"content": action.args["content"]}
         if action.kind == "RATE":
-            return self._rate(round, pair, agent, action)
+            if pair.phase is not Phase.RATING:
+                raise Rejected("a scene is rated when it is over")
+            if agent in pair.heard:
+                raise Rejected("this scene was rated already")
+            score, reason = action.args["score"], action.args.get("reason")
+            if not 0 <= score <= MAX_SCORE:
+                raise Rejected(f"score must be between 0 and {MAX_SCORE}")
+            if reason is not None and type(reason) is not str:
+                raise Rejected("reason must be a text")
+            pair.heard.add(agent)
+            self.add(_SCORE, pair.number, pair.scene, agent, score, reason, round)
+            return {"score": score, "scene": pair.scene} | ({} if reason is None else {"reason": reason})
         if pair.phase is not Phase.TALKING:
             raise Rejected("the scene is over: RATE it" if pair.phase is Phase.RATING else "the conversation is over")
         if pair.left:
@@ -154,20 +165,6 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         args = {"content": content, "to_agent_id": partner, "to_agent_name": self.names[partner], "scene": pair.scene}
         return args if opinion is None else {**args, "opinion": slant}
 
-    def _rate(self, round: int, pair: Pair, agent: int, action: Action) -> dict[str, Any]:
-        if pair.phase is not Phase.RATING:
-            raise Rejected("a scene is rated when it is over")
-        if agent in pair.heard:
-            raise Rejected("this scene was rated already")
-        score, reason = action.args["score"], action.args.get("reason")
-        if not 0 <= score <= MAX_SCORE:
-            raise Rejected(f"score must be between 0 and {MAX_SCORE}")
-        if reason is not None and type(reason) is not str:
-            raise Rejected("reason must be a text")
-        pair.heard.add(agent)
-        self.add(_SCORE, pair.number, pair.scene, agent, score, reason, round)
-        return {"score": score, "scene": pair.scene} | ({} if reason is None else {"reason": reason})
-
     # From turn to turn and scene to scene
 
     def apply(self, round: int, agent: int, decision: Decision) -> Sequence[Event]:
@@ -176,7 +173,22 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         if pair is None or agent not in pair.acting():
             return events
         if pair.phase is Phase.TALKING:
-            self._pass_turn(round, pair)
+            settings = self.settings.at(round)
+            scene = scene_at(settings, pair.scene)
+            turns = scene.turns or settings.turns
+            ended_by = find_end(settings.stop, pair, turns)
+            pair.taken += 1
+            pair.silence = 0 if pair.words else pair.silence + 1
+            pair.words = []
+            if ended_by is not None:
+                self.add(_ENDED, round, pair.taken, ended_by, pair.agreement(), pair.number, pair.scene)
+                if settings.score:
+                    pair.phase = Phase.RATING
+                else:
+                    self._next_scene(round, pair)
+            elif pair.turned is None and scene.turning_point is not None and pair.taken >= half(turns):
+                pair.turned = scene.turning_point
+                self.add(_TURNED, pair.turned, round + 1, pair.number, pair.scene)
         else:
             if agent not in pair.heard:
                 self.add(_SCORE, pair.number, pair.scene, agent, None, None, round)
@@ -184,24 +196,6 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
             if not pair.acting():
                 self._next_scene(round, pair)
         return events
-
-    def _pass_turn(self, round: int, pair: Pair) -> None:
-        settings = self.settings.at(round)
-        scene = scene_at(settings, pair.scene)
-        turns = scene.turns or settings.turns
-        ended_by = find_end(settings.stop, pair, turns)
-        pair.taken += 1
-        pair.silence = 0 if pair.words else pair.silence + 1
-        pair.words = []
-        if ended_by is not None:
-            self.add(_ENDED, round, pair.taken, ended_by, pair.agreement(), pair.number, pair.scene)
-            if settings.score:
-                pair.phase = Phase.RATING
-            else:
-                self._next_scene(round, pair)
-        elif pair.turned is None and scene.turning_point is not None and pair.taken >= half(turns):
-            pair.turned = scene.turning_point
-            self.add(_TURNED, pair.turned, round + 1, pair.number, pair.scene)
 
     def _next_scene(self, round: int, pair: Pair) -> None:
         if pair.scene < len(self.settings.at(round).scenes):

@@ -103,7 +103,17 @@ class Feed:
     def choose(self, picture: Picture, agents: Agents) -> tuple[Rows, Rows]:
         """Return rows of posts by the followed and of recommended posts: a line per agent, best first, -1 for none."""
         # More than are to be shown, because several people can post the same words.
-        followed = self._choose_followed(picture, agents, 2 * picture.rules.followed)
+        count = 2 * picture.rules.followed
+        followed = np.full((len(agents), count), -1, np.int64)
+        starts = self._follows.starts
+        degrees = starts[agents + 1] - starts[agents]
+        sizes = _WIDTHS[np.searchsorted(_WIDTHS, degrees)]
+        for size in np.unique(sizes).tolist() if count else ():
+            of_size = np.flatnonzero(sizes == size)
+            people = self._find_followees(agents[of_size], size)
+            rows = self._newest[people].reshape(len(of_size), -1).astype(np.int64)
+            rows[np.repeat(people < 0, _NEWEST_PER_AUTHOR, axis=1) | (rows < picture.first)] = -1
+            followed[of_size] = self._rank(picture, agents[of_size], rows, count)
         recommended = self._choose_recommended(picture, agents, 2 * picture.rules.recommended)
         followed = self._drop_repeated(followed, np.empty((len(agents), 0), np.int64), picture.rules.followed)
         return followed, self._drop_repeated(recommended, followed, picture.rules.recommended)
@@ -120,19 +130,6 @@ class Feed:
         return np.take_along_axis(np.where(new, rows, -1), first, axis=1)
 
     # Posts by people that an agent follows
-
-    def _choose_followed(self, picture: Picture, agents: Agents, count: int) -> Rows:
-        chosen = np.full((len(agents), count), -1, np.int64)
-        starts = self._follows.starts
-        degrees = starts[agents + 1] - starts[agents]
-        sizes = _WIDTHS[np.searchsorted(_WIDTHS, degrees)]
-        for size in np.unique(sizes).tolist() if count else ():
-            of_size = np.flatnonzero(sizes == size)
-            people = self._find_followees(agents[of_size], size)
-            rows = self._newest[people].reshape(len(of_size), -1).astype(np.int64)
-            rows[np.repeat(people < 0, _NEWEST_PER_AUTHOR, axis=1) | (rows < picture.first)] = -1
-            chosen[of_size] = self._rank(picture, agents[of_size], rows, count)
-        return chosen
 
     def _find_followees(self, agents: Agents, size: int) -> NDArray[np.int32]:
         """Return the people that each agent follows, a line each, -1 at the end."""
@@ -163,9 +160,24 @@ class Feed:
         if not count or how == "none":
             return np.full((len(agents), count), -1, np.int64)
         if how == "meaning" and self._meanings is not None:
-            return self._find_meant(picture, agents, count)
+            recent = np.arange(max(picture.first, self._posts.count - _MEANT_POOL), self._posts.count, dtype=np.int64)
+            pool = np.union1d(self._pools.hot[self._pools.hot >= 0], recent[self._posts.find_rated(recent) == recent])
+            rows = np.broadcast_to(pool, (len(agents), len(pool)))
+            suits = self._meanings.score_for_people(agents, self._newest[agents, 0].astype(np.int64), pool)
+            scores = self._general(picture, rows) + round(FULL * picture.rules.relevance) * suits
+            return best(scores, self._hide(picture, agents, self._drop_own(agents, rows)), count)
         if how == "random":
-            return self._draw_random(picture, agents, count)
+            # A draw depends on the post and the agent alone, so a new post moves no other.
+            recent = np.arange(picture.first, self._posts.count, dtype=np.int64)
+            recent = recent[self._posts.root[recent] == recent]
+            ids = self._posts.post_id[recent]
+            draws = hashes(extend(self._key, picture.round, "random"), ids)
+            pool = recent[np.argsort(draws, kind="stable")[:_RANDOM_POOL]]
+            rows = self._drop_own(agents, np.broadcast_to(pool, (len(agents), len(pool))))
+            key = extend(self._key, picture.round, "random", "agent")
+            draws = hashes(key, agents[:, None], self._posts.post_id[np.maximum(rows, 0)])
+            scores = (draws >> np.uint64(34)).astype(np.int64)
+            return best(scores, self._hide(picture, agents, rows), count)
         rows = np.broadcast_to(self._pools.hot, (len(agents), len(self._pools.hot)))
         if how in ("interest", "meaning"):
             # At most half of the shortlist, so that what is hot for all does not crowd out what matters to few.
@@ -188,29 +200,6 @@ class Feed:
         # Each row only once per line.
         rows[:, 1:][rows[:, 1:] == rows[:, :-1]] = -1
         return rows
-
-    def _find_meant(self, picture: Picture, agents: Agents, count: int) -> Rows:
-        """Return the best of the hottest and the newest posts, by what all share and by how they suit each agent."""
-        assert self._meanings is not None
-        recent = np.arange(max(picture.first, self._posts.count - _MEANT_POOL), self._posts.count, dtype=np.int64)
-        pool = np.union1d(self._pools.hot[self._pools.hot >= 0], recent[self._posts.find_rated(recent) == recent])
-        rows = np.broadcast_to(pool, (len(agents), len(pool)))
-        suits = self._meanings.score_for_people(agents, self._newest[agents, 0].astype(np.int64), pool)
-        scores = self._general(picture, rows) + round(FULL * picture.rules.relevance) * suits
-        return best(scores, self._hide(picture, agents, self._drop_own(agents, rows)), count)
-
-    def _draw_random(self, picture: Picture, agents: Agents, count: int) -> Rows:
-        """Draw recent posts. A draw depends on the post and the agent alone, so a new post moves no other."""
-        recent = np.arange(picture.first, self._posts.count, dtype=np.int64)
-        recent = recent[self._posts.root[recent] == recent]
-        ids = self._posts.post_id[recent]
-        draws = hashes(extend(self._key, picture.round, "random"), ids)
-        pool = recent[np.argsort(draws, kind="stable")[:_RANDOM_POOL]]
-        rows = self._drop_own(agents, np.broadcast_to(pool, (len(agents), len(pool))))
-        key = extend(self._key, picture.round, "random", "agent")
-        draws = hashes(key, agents[:, None], self._posts.post_id[np.maximum(rows, 0)])
-        scores = (draws >> np.uint64(34)).astype(np.int64)
-        return best(scores, self._hide(picture, agents, rows), count)
 
     def _drop_own(self, agents: Agents, rows: Rows) -> Rows:
         """Return the rows without those that the agent wrote itself."""

@@ -38,7 +38,11 @@ class Meanings:
         """
         if not len(agents) or not len(rows):
             return np.zeros((len(agents), len(rows)), np.int64)
-        tastes = self._find_profiles(agents).astype(np.int16)
+        new = [agent for agent in agents.tolist() if agent not in self._profiles]
+        if new:
+            bios = [self._population[agent].bio for agent in new]
+            self._profiles.update(zip(new, self._embed(bios), strict=True))
+        tastes = np.array([self._profiles[agent] for agent in agents.tolist()]).astype(np.int16)
         tastes += np.where((newest >= 0)[:, None], self._find_vectors(np.maximum(newest, 0)), 0)
         return np.rint(FULL * np.clip(_compare(tastes, self._find_vectors(rows)), 0, 1)).astype(np.int64)
 
@@ -54,26 +58,17 @@ class Meanings:
         posts = self._posts
         if self._count < posts.count:
             new = range(self._count, posts.count)
-            self._add(self._embed([posts.quote[row] or posts.content[posts.root[row]] for row in new]))
+            vectors = self._embed([posts.quote[row] or posts.content[posts.root[row]] for row in new])
+            end = self._count + len(vectors)
+            if self._vectors is None or end > len(self._vectors):
+                grown = np.zeros((max(2 * end, _FIRST_CAPACITY), vectors.shape[1]), np.int8)
+                if self._vectors is not None:
+                    grown[: self._count] = self._vectors[: self._count]
+                self._vectors = grown
+            self._vectors[self._count : end] = vectors
+            self._count = end
         assert self._vectors is not None
         return self._vectors[rows]
-
-    def _add(self, vectors: Vectors) -> None:
-        end = self._count + len(vectors)
-        if self._vectors is None or end > len(self._vectors):
-            grown = np.zeros((max(2 * end, _FIRST_CAPACITY), vectors.shape[1]), np.int8)
-            if self._vectors is not None:
-                grown[: self._count] = self._vectors[: self._count]
-            self._vectors = grown
-        self._vectors[self._count : end] = vectors
-        self._count = end
-
-    def _find_profiles(self, agents: NDArray[np.int64]) -> Vectors:
-        new = [agent for agent in agents.tolist() if agent not in self._profiles]
-        if new:
-            bios = [self._population[agent].bio for agent in new]
-            self._profiles.update(zip(new, self._embed(bios), strict=True))
-        return np.array([self._profiles[agent] for agent in agents.tolist()])
 
 
 def _compare(left: NDArray[np.int16], right: Vectors) -> NDArray[np.float64]:

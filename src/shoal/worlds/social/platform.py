@@ -174,21 +174,18 @@ class Platform(BaseWorld):
 
     def _change_accounts(self, round: int, kind: str, agents: Sequence[int]) -> None:
         if kind == "cut":
-            self._end_ties(agents)
+            state = self._state
+            for tie in [tie for agent in agents for tie in state.follows.list_ties(agent)]:
+                if state.follows.has(*tie):
+                    state.follows.remove(*tie)
+                    state.touched_people.update(tie)
+                    state.rows.drop(database.FOLLOW, tie, database.UNFOLLOW)
             return
         for agent in agents:
             if (agent in self.absent) == (kind == "join"):
                 (self.join if kind == "join" else self.leave)(round, agent)
         suspended = self._state.feed.suspended
         (suspended.update if kind == "suspend" else suspended.difference_update)(agents)
-
-    def _end_ties(self, agents: Sequence[int]) -> None:
-        state = self._state
-        for tie in [tie for agent in agents for tie in state.follows.list_ties(agent)]:
-            if state.follows.has(*tie):
-                state.follows.remove(*tie)
-                state.touched_people.update(tie)
-                state.rows.drop(database.FOLLOW, tie, database.UNFOLLOW)
 
     def join(self, round: int, agent: int) -> None:
         """Let an agent in. The first time it gets an account, and its declared edges to agents that have one."""

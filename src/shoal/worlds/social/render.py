@@ -9,7 +9,7 @@ from shoal.text import format_count, join_words, pluralise, quote
 from shoal.types import Action
 from shoal.worlds import rendering
 from shoal.worlds.rendering import NO_ACTION, Mistake, ObservationRenderer, PromptWriter, ViewLine, ViewRow, list_lines
-from shoal.worlds.social.observations import GroupView, LookedUp, MessageView, PostView, SocialObservation
+from shoal.worlds.social.observations import GroupView, MessageView, PostView, SocialObservation
 
 _MAX_COMMENT_CHARS = 120
 _MAX_MESSAGE_CHARS = 160
@@ -42,7 +42,14 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
         writer.add_news(seen.announcements)
         writer.add_pending(seen.pending)
         for answer in seen.answers:
-            _write_answer(writer, answer, seen)
+            about = f" for {quote(answer.query, _MAX_COMMENT_CHARS)}" if answer.query else ""
+            users = join_words((writer.name(*user) for user in answer.users), rendering.MAX_NAMES)
+            is_listed = bool(answer.posts or answer.messages)
+            found = f":{users}" if is_listed else f" {users or 'nothing.'}"
+            writer.add(f"Your {answer.action}{about} found{found}")
+            for post in answer.posts:
+                writer.add(_render_post(writer, post, seen))
+            _write_messages(writer, answer.messages)
         for group in seen.groups:
             if group.joined:
                 writer.add(f"Your group {_render_group(group)}")
@@ -174,17 +181,6 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
 
 
 # Prompts
-
-
-def _write_answer(writer: PromptWriter, answer: LookedUp, seen: SocialObservation) -> None:
-    about = f" for {quote(answer.query, _MAX_COMMENT_CHARS)}" if answer.query else ""
-    users = join_words((writer.name(*user) for user in answer.users), rendering.MAX_NAMES)
-    is_listed = bool(answer.posts or answer.messages)
-    found = f":{users}" if is_listed else f" {users or 'nothing.'}"
-    writer.add(f"Your {answer.action}{about} found{found}")
-    for post in answer.posts:
-        writer.add(_render_post(writer, post, seen))
-    _write_messages(writer, answer.messages)
 
 
 def _render_group(group: GroupView) -> str:

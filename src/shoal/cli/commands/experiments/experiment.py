@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +161,15 @@ def _print_end(folder: Path, mode: OutputMode) -> None:
     elif mode.quiet:
         echo(folder)
     else:
-        print_standing(standing, _list_places(folder, standing))
+        state, status = standing.state, _find_status(folder, standing)
+        how = state.reason.partition("\n")[0] if state.reason else status
+        lines = [("status", Text(how, "" if status == "completed" else "yellow"))]
+        if status in ("stopped", "killed") and state.command:
+            lines.append(("go on", Text(state.command)))
+        lines.append(("results", Text(quote_path(folder / "results.jsonl"))))
+        if (folder / PAGE).exists():
+            lines.append(("report", Text(quote_path(folder / PAGE))))
+        print_standing(standing, lines)
 
 
 def _show_folder(folder: Path, mode: OutputMode) -> None:
@@ -198,18 +206,6 @@ def _find_status(folder: Path, standing: ExperimentStanding) -> str:
     """Return how it stands: an experiment that says that it runs may have been killed."""
     status = standing.state.status
     return "killed" if status == "running" and not ExperimentRun.is_at_work(folder) else status
-
-
-def _list_places(folder: Path, standing: ExperimentStanding) -> Sequence[tuple[str, Text]]:
-    state, status = standing.state, _find_status(folder, standing)
-    how = state.reason.partition("\n")[0] if state.reason else status
-    lines = [("status", Text(how, "" if status == "completed" else "yellow"))]
-    if status in ("stopped", "killed") and state.command:
-        lines.append(("go on", Text(state.command)))
-    lines.append(("results", Text(quote_path(folder / "results.jsonl"))))
-    if (folder / PAGE).exists():
-        lines.append(("report", Text(quote_path(folder / PAGE))))
-    return lines
 
 
 def _end_command(folder: Path, ended: int | Stopped | None) -> None:

@@ -111,7 +111,8 @@ class BundleWriter:
             self.left_out.append(f"{identity}: all but the latest {_MAX_TURNS:,} turns in {world}")
         self.write(f"world-{name}-{world}", {"feed": feed, "talk": talk})
         route, last = f"simulation/{identity}", max(run.read_last_rounds().values())
-        rounds = _thin_rounds(last)
+        step = max(1, -(-last // _MAX_DRAWN_ROUNDS))
+        rounds = [*range(0, last, step), last]
         entries = await self.collect(f"{route}/network", world=world, max_nodes=_MAX_NODES)
         for round in rounds:
             entries += await self.collect(
@@ -124,7 +125,14 @@ class BundleWriter:
         self.write(f"answers-{name}-{world}", entries)
 
     async def _add_agents(self, run: RunDirectory, identity: str, agents: list[int]) -> None:
-        turns = await self._explain(run, agents)
+        found: dict[int, list[Any]] = {}
+        for world in run.worlds:
+            wanted = _list_turns(run.open_stream(world).read_actions(), agents)
+            share = wanted[: _MAX_EXPLAINED // len(run.worlds)]
+            if len(share) < len(wanted):
+                self.left_out.append(f"{run.path.name}: prompts and replies of {len(wanted) - len(share):,} turns")
+            for agent, turns in (await read_many_turns(run, world, share)).items() if share else ():
+                found.setdefault(agent, []).extend(turns)
         for agent in agents:
             route = f"simulation/{identity}"
             entries = await self.collect(f"{route}/agent/{agent}")
@@ -132,24 +140,13 @@ class BundleWriter:
                 entries += await self.collect(f"{route}/network/{agent}", world=world)
             entries += [
                 BundleEntry(
-                    f"{route}/explain", {"agent": agent, "round": turn.round, "world": turn.world}, _pack([turn])
+                    f"{route}/explain",
+                    {"agent": agent, "round": turn.round, "world": turn.world},
+                    msgspec.Raw(msgspec.json.encode([turn], enc_hook=str)),
                 )
-                for turn in turns.get(agent, ())
+                for turn in found.get(agent, ())
             ]
             self.write(f"agent-{clean_name(identity)}-{agent}", entries)
-
-    async def _explain(self, run: RunDirectory, agents: list[int]) -> dict[int, list[Any]]:
-        """Explain the turns of the most active people, up to a number of turns."""
-        found: dict[int, list[Any]] = {}
-        left = _MAX_EXPLAINED
-        for world in run.worlds:
-            wanted = _list_turns(run.open_stream(world).read_actions(), agents)
-            share = wanted[: left // max(len(run.worlds), 1)]
-            if len(share) < len(wanted):
-                self.left_out.append(f"{run.path.name}: prompts and replies of {len(wanted) - len(share):,} turns")
-            for agent, turns in (await read_many_turns(run, world, share)).items() if share else ():
-                found.setdefault(agent, []).extend(turns)
-        return found
 
     async def add_experiment(self, name: str) -> None:
         """Write what pages show of an experiment."""
@@ -208,15 +205,6 @@ async def _request(app: FastAPI, path: str, query: str) -> tuple[int, bytes]:
 def clean_name(identity: str) -> str:
     """Return the name that the files of a run have: letters, digits and dashes."""
     return _PLAIN.sub("-", identity)
-
-
-def _pack(content: object) -> msgspec.Raw:
-    return msgspec.Raw(msgspec.json.encode(content, enc_hook=str))
-
-
-def _thin_rounds(last: int) -> list[int]:
-    step = max(1, -(-last // _MAX_DRAWN_ROUNDS))
-    return [*range(0, last, step), last]
 
 
 def _list_turns(events: Iterable[Event], agents: list[int]) -> list[tuple[int, int]]:

@@ -27,20 +27,16 @@ class NetworkShelf:
         `in_parts`: influence and paths may be known up to an earlier round, and up to a later one with each look.
         """
         name = run.worlds[0] if world is None else world
-        history = self._find(run, name)
-        most = _FIRST_ACTIONS if history.counted_until < 0 else _MORE_ACTIONS
-        history.refresh(most if in_parts else None)
-        return history
-
-    def _find(self, run: RunDirectory, world: str) -> NetworkHistory:
-        database = run.file(f"{world}_simulation.db")
+        database = run.file(f"{name}_simulation.db")
         stamp = database.stat().st_ino if database.exists() else 0
-        key = run.path.name, world
+        key = run.path.name, name
         with self._lock:
             found_stamp, history = self._kept.pop(key, (0, None))
             if history is None or found_stamp != stamp:
-                history = NetworkHistory(run, world)
+                history = NetworkHistory(run, name)
             self._kept[key] = stamp, history
             while len(self._kept) > _MAX_KEPT:
                 self._kept.popitem(last=False)
+        most = _FIRST_ACTIONS if history.counted_until < 0 else _MORE_ACTIONS
+        history.refresh(most if in_parts else None)
         return history
