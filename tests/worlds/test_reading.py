@@ -86,6 +86,44 @@ def test_the_topic_is_valued_by_what_is_said_of_it(text: str, sign: int) -> None
     assert (lean > 0) - (lean < 0) == sign
 
 
+def load_set(name: str) -> list[tuple[str, str, int | str | None]]:
+    """Return kind, sign and what was read of each sentence of a set that was written without the rules in sight."""
+    sentences, about = [], {}
+    for line in (Path(__file__).parent / f"data/sentences_{name}.txt").read_text().splitlines():
+        if line.startswith("# "):
+            what, subject = line.removeprefix("# ").split(": ", 1)
+            about = {what: subject}
+            continue
+        head, text = line.split(" | ", 1)
+        sign, kind = head.split()
+        sentences.append((kind, sign[-1], read_sign({"about": about, "text": text})))
+    return sentences
+
+
+def share_right(sentences: list[tuple[str, str, int | str | None]], *kinds: str) -> float:
+    signs: dict[str, set[int | str | None]] = {"+": {1}, "-": {-1}, "0": {0, None}}
+    chosen = [read in signs[sign] for kind, sign, read in sentences if kind in kinds]
+    return sum(chosen) / len(chosen)
+
+
+@pytest.mark.parametrize("name", ["second", "third", "unseen"])
+def test_negation_denial_of_denials_and_reported_speech_are_read_right_in_sets_written_without_the_rules(
+    name: str,
+) -> None:
+    assert share_right(load_set(name), "negation", "double", "reported", "question") >= 0.8
+
+
+@pytest.mark.parametrize(("name", "share"), [("second", 0.9), ("third", 0.9), ("unseen", 0.7)])
+def test_plain_sentences_count_too(name: str, share: float) -> None:
+    assert share_right(load_set(name), "plain", "negation", "double", "reported", "question") >= share
+
+
+@pytest.mark.parametrize("name", ["second", "third", "unseen"])
+def test_few_sentences_are_read_backwards(name: str) -> None:
+    plain = [(sign, read) for kind, sign, read in load_set(name) if kind not in ("sarcasm", "language")]
+    assert sum((sign, read) in (("+", -1), ("-", 1)) for sign, read in plain) <= 0.1 * len(plain)
+
+
 def test_what_the_scenario_declares_of_a_text_counts_more_than_its_words() -> None:
     text = "The old bridge stays open."
     reader = TextReader((), None, [BRIDGE], {text: Mention("closing", 0.2)})

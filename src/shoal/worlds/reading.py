@@ -30,10 +30,17 @@ _DAMPING = 1.0
 _SENTENCES = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?|“|”|\"")
 _BUT = re.compile(r"\b(?:but|however|although|though|yet|which is|nevertheless|in truth|in fact)\b")
-_AND = re.compile(r",\s+(?=(?:and|so|as|because|for|then)\b)|:\s")
-_FIGURE = re.compile(r"\d|percent|per$|million|thousand")
+_AND = re.compile(
+    r",\s+(?=(?:\S+\s+){1}\S)|:\s|\s+(?:and|so|because)\s+(?=(?:nobody|not|i|we|they|he|she|it|you|there|that)\b)"
+)
+_FIGURE = re.compile(r"\d+$|percent|per$|million|thousand")
 _SCARE_QUOTES = re.compile(r"[“\"](\w+)[”\"]")
+#: Praise that stands before what it is about: "Great idea, ...". News may be good.
+_PRAISED_FIRST = re.compile(r"(?:oh |wow,? )?(\w+)(?: (?!news|to\b)\w+)?[,!] ")
+_PRAISED_BETWEEN = re.compile(r", (?:sure|right|yeah|great|lovely|wonderful|brilliant|fantastic),")
 _ENDINGS = ("ingly", "ings", "ing", "edly", "ied", "ies", "ed", "es", "ly", "s", "e")
+#: Endings of verbs that end in y: cry, cries, cried.
+_Y_ENDINGS = ("ied", "ies")
 
 Unread = Literal["language", "sarcasm"]
 
@@ -49,6 +56,7 @@ class _Words(msgspec.Struct):
     """The words of the rules."""
 
     phrases: list[tuple[str, str]]
+    irregular: dict[str, str]
     sarcasm: list[str]
     sarcastic_starts: list[str]
     true: list[str]
@@ -63,12 +71,16 @@ class _Words(msgspec.Struct):
     foreign: frozenset[str]
 
 
+_RULES = msgspec.json.decode(resources.files(__package__).joinpath("data", "reading.json").read_bytes(), type=_Words)
+
+
 def stem(word: str) -> str:
     """Cut the ending of a word, so that its forms are alike: close, closes, closed, closing."""
-    word = word.removesuffix("'s")
+    word = _RULES.irregular.get(word := word.removesuffix("'s"), word)
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word.removesuffix(ending) + ("y" if ending in ("ied", "ies") else "")
+        if word.endswith(ending) and len(word) - len(ending) >= (2 if ending in _Y_ENDINGS and len(word) > 4 else 3):
+            if not word.endswith("ss"):
+                word = word.removesuffix(ending) + ("y" if ending in _Y_ENDINGS else "")
             break
     return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls" else word
 
@@ -77,22 +89,28 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(map(stem, words))
 
 
-_RULES = msgspec.json.decode(resources.files(__package__).joinpath("data", "reading.json").read_bytes(), type=_Words)
 _TRUE, _FALSE, _REPORTS = _stems(_RULES.true), _stems(_RULES.false), _stems(_RULES.reports)
 #: Words that call something true without naming it.
 _PLAINLY_TRUE = _stems(["true", "confirm", "correct", "truth", "certain"])
 _GOOD, _BAD = _stems(_RULES.good), _stems(_RULES.bad)
-#: Stem -> the pair of opposites it belongs to, and its side.
-_POLES = {
-    stem(word): (pair, side)
-    for pair, sides in enumerate(_RULES.poles)
-    for side, words in zip((1, -1), sides, strict=True)
-    for word in words
-}
+#: Stem -> the pairs of opposites it belongs to, each with its side.
+_POLES: dict[str, dict[int, int]] = {}
+for _pair, _sides in enumerate(_RULES.poles):
+    for _side, _members in zip((1, -1), _sides, strict=True):
+        for _member in _members:
+            _POLES.setdefault(stem(_member), {})[_pair] = _side
 _PHRASES = re.compile("|".join(rf"\b{re.escape(phrase)}" for phrase, _ in _RULES.phrases))
 _PHRASE_WORDS = dict(_RULES.phrases)
 #: Words that say nothing about the matter of a claim.
-_SMALL = (_RULES.english | {"next", "year", "ever", "really"}) - {"good", "bad", "true", "like", "know", "think", "say"}
+_SMALL = (_RULES.english | {"next", "year", "ever", "really", "make", "get", "go", "goe", "become"}) - {
+    "good",
+    "bad",
+    "true",
+    "like",
+    "know",
+    "think",
+    "say",
+}
 
 
 def is_english(text: str) -> bool:
@@ -108,9 +126,12 @@ def is_english(text: str) -> bool:
 def sounds_sarcastic(text: str) -> bool:
     """Return whether a text has a mark of sarcasm: a set phrase, or praise in quotation marks."""
     lower = text.lower().replace("’", "'")
-    if any(mark in lower for mark in _RULES.sarcasm) or lower.startswith(tuple(_RULES.sarcastic_starts)):
+    marked = any(mark in lower for mark in _RULES.sarcasm) or lower.startswith(tuple(_RULES.sarcastic_starts))
+    if marked or _PRAISED_BETWEEN.search(lower):
         return True
-    return any(stem(word) in _GOOD for word in _SCARE_QUOTES.findall(lower))
+    opening = _PRAISED_FIRST.match(lower)
+    praise = [*_SCARE_QUOTES.findall(lower), *(opening.groups() if opening else ())]
+    return any(stem(word) in _GOOD for word in praise)
 
 
 class _Clause(NamedTuple):
@@ -150,7 +171,7 @@ class StatementReader:
     def __init__(self, statement: str) -> None:
         words = [word for clause in _split(statement) for word in clause.words]
         self._content = {stem(word) for word in words if word not in _SMALL and word not in _RULES.negators}
-        self._poles = {pair: side for word in self._content if word in _POLES for pair, side in (_POLES[word],)}
+        self._poles = {pair: side for word in self._content for pair, side in _POLES.get(word, {}).items()}
         self._is_negative = sum(word in _RULES.negators for word in words) % 2 == 1
         #: What names the matter; what is said of it is a pole, or the rest.
         self._matter = {
@@ -168,7 +189,10 @@ class StatementReader:
             return None
         if sounds_sarcastic(text):
             return TextMeaning(None, "sarcasm")
-        total = sum(clause.weight * self._judge(clause) for clause in clauses)
+        total = 0.0
+        for place, clause in enumerate(clauses):
+            takes_back = place > 0 and _takes_back(clause, clauses[place - 1])
+            total += -_AFTER_BUT * total if takes_back else clause.weight * self._judge(clause)
         if not total:
             asks = any(clause.is_question or not _RULES.doubts.isdisjoint(clause.words) for clause in clauses)
             return TextMeaning(_QUESTIONED) if asks else None
@@ -179,7 +203,7 @@ class StatementReader:
         stems = set(clause.stems)
         if not _RULES.doubts.isdisjoint(clause.words) or clause.is_question:
             return 0.0
-        poles = [_POLES[word] for word in stems if word in _POLES]
+        poles = [pole for word in stems for pole in _POLES.get(word, {}).items()]
         sides = [side * self._poles[pair] for pair, side in poles if pair in self._poles]
         verdict, negations = _weigh_truth(clause)
         states = self._states(stems, sides)
@@ -206,6 +230,13 @@ class StatementReader:
         return len(self._content & stems) >= 0.6 * len(self._content)
 
 
+def _takes_back(clause: _Clause, before: _Clause) -> bool:
+    """Return whether a clause only denies what the one before it reports: `They say that it closes. It does not.`"""
+    negators = sum(word in _RULES.negators for word in clause.words)
+    is_denial = negators == 1 and all(word in _RULES.negators or word in _RULES.english for word in clause.words)
+    return is_denial and not _REPORTS.isdisjoint(before.stems) and _weigh_truth(before)[0] is None
+
+
 def _weigh_truth(clause: _Clause) -> tuple[float | None, int]:
     """Return how a clause calls something true (1) or false (-1), and how many negations it has besides.
 
@@ -222,7 +253,9 @@ def _weigh_truth(clause: _Clause) -> tuple[float | None, int]:
             pending = _REACH + 1
         elif root in _TRUE or root in _FALSE:
             value = (1.0 if root in _TRUE else -1.0) * (-1.0 if pending > 0 else 1.0)
-            verdict = value if verdict is None else verdict * value
+            # "Dismisses unfounded reports" says one thing twice.
+            if not (value < 0 and place and clause.stems[place - 1] in _FALSE):
+                verdict = value if verdict is None else verdict * value
             pending = 0
         elif pending > 0:
             pending -= 1
@@ -250,7 +283,9 @@ def _value(clause: _Clause) -> float:
             total, flips, falsity = 0.0, -flips, False
             continue
         sign = (root in _GOOD) - (root in _BAD)
-        if word in _RULES.negators and word != "without":
+        if pending > 0 and root in _TRUE and not sign:
+            pending, falsity = 0, True
+        elif word in _RULES.negators and word != "without":
             pending = 0 if place == 0 and clause.answers else _REACH + 1
         elif sign:
             value = flips * sign * (-1.0 if pending > 0 else 1.0)
