@@ -87,7 +87,7 @@ def test_the_path_of_a_claim_grows_from_its_first_author(serve: Serve, claimed: 
     began = [person for person in starters if person["part"]["role"] == "began"]
     assert len(began) == 1
     assert began[0]["text"].startswith("Started it. ")
-    assert began[0]["followers"] == max(picture["people"]["followers"])
+    assert began[0]["followers"] == max(picture["state"]["followers"])
 
 
 def test_who_moved_whom_is_told_from_both_sides(serve: Serve, claimed: str) -> None:

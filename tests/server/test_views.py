@@ -304,6 +304,27 @@ def test_opinions_of_people_are_those_of_the_round(serve: Serve, finished: str) 
         assert person["opinion"] == pytest.approx(mean, abs=1e-4)
 
 
+def test_people_in_the_past_are_as_in_a_run_that_ended_there(serve: Serve, tmp_path: Path) -> None:
+    scenario = {**SCENARIO, "mind": {"talkativeness": 4}}
+    for rounds in (1, 3, 5, 7):
+        start({**scenario, "rounds": rounds}, tmp_path / "runs" / f"ends-{rounds}")
+    server = serve()
+
+    def read(run: int, query: str) -> Any:
+        return server.get(f"ends-{run}/{query}").json["data"]
+
+    assert read(7, "people?sort=actions") != read(5, "people?sort=actions")
+    for round in (1, 3, 5):
+        for order in ("followers", "influence", "actions"):
+            assert read(7, f"people?round={round}&sort={order}") == read(round, f"people?sort={order}")
+        past, end = read(7, f"agent/3?round={round}"), read(round, "agent/3")
+        assert past["round"] == round
+        for one, other in zip(past["worlds"], end["worlds"], strict=True):
+            assert {**one, "opinions": {}} == {**other, "opinions": {}}
+        picture, whole = read(7, f"network?world=twitter&round={round}"), read(round, "network?world=twitter")
+        assert picture["state"]["followers"] == whole["state"]["followers"]
+
+
 # what is wrong with a request
 
 

@@ -4,7 +4,7 @@
  * Files of data are scripts, because a page that is opened from a disk may load scripts, and nothing else.
  */
 
-import { countUpTo, findEntry, findOpinion, type Entry, type OpinionPast } from "./bundled.ts";
+import { countUpTo, findEntry, findOpinion, findValue, type Entry, type ValuePast } from "./bundled.ts";
 import type { FeedQuery, Follower, Source } from "./source.ts";
 import type {
   Comment,
@@ -33,7 +33,11 @@ interface BundleIndex {
 interface BundledRun {
   header: RunOverview;
   figures: Figures;
-  people: { people: PersonRow[]; opinions: Record<string, OpinionPast[]> };
+  people: {
+    people: PersonRow[];
+    opinions: Record<string, ValuePast[]>;
+    counts: Record<"actions" | "followers" | "influence", Record<string, ValuePast>>;
+  };
 }
 
 interface BundledWorld {
@@ -165,12 +169,18 @@ export class BundleSource implements Source {
     id: string,
     query: { round?: number; query?: string; sort?: string; offset?: number; limit?: number },
   ): Promise<Page<PersonRow>> {
-    const { people, opinions } = (await this.run(id)).people;
+    const { people, opinions, counts } = (await this.run(id)).people;
     const { round = EVER, query: search = "", sort = "number", offset = 0, limit = 50 } = query;
     const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean);
     const found = people
       .filter((person) => words.every((word) => person.name.toLocaleLowerCase().includes(word)))
-      .map((person) => ({ ...person, opinion: findOpinion(opinions[person.agent_id] ?? [], round) }));
+      .map((person) => ({
+        ...person,
+        opinion: findOpinion(opinions[person.agent_id] ?? [], round),
+        actions: findValue(counts.actions[person.agent_id], round) ?? 0,
+        followers: findValue(counts.followers[person.agent_id], round) ?? 0,
+        influence: findValue(counts.influence[person.agent_id], round) ?? 0,
+      }));
     if (sort === "name") found.sort((one, other) => one.name.localeCompare(other.name));
     else if (sort === "opinion") found.sort((one, other) => (other.opinion ?? -2) - (one.opinion ?? -2));
     else if (sort === "actions" || sort === "followers" || sort === "influence")

@@ -1,7 +1,7 @@
 /** What a bundle holds, as it was after a round. */
 
 /** Rounds, in order, and the values from each of them on. */
-export type OpinionPast = [rounds: number[], values: number[]];
+export type ValuePast = [rounds: number[], values: number[]];
 
 export interface Entry {
   route: string;
@@ -22,11 +22,14 @@ export function countUpTo(rounds: readonly number[] | undefined, until: number):
   return low;
 }
 
+/** The value after a round; undefined before the first. */
+export function findValue(past: ValuePast | undefined, round: number): number | undefined {
+  return past?.[1][countUpTo(past[0], round) - 1];
+}
+
 /** What a person thought after a round: the mean over the worlds. */
-export function findOpinion(pasts: readonly OpinionPast[], round: number): number | null {
-  const held = pasts
-    .map(([rounds, values]) => values[countUpTo(rounds, round) - 1])
-    .filter((value) => value !== undefined);
+export function findOpinion(pasts: readonly ValuePast[], round: number): number | null {
+  const held = pasts.map((past) => findValue(past, round)).filter((value) => value !== undefined);
   return held.length > 0 ? held.reduce((sum, value) => sum + value, 0) / held.length : null;
 }
 

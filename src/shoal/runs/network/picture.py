@@ -41,8 +41,6 @@ class NetworkPeople:
     x: list[float]
     y: list[float]
     community: list[int]
-    #: How many others follow each, or speak with each.
-    followers: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +60,8 @@ class NetworkState:
     """What was so after a round, as columns for the people that are drawn."""
 
     opinion: list[float | None]
+    #: How many others follow each, or speak with each.
+    followers: list[int]
     #: How far each moved others, in all.
     influence: list[float]
     #: Movements: positions of author and agent, and the signed amount.
@@ -119,12 +119,13 @@ def draw_network(history: NetworkHistory, wanted: PictureRequest) -> NetworkPict
         subjects = history.list_subjects()
         claim = history.check_claim(wanted.claim)
         ties = history.list_ties()
-        degrees = count_contacts(history, ties)
+        degrees = count_contacts(history, ties, last)
         shown = _choose_people(degrees, wanted.max_nodes)
         position = np.full(len(history.names), -1, np.int32)
         position[shown] = np.arange(len(shown), dtype=np.int32)
         influence = history.sum_influence(round)
-        state = _draw_state(history, round, claim, position, influence[shown])
+        followers = count_contacts(history, ties, round)
+        state = _draw_state(history, round, claim, position, (followers[shown], influence[shown]))
         picture = NetworkPicture(
             world=history.world,
             round=round,
@@ -149,7 +150,6 @@ def draw_network(history: NetworkHistory, wanted: PictureRequest) -> NetworkPict
             x=places[shown, 0].round(4).tolist(),
             y=places[shown, 1].round(4).tolist(),
             community=communities[shown].tolist(),
-            followers=degrees[shown].tolist(),
         )
         drawn = [tie for tie in ties if position[tie.one] >= 0 and position[tie.other] >= 0][:MAX_TIES]
         columns = NetworkTies(
@@ -163,12 +163,13 @@ def draw_network(history: NetworkHistory, wanted: PictureRequest) -> NetworkPict
         return replace(picture, people=people, ties=columns, communities=groups)
 
 
-def count_contacts(history: NetworkHistory, ties: Sequence[Tie]) -> Integers:
-    """Count for each person the followers, or else the people that it speaks with."""
+def count_contacts(history: NetworkHistory, ties: Sequence[Tie], round: int) -> Integers:
+    """Count for each person the followers after a round, or else the people that it spoke with."""
+    held = [tie for tie in ties if tie.since <= round and (tie.until is None or tie.until > round)]
     if history.contacts.tie == "follow":
-        ends = [tie.other for tie in ties if tie.until is None]
+        ends = [tie.other for tie in held]
     else:
-        pairs = {(min(tie.one, tie.other), max(tie.one, tie.other)) for tie in ties}
+        pairs = {(min(tie.one, tie.other), max(tie.one, tie.other)) for tie in held}
         ends = [agent for pair in pairs for agent in pair]
     counted: Integers = np.bincount(np.array(ends, dtype=int), minlength=len(history.names)).astype(np.int32)
     return counted
@@ -194,8 +195,9 @@ def _describe_sample(shown: int, people: int) -> str:
 
 
 def _draw_state(
-    history: NetworkHistory, round: int, claim: str | None, position: Integers, influence: Floats
+    history: NetworkHistory, round: int, claim: str | None, position: Integers, sizes: tuple[Integers, Floats]
 ) -> NetworkState:
+    followers, influence = sizes
     opinions = history.main_opinions(round, claim)[position >= 0]
     moves = [
         (int(position[author]), int(position[agent]), amount)
@@ -213,6 +215,7 @@ def _draw_state(
     ]
     return NetworkState(
         opinion=[None if value != value else round_to(value) for value in opinions.tolist()],
+        followers=followers.tolist(),
         influence=influence.round(3).tolist(),
         moves=moves,
         path=steps,

@@ -11,18 +11,15 @@ from shoal.agents.language import PersonaTexts, PromptBook
 from shoal.errors import AgentMissing
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
-from shoal.runs.store import has_table
+from shoal.runs.views.activity import WorldActivity
 from shoal.scenario import People
 
 _CHANGES = "SELECT about, round, value FROM opinion_change WHERE agent_id = ? ORDER BY round"
-_ACTIONS = """SELECT action, count(*) FROM trace WHERE user_id = ? AND action NOT IN ('sign_up', 'interview')
-GROUP BY action ORDER BY count(*) DESC"""
-_FOLLOWERS = "SELECT num_followers, num_followings FROM user WHERE user_id = ?"
 
 
 @dataclass(frozen=True, slots=True)
 class AgentWorld:
-    """The person in one world."""
+    """The person in one world: followers and actions as of a round, opinions over all of them."""
 
     world: str
     followers: int | None
@@ -53,15 +50,17 @@ class AgentBiography:
     #: Whether a person at a keyboard plays the agent.
     is_played: bool
     last_round: int
+    #: Followers and actions are those after this round.
+    round: int
     worlds: list[AgentWorld]
 
 
-def read_biography(run: RunDirectory, people: People, agent: int) -> AgentBiography:
-    """Read what is known of a person; AgentMissing for a number that nobody has."""
+def read_biography(run: RunDirectory, people: People, agent: int, round: int | None = None) -> AgentBiography:
+    """Read what is known of a person after a round; AgentMissing for a number that nobody has."""
     if not 0 <= agent < len(people):
         raise AgentMissing(f"there is no agent {agent}; there are agents 0 to {len(people) - 1}")
     scenario, who = run.scenario, people[agent]
-    mind = scenario.mind
+    mind, last = scenario.mind, max(run.read_last_rounds().values())
     texts = PersonaTexts(people, scenario.topic)
     book = PromptBook(PromptSettings(), run.worlds[0], scenario.topic)
     group = who.traits.get("group")
@@ -78,20 +77,21 @@ def read_biography(run: RunDirectory, people: People, agent: int) -> AgentBiogra
         mind=mind.kind,
         model=mind.model_of(who.name, group and str(group)) if isinstance(mind, LanguageSettings) else None,
         is_played=any(one in (agent, str(agent), who.name) for one in scenario.play),
-        last_round=max(run.read_last_rounds().values()),
-        worlds=[_read_world(run, world, agent) for world in run.worlds],
+        last_round=last,
+        round=last if round is None else min(round, last),
+        worlds=[_read_world(run, world, agent, round) for world in run.worlds],
     )
 
 
-def _read_world(run: RunDirectory, world: str, agent: int) -> AgentWorld:
+def _read_world(run: RunDirectory, world: str, agent: int, round: int | None) -> AgentWorld:
     opinions: dict[str, list[tuple[int, float]]] = defaultdict(list)
-    followers: tuple[int | None, int | None] = None, None
-    actions: dict[str, int] = {}
     with open_world(run, world) as database:
-        if database is not None:
-            for about, round, value in database.execute(_CHANGES, (agent,)):
-                opinions[about].append((round, value))
-            actions = dict(database.execute(_ACTIONS, (agent,)).fetchall())
-            if has_table(database, "follow"):
-                followers = database.execute(_FOLLOWERS, (agent,)).fetchone() or followers
-    return AgentWorld(world, *followers, actions, dict(opinions))
+        if database is None:
+            return AgentWorld(world, None, None, {}, {})
+        for about, at, value in database.execute(_CHANGES, (agent,)):
+            opinions[about].append((at, value))
+        activity = WorldActivity(run, database, round)
+        followers, following = None, None
+        if activity.is_platform:
+            followers, following = activity.count_followers([agent])[agent], activity.count_following(agent)
+        return AgentWorld(world, followers, following, activity.list_kinds(agent), dict(opinions))

@@ -11,9 +11,9 @@ from typing import Literal
 
 from shoal.runs.directory import CONFIG, RunDirectory
 from shoal.runs.reports import find_opinions, open_world
-from shoal.runs.store import ACTION_COUNTS, IS_DEED, has_table
+from shoal.runs.views.activity import WorldActivity
 from shoal.runs.views.opinions import name_subject
-from shoal.runs.views.pages import ViewPage, make_placeholders
+from shoal.runs.views.pages import ViewPage
 from shoal.scenario import People, sample
 from shoal.types import Persona
 
@@ -22,11 +22,6 @@ PeopleOrder = Literal["number", "name", "opinion", "actions", "followers", "infl
 #: The populations of this many runs are kept, as drawing one takes a while where it is large.
 _MAX_DRAWN = 8
 _MAX_TRAIT_CHARS = 80
-_ACTIONS = f"SELECT user_id, actions FROM {ACTION_COUNTS} WHERE 1 {{who}}"
-#: The same of runs that did not count them.
-_TRACED_ACTIONS = f"SELECT user_id, count(*) FROM trace WHERE {IS_DEED} {{who}} GROUP BY user_id"
-_REACTIONS = "SELECT user_id, sum(num_likes + num_shares) FROM post WHERE 1 {who} GROUP BY user_id"
-_FOLLOWERS = "SELECT user_id, num_followers FROM user WHERE 1 {who}"
 _EVER = 1 << 60
 
 
@@ -38,7 +33,7 @@ class PersonCard:
     name: str
     traits: dict[str, str | float | None]
     opinion: float | None
-    #: What the person did so far, beside looking on.
+    #: What the person did up to the round, beside looking on.
     actions: int
     followers: int
     #: How often others liked or passed on what the person wrote.
@@ -51,7 +46,7 @@ class PeopleFilter:
 
     words: str = ""
     order: PeopleOrder = "number"
-    #: Whose opinions are those after this round; None: as they are now.
+    #: Figures are those after this round; None: as they are now.
     round: int | None = None
 
 
@@ -115,17 +110,13 @@ class _PeopleFigures:
         for world in run.worlds:
             with open_world(run, world) as database:
                 if database is not None:
-                    who = "" if agents is None else f"AND user_id IN ({make_placeholders(len(agents))})"
-                    are_counted = has_table(database, ACTION_COUNTS)
-                    counted = {"actions": (figures.actions, _ACTIONS if are_counted else _TRACED_ACTIONS)}
-                    if has_table(database, "post"):
-                        counted |= {
-                            "influence": (figures.influence, _REACTIONS),
-                            "followers": (figures.followers, _FOLLOWERS),
-                        }
-                    for name, (counts, query) in counted.items():
-                        if only in (None, name):
-                            counts.update(dict(database.execute(query.format(who=who), list(agents or ())).fetchall()))
+                    activity = WorldActivity(run, database, round)
+                    if only in (None, "actions"):
+                        figures.actions += activity.count_actions(agents)
+                    if only in (None, "followers"):
+                        figures.followers += activity.count_followers(agents)
+                    if only in (None, "influence"):
+                        figures.influence += activity.count_reactions(agents)
                     if only in (None, "opinion"):
                         for agent, value in find_opinions(database, about, round, agents).items():
                             figures._opinions.setdefault(agent, []).append(value)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
+from shoal.runs.views.activity import WorldActivity
 from shoal.runs.views.feed import CommentCard, FeedFilter, PostCard, open_platform
 from shoal.runs.views.opinions import OpinionPast, name_subject
 from shoal.runs.views.people import PeopleFilter, PeopleReader, PersonCard
@@ -29,11 +31,13 @@ class WholeFeed:
 
 @dataclass(frozen=True, slots=True)
 class WholePeople:
-    """The people of a run, and what each thought over the rounds."""
+    """The people of a run, and what each thought and did over the rounds."""
 
     people: Sequence[PersonCard]
     #: Person -> the rounds in which the opinion changed, and the opinions from then on, one list for each world.
     opinions: Mapping[int, Sequence[tuple[Sequence[int], Sequence[float]]]]
+    #: `actions`, `followers` or `influence` -> person -> the rounds in which it changed, and how many from then on.
+    counts: Mapping[str, Mapping[int, tuple[Sequence[int], Sequence[int]]]]
     is_cut: bool
 
 
@@ -71,8 +75,8 @@ def read_whole_talk(run: RunDirectory, world: str, most: int) -> tuple[list[Talk
     return turns, True
 
 
-def read_whole_people(run: RunDirectory, reader: PeopleReader, most: int) -> WholePeople:
-    """Read the people of a run, the most active ones where there are more."""
+def read_whole_people(run: RunDirectory, reader: PeopleReader, most: int, rounds: Sequence[int]) -> WholePeople:
+    """Read the people of a run, the most active ones where there are more, and what they did up to some rounds."""
     people = list[PersonCard]()
     total = len(reader.draw(run))
     wanted = PeopleFilter(order="actions" if total > most else "number")
@@ -86,4 +90,29 @@ def read_whole_people(run: RunDirectory, reader: PeopleReader, most: int) -> Who
                 agents = [person.agent_id for person in people[start : start + _PAGE]]
                 for agent, changes in OpinionPast.read(database, name_subject(run), agents).items():
                     opinions.setdefault(agent, []).append(changes)
-    return WholePeople(sorted(people, key=lambda person: person.agent_id), opinions, total > most)
+    people.sort(key=lambda person: person.agent_id)
+    return WholePeople(
+        people, opinions, _read_counts(run, [person.agent_id for person in people], rounds), total > most
+    )
+
+
+def _read_counts(
+    run: RunDirectory, agents: Sequence[int], rounds: Sequence[int]
+) -> dict[str, dict[int, tuple[list[int], list[int]]]]:
+    found: dict[str, dict[int, tuple[list[int], list[int]]]] = {"actions": {}, "followers": {}, "influence": {}}
+    for round in rounds:
+        counts: dict[str, Counter[int]] = {name: Counter() for name in found}
+        for world in run.worlds:
+            with open_world(run, world) as database:
+                if database is not None:
+                    activity = WorldActivity(run, database, round)
+                    counts["actions"] += activity.count_actions(agents)
+                    counts["followers"] += activity.count_followers(agents)
+                    counts["influence"] += activity.count_reactions(agents)
+        for name, people in found.items():
+            for agent in agents:
+                changes, values = people.setdefault(agent, ([], []))
+                if (values[-1] if values else 0) != counts[name][agent]:
+                    changes.append(round)
+                    values.append(counts[name][agent])
+    return found

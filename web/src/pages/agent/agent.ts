@@ -13,8 +13,8 @@ export type ActionInfo = Schemas["ActionInfo"];
 export type ActionsAnswer = Schemas["ActionsAnswer"];
 export type SurveyStatus = Schemas["SurveyStatus"];
 
-export function readAgent(run: string, agent: number): Promise<AgentBiography> {
-  return source.ask("GET", `simulation/${run}/agent/${agent}`);
+export function readAgent(run: string, agent: number, round: number | undefined): Promise<AgentBiography> {
+  return source.ask("GET", `simulation/${run}/agent/${agent}`, { round });
 }
 
 export function readMemory(run: string, agent: number, round: number, about: string): Promise<AgentMemory> {

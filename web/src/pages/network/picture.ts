@@ -32,8 +32,8 @@ export function roundOpinion(value: number | null): number | null {
   return value === null ? null : Math.round(value * OPINION_STEPS) / OPINION_STEPS;
 }
 
-export function sizeOf(picture: NetworkPicture, people: NetworkPeople): number[] {
-  return picture.size === "influence" ? picture.state.influence : people.followers;
+export function sizeOf(picture: NetworkPicture): number[] {
+  return picture.size === "influence" ? picture.state.influence : picture.state.followers;
 }
 
 export function buildNodes(
@@ -42,13 +42,14 @@ export function buildNodes(
   places: Places,
   palette: Palette,
 ): DrawnNodes {
-  const sizes = sizeOf(picture, people);
+  const sizes = sizeOf(picture);
+  const { followers } = picture.state;
   const most = Math.max(...sizes, 1e-9);
   const count = people.id.length;
   const [least, largest] = count > 1_500 ? [1.7, 13] : count > 300 ? [2.6, 15] : [4, 17];
   const radius = Float32Array.from(sizes, (size) => least + (largest - least) * Math.sqrt(size / most));
   const order = Array.from(sizes.keys())
-    .sort((one, other) => sizes[other]! - sizes[one]! || people.followers[other]! - people.followers[one]!)
+    .sort((one, other) => sizes[other]! - sizes[one]! || followers[other]! - followers[one]!)
     .slice(0, 2_000);
   return {
     ...places,

@@ -92,17 +92,19 @@ class BundleWriter:
         if header is None:
             raise RunRefused(f"{run.path} cannot be shown; `shoal show {run.path}` may say why")
         self._cards.append(header)
-        people = read_whole_people(run, PeopleReader(), _MAX_PEOPLE)
+        last = max(run.read_last_rounds().values())
+        rounds = [*range(0, last, max(1, -(-last // _MAX_DRAWN_ROUNDS))), last]
+        people = read_whole_people(run, PeopleReader(), _MAX_PEOPLE, rounds)
         if people.is_cut:
             self.left_out.append(f"{identity}: all but the {_MAX_PEOPLE:,} most active people")
         figures = await self.ask(f"simulation/{identity}/figures")
         self.write(f"run-{name}", {"header": header, "figures": figures, "people": people})
         for world in run.worlds:
-            await self._add_world(run, identity, world)
+            await self._add_world(run, identity, world, rounds)
         busiest = sorted(people.people, key=lambda person: (-person.actions, person.agent_id))[:_MAX_AGENTS]
         await self._add_agents(run, identity, [person.agent_id for person in busiest])
 
-    async def _add_world(self, run: RunDirectory, identity: str, world: str) -> None:
+    async def _add_world(self, run: RunDirectory, identity: str, world: str, rounds: list[int]) -> None:
         feed, name = read_whole_feed(run, world, _MAX_POSTS), clean_name(identity)
         if feed is not None and feed.is_cut:
             self.left_out.append(f"{identity}: all but the latest {_MAX_POSTS:,} posts on {world}")
@@ -110,9 +112,7 @@ class BundleWriter:
         if is_cut:
             self.left_out.append(f"{identity}: all but the latest {_MAX_TURNS:,} turns in {world}")
         self.write(f"world-{name}-{world}", {"feed": feed, "talk": talk})
-        route, last = f"simulation/{identity}", max(run.read_last_rounds().values())
-        step = max(1, -(-last // _MAX_DRAWN_ROUNDS))
-        rounds = [*range(0, last, step), last]
+        route = f"simulation/{identity}"
         entries = await self.collect(f"{route}/network", world=world, max_nodes=_MAX_NODES)
         for round in rounds:
             entries += await self.collect(

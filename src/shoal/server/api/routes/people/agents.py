@@ -24,10 +24,10 @@ Round = Annotated[int, Query(ge=0, le=1_000_000)]
 
 
 @router.get("/{simulation_id}/agent/{agent_id}", response_model=Envelope[AgentBiography])
-async def get_agent(simulation_id: RunId, agent_id: int, context: Context) -> Response:
-    """Describe one person: persona, traits, mind, and opinions over the rounds."""
+async def get_agent(simulation_id: RunId, agent_id: int, context: Context, round: Round | None = None) -> Response:
+    """Describe one person after a round: persona, traits, mind, what was done; and opinions over all rounds."""
     run = await find_run(context, simulation_id)
-    return answer(await in_thread(_read, context, run, agent_id))
+    return answer(await in_thread(_read, context, run, agent_id, round))
 
 
 @router.get("/{simulation_id}/agent/{agent_id}/memory", response_model=Envelope[AgentMemory])
@@ -64,5 +64,5 @@ async def explain(
     return answer(await context.reruns.answer(run, asked, lambda: read_turns(run, agent, round, world)))
 
 
-def _read(context: ServerContext, run: RunDirectory, agent: int) -> AgentBiography:
-    return read_biography(run, context.people.draw(run), agent)
+def _read(context: ServerContext, run: RunDirectory, agent: int, round: int | None = None) -> AgentBiography:
+    return read_biography(run, context.people.draw(run), agent, round)
