@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shoal.python.rehearsal import rehearse
-from tests.server.conftest import RunningServer, Serve
+from tests.server.conftest import RunningServer, Serve, wait_until
 
 QUESTIONS = [
     {"question": "Will you go?", "fields": {"go": "yes/no", "sure": "integer 0-10"}},
@@ -40,6 +40,8 @@ def wait(server: RunningServer, survey: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + 60
     while survey["state"] in ("waiting", "copying", "asking"):
         assert time.monotonic() < deadline, survey
+        # A server refuses clients that ask without a pause.
+        time.sleep(0.02)
         found = server.get(f"{survey['simulation_id']}/survey/{survey['survey_id']}")
         assert found.status == 200, found.body
         survey = found.json["data"]
@@ -114,6 +116,23 @@ def test_a_survey_whose_model_does_not_answer_says_why(serve: Serve, finished: s
     survey = wait(server, start(server, finished, model=MODEL, who=[1]))
     assert survey["state"] == "failed" or survey["rows"][0]["error"]
     assert "OPENAI_API_KEY" in (survey["error"] or survey["rows"][0]["error"])
+
+
+def test_a_survey_outlives_its_server_and_is_asked_on(server: RunningServer, serve: Serve, finished: str) -> None:
+    done = wait(server, start(server, finished, model=MODEL, sample=2, round=3))
+    with rehearse(seed=3, latency_seconds=600) as silent:
+        environ = {**os.environ, "OPENAI_BASE_URL": silent.base_url, "OPENAI_API_KEY": "rehearsal"}
+        leaving = serve(environ=environ)
+        survey = start(leaving, finished, model=MODEL, who=[2, 5])
+        leaving.stop()
+    assert server.get(f"{finished}/survey/{done['survey_id']}").json["data"] == done
+    wait_until(lambda: server.get(f"{finished}/surveys").json["data"][0]["state"] == "interrupted")
+    listed = server.get(f"{finished}/surveys").json["data"]
+    assert [one["survey_id"] for one in listed] == [survey["survey_id"], done["survey_id"]]
+    choice = {"simulation_id": finished, "survey_id": survey["survey_id"]}
+    found = wait(server, server.post("survey/continue", choice).json["data"])
+    assert (found["state"], [row["agent"] for row in found["rows"]]) == ("completed", [2, 5])
+    assert server.post("survey/continue", choice).status == 409
 
 
 def test_a_survey_of_another_run_is_not_found(server: RunningServer, finished: str) -> None:

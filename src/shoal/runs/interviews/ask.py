@@ -66,6 +66,8 @@ class Asking:
     iterations: int = 1
     #: Receives after each answer how many there are, and of how many.
     watch: Callable[[int, int], None] | None = field(default=None, compare=False)
+    #: Keeps the replies as they come; those that are there already are not asked for again.
+    journal: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class InterviewBatch:
     round: int
     columns: tuple[str, ...]
     watch: Callable[[int, int], None] | None = None
+    #: Where the replies are kept; None: nowhere.
+    journal: Path | None = None
 
 
 async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, outside: RunResources) -> AnswerTable:
@@ -157,9 +161,8 @@ async def ask_agents(directory: RunDirectory, survey: Survey, asking: Asking, ou
     is_same = isinstance(own, LanguageSettings) and all(
         getattr(own, name) == getattr(mind, name) for name in ("model", "by_group", "by_agent")
     )
-    table = await _ask_models(
-        directory, mind, outside, InterviewBatch(jobs, copies.round, survey.columns, asking.watch)
-    )
+    batch = InterviewBatch(jobs, copies.round, survey.columns, asking.watch, asking.journal)
+    table = await _ask_models(directory, mind, outside, batch)
     return replace(table, stand_in=not is_same)
 
 
@@ -291,7 +294,7 @@ async def _ask_models(
             f"this would put {len(batch.jobs):,} questions to a model, without a limit.\n"
             "Ask fewer agents (--who, --where, --sample 100), or say what it may cost (--max-cost, --max-calls)."
         )
-    async with open_interviews(directory, mind, outside) as language:
+    async with open_interviews(directory, mind, outside, batch.journal) as language:
         rows = await collect_answers(batch.jobs, language.model, batch.watch)
         spending = language.model.spending.as_dict()
     return AnswerTable(str(directory.path), batch.round, batch.columns, rows, spending)

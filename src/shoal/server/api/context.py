@@ -56,7 +56,7 @@ class ServerContext:
     is_leaving: bool = False
 
     def __post_init__(self) -> None:
-        self.surveys = SurveyShelf(self.settings.environ)
+        self.surveys = SurveyShelf(self.folder.path, self.settings.environ)
 
     def leave(self) -> None:
         """Let the event streams and surveys end. Clients of streams come back to the next server."""

@@ -1,4 +1,4 @@
-"""Surveys of many agents at once: chosen, asked, followed, ended, and downloaded."""
+"""Surveys of many agents at once: chosen, asked, followed, ended, asked on, and downloaded."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from shoal.errors import ArgumentInvalid, QueryFailed
-from shoal.runs import LimitSettings, RunDirectory
-from shoal.runs.interviews import MAX_UNBUDGETED, AgentSelection, Asking, choose_mind, parse_survey
+from shoal.runs import RunDirectory
+from shoal.runs.interviews import MAX_UNBUDGETED, AgentSelection, AnswerTable, Asking, choose_mind, parse_survey
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
-from shoal.server.api.surveys import SurveyJob
+from shoal.server.api.surveys import SurveyJob, SurveyRequest
 from shoal.server.messages.base import AgentNumber, Envelope, ListEnvelope, RunId, RunRequest
 
 router = APIRouter(tags=["surveys"])
@@ -41,8 +41,11 @@ class SurveyBody(SurveySelection):
     max_cost: Annotated[float, Field(strict=False, gt=0)] | None = None
 
 
-class EndSurveyRequest(RunRequest):
-    survey_id: Annotated[str, Field(pattern="^[0-9a-f]{1,32}$")]
+SurveyId = Annotated[str, Field(pattern="^[0-9a-f]{1,32}$")]
+
+
+class SurveyChoice(RunRequest):
+    survey_id: SurveyId
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ async def start_survey(body: SurveyBody, context: Context) -> Response:
     run = await find_run(context, body.simulation_id)
     people = len(await in_thread(_choose, context, run, body))
     try:
-        survey = parse_survey(body.questions, "questions")
+        parse_survey(body.questions, "questions")
     except QueryFailed as error:
         raise ArgumentInvalid("questions", str(error)) from None
     if people > MAX_UNBUDGETED and body.max_cost is None:
@@ -117,60 +120,78 @@ async def start_survey(body: SurveyBody, context: Context) -> Response:
         raise ArgumentInvalid("round", f"round {body.round} has not been committed; there are rounds 0 to {last}.")
     if (model := body.model or _find_model(context, run)) is None:
         raise ArgumentInvalid("model", "these agents have no language model; name one to answer for them.")
-    asking = Asking(_select(body), body.round, model)
-    job = context.surveys.start(run, survey, asking, LimitSettings.of({"max_cost": body.max_cost}), people)
-    return answer(_describe(job))
+    request = SurveyRequest(
+        body.questions,
+        people,
+        None if body.who is None else tuple(body.who),
+        body.where or None,
+        body.sample,
+        body.round,
+        model,
+        body.max_cost,
+    )
+    return answer(_describe(await in_thread(context.surveys.start, run, body.simulation_id, request)))
 
 
 @router.post("/survey/end", response_model=Envelope[SurveyStatus])
-async def end_survey(body: EndSurveyRequest, context: Context) -> Response:
-    """End a survey: no further people are asked, and it has no answers."""
-    job = context.surveys.find(body.simulation_id, body.survey_id)
+async def end_survey(body: SurveyChoice, context: Context) -> Response:
+    """End a survey: no further people are asked. What was answered is kept, for whoever asks on."""
+    job = await in_thread(context.surveys.find, body.simulation_id, body.survey_id)
     job.end()
     return answer(_describe(job))
 
 
+@router.post("/survey/continue", response_model=Envelope[SurveyStatus])
+async def continue_survey(body: SurveyChoice, context: Context) -> Response:
+    """Ask on where a survey was interrupted, ended or failed. What was answered is not asked again."""
+    run = await find_run(context, body.simulation_id)
+    return answer(_describe(await in_thread(context.surveys.go_on, run, body.simulation_id, body.survey_id)))
+
+
 @router.get("/{simulation_id}/surveys", response_model=ListEnvelope[SurveyStatus])
 async def list_surveys(simulation_id: RunId, context: Context) -> Response:
-    """List the surveys of a run since the server started, newest first, without their answers."""
+    """List the surveys of a run, newest first, without their answers."""
     await find_run(context, simulation_id)
-    found = [_describe(job, with_rows=False) for job in context.surveys.list_jobs(simulation_id)]
+    found = [_describe(job) for job in await in_thread(context.surveys.list_newest, simulation_id)]
     return answer(found, count=len(found))
 
 
 @router.get("/{simulation_id}/survey/{survey_id}", response_model=Envelope[SurveyStatus])
-async def get_survey(simulation_id: RunId, survey_id: str, context: Context) -> Response:
+async def get_survey(simulation_id: RunId, survey_id: SurveyId, context: Context) -> Response:
     """Say how far a survey is, with its answers at the end."""
-    return answer(_describe(context.surveys.find(simulation_id, survey_id)))
+    return answer(await in_thread(_read, context, simulation_id, survey_id))
 
 
 @router.get("/{simulation_id}/survey/{survey_id}/table.csv", response_class=Response)
-async def download_csv(simulation_id: RunId, survey_id: str, context: Context) -> Response:
+async def download_csv(simulation_id: RunId, survey_id: SurveyId, context: Context) -> Response:
     """Download the answers as CSV."""
     file = io.StringIO()
-    if (table := context.surveys.find(simulation_id, survey_id).table) is not None:
+    job = await in_thread(context.surveys.find, simulation_id, survey_id)
+    if (table := await in_thread(job.read_answers)) is not None:
         table.write_csv(file)
     headers = {"content-disposition": f'attachment; filename="{simulation_id}-survey.csv"'}
     return Response(file.getvalue(), headers=headers, media_type="text/csv; charset=utf-8")
 
 
 @router.get("/{simulation_id}/survey/{survey_id}/table.json", response_class=Response)
-async def download_json(simulation_id: RunId, survey_id: str, context: Context) -> Response:
+async def download_json(simulation_id: RunId, survey_id: SurveyId, context: Context) -> Response:
     """Download the answers as JSON, with the questions."""
-    found = answer(_describe(context.surveys.find(simulation_id, survey_id)))
+    found = answer(await in_thread(_read, context, simulation_id, survey_id))
     found.headers["content-disposition"] = f'attachment; filename="{simulation_id}-survey.json"'
     return found
 
 
-def _select(body: SurveySelection) -> AgentSelection:
-    return AgentSelection(None if body.who is None else tuple(body.who), body.where or None, body.sample)
+def _read(context: ServerContext, simulation_id: str, survey_id: str) -> SurveyStatus:
+    job = context.surveys.find(simulation_id, survey_id)
+    return _describe(job, job.read_answers())
 
 
 def _choose(context: ServerContext, run: RunDirectory, body: SurveySelection) -> list[str]:
     """Return the names of the people that are meant; ArgumentInvalid says what is wrong with the choice."""
     people = context.people.draw(run)
     try:
-        numbers = _select(body).numbers(people, run.scenario.seed)
+        who = None if body.who is None else tuple(body.who)
+        numbers = AgentSelection(who, body.where or None, body.sample).numbers(people, run.scenario.seed)
     except QueryFailed as error:
         field = "where" if body.where else "who"
         raise ArgumentInvalid(field, str(error).replace("--where: ", "")) from None
@@ -185,8 +206,7 @@ def _find_model(context: ServerContext, run: RunDirectory) -> str | None:
         return context.settings.model
 
 
-def _describe(job: SurveyJob, with_rows: bool = True) -> SurveyStatus:
-    table = job.table
+def _describe(job: SurveyJob, table: AnswerTable | None = None) -> SurveyStatus:
     items = [
         SurveyItem(
             item.question,
@@ -194,19 +214,20 @@ def _describe(job: SurveyJob, with_rows: bool = True) -> SurveyStatus:
         )
         for item in job.survey.items
     ]
+    record = job.record
     return SurveyStatus(
-        survey_id=job.id,
-        simulation_id=job.simulation_id,
-        state=job.state,
-        people=job.people,
-        done=job.done,
-        total=job.total,
-        started_at=job.started_at,
+        survey_id=record.id,
+        simulation_id=record.simulation_id,
+        state=record.state,
+        people=record.request.people,
+        done=record.done,
+        total=record.total,
+        started_at=record.started_at,
         items=items,
-        error=job.error,
-        round=None if table is None else table.round,
+        error=record.error,
+        round=record.request.round if table is None else table.round,
         columns=list(job.survey.columns),
-        rows=[] if table is None or not with_rows else table.records(),
+        rows=[] if table is None else table.records(),
         stand_in=table is not None and table.stand_in,
         spending={} if table is None else dict(table.spending),
     )
