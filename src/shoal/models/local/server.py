@@ -40,6 +40,8 @@ _RESTART_SECONDS = 0.5
 _MAX_GREETING_BYTES = 64 << 10
 #: How much less likely it is that a sequence of more tokens than this is repeated, in the steps of llama.cpp's DRY.
 _REPEAT_PENALTY, _REPEAT_TOKENS = 0.8, 4
+#: As many tokens in a row must be the same for them to be moved within a prompt that was read before.
+_LEAST_MOVED_TOKENS = 16
 #: What a model is measured with: about 400 tokens to read, and some to write.
 _MEASURED_WORDS = "The council of the town will decide about the old bridge. " * 32
 _MEASURED_TOKENS = 48
@@ -232,6 +234,11 @@ def _start_llama(model: Path, size: ServerSize, address: _Address) -> tuple[obje
     parameters.n_ctx = size.slots * size.context
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = size.threads
     parameters.cache_ram_mib = size.prompt_cache_mib
+    # By likeness, every prompt would go on with whatever slot is free, as all begin alike, and what another agent has
+    # there would be lost. Without it, that is put into the prompt cache, and this agent's own last prompt taken out.
+    parameters.slot_prompt_similarity = 0.0
+    # What an agent no longer remembers goes missing in the middle of its prompt; the rest is moved up, not read anew.
+    parameters.n_cache_reuse = _LEAST_MOVED_TOKENS
     parameters.ui = False
     # Small models begin to say the same again and again. Single words may come again, such as those of the topic.
     parameters.sampling.dry_multiplier = _REPEAT_PENALTY
