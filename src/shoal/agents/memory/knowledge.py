@@ -40,7 +40,10 @@ class GraphKnowledge:
 
     def recall(self, agent: int, others: Sequence[int], round: int, max_chars: int) -> str:
         """Return what the graph knows after a round of other people, and of what is between them and an agent."""
-        self._catch_up()
+        while self._waiting:
+            learned_in, told = self._waiting.popleft()
+            begin = self._store.position(self._narrator.world)
+            self._store.write(SinkBatch(self._narrator.world, begin, Position(learned_in + 1, str(learned_in)), told))
         mine, theirs = self._find(agent), [found for other in others[:_MAX_PEOPLE] if (found := self._find(other))]
         if not theirs:
             return ""
@@ -59,12 +62,6 @@ class GraphKnowledge:
 
     def close(self) -> None:
         self._store.close()
-
-    def _catch_up(self) -> None:
-        while self._waiting:
-            round, told = self._waiting.popleft()
-            begin = self._store.position(self._narrator.world)
-            self._store.write(SinkBatch(self._narrator.world, begin, Position(round + 1, str(round)), told))
 
     def _find(self, agent: int) -> int | None:
         row = self._store.database.execute(_PERSON, (str(agent),)).fetchone()

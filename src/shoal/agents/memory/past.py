@@ -178,7 +178,13 @@ class Past:
 
     def score_by_words(self, cue: str) -> Scores:
         """Score each episode by the words it has in common with the cue; rare words count more."""
-        self._index_words()
+        for number, episode in enumerate(self.episodes(self._unindexed, self.next), self._unindexed):
+            for term in episode.terms():
+                posting = self._postings.get(term)
+                if posting is None:
+                    posting = self._postings[term] = array("q")
+                posting.append(number)
+        self._unindexed = self.next
         count = len(self._episodes)
         common = max(COMMON_SHARE * count, FEW_EPISODES)
         postings = (self._postings.get(term) for term in extract_terms(cue[:MAX_CUE_CHARS]))
@@ -191,15 +197,6 @@ class Past:
         shared = np.bincount(places, np.array(rarity).repeat([len(posting) for posting in found]), count)
         lengths = np.frombuffer(self._lengths) * (LENGTH_SHARE / self.usual_tokens)
         return np.divide(shared, lengths + (1 - LENGTH_SHARE))
-
-    def _index_words(self) -> None:
-        for number, episode in enumerate(self.episodes(self._unindexed, self.next), self._unindexed):
-            for term in episode.terms():
-                posting = self._postings.get(term)
-                if posting is None:
-                    posting = self._postings[term] = array("q")
-                posting.append(number)
-        self._unindexed = self.next
 
     def score_by_vector(self, cue: NDArray[np.float32]) -> Scores:
         """Score each episode by the similarity of its embedding to that of the cue; 0 where it has none."""

