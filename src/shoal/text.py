@@ -17,6 +17,8 @@ from typing import Any
 _CONTROLS = re.compile(
     "[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 )
+#: The sentences of a text up to the last that ends.
+_WHOLE_SENTENCES = re.compile(r".+[.!?…][\"'”’»)]*(?=\s|\Z)|.+[。！？]", re.DOTALL)
 _MARKS = str.maketrans("«»", "“”")
 #: The text of one value in `outline`.
 _MAX_VALUE_CHARS = 500
@@ -66,6 +68,12 @@ def clip(text: str, limit: int) -> str:
     if "\n" in text or "\r" in text or "\t" in text:
         text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 2].rstrip() + " …"
+
+
+def drop_cut_sentence(text: str) -> str:
+    """Return a text that was cut off somewhere without the sentence in which it was; a lone sentence stays."""
+    whole = _WHOLE_SENTENCES.match(text)
+    return whole[0] if whole else text
 
 
 def quote(text: str, limit: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shoal.agents.interview import (
+    ANSWER,
     CARD,
     Approach,
     Field,
@@ -63,7 +64,7 @@ def test_a_field_that_makes_no_sense_is_refused_with_a_reason(declared: str, com
 @pytest.mark.parametrize(
     ("kind", "schema"),
     [
-        ("text", {"type": "string"}),
+        ("text", {"type": "string", "maxLength": 1000}),
         ("number", {"type": "number"}),
         ("number 0-0.5", {"type": "number", "minimum": 0, "maximum": 0.5}),
         ("integer -3 to 3", {"type": "integer", "minimum": -3, "maximum": 3}),
@@ -215,3 +216,16 @@ def test_a_failure_of_the_model_is_passed_on() -> None:
         asyncio.run(
             ask_survey(Scripted(make_failure(FailureKind.AUTH)), build_question(ADA, FREE, APPROACH, KEY), FREE)
         )
+
+
+def test_an_answer_that_was_cut_off_ends_with_its_last_whole_sentence() -> None:
+    assert FREE.read(Answer("It rains. I am sure. They said tha", finish="length")) == {ANSWER: "It rains. I am sure."}
+    assert FREE.read(Answer("It rains, I am sure, they said tha", finish="length"))[ANSWER].endswith("said tha")
+    why = Survey.of([Item("Why?", (Field("why"),))])
+    assert why.read(Answer(f'{{"why": "It stays. {"so " * 400}"}}')) == {"why": "It stays."}
+
+
+def test_a_small_model_is_asked_in_few_words() -> None:
+    question = build_question(ADA, FREE, Approach("local", is_compact=True), KEY)
+    assert len(question.messages[0].content) < 300
+    assert question.messages[1].content.endswith("You are Ada. Answer in one or two sentences.")

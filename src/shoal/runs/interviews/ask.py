@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from shoal.agents import (
+    ANSWER,
     SCORE_FORM,
     Approach,
     Extraction,
@@ -50,7 +51,8 @@ MAX_UNBUDGETED = 1_000
 #: How long a server may not answer: a person waits for the answers.
 ASKING_PATIENCE_SECONDS = 60.0
 #: Tokens of a reply for each column.
-_TOKENS_PER_COLUMN = 200
+_TOKENS_PER_COLUMN = 350
+_COMPACT_ANSWER_TOKENS = 120
 _SCORE_COLUMNS = ("score", "reason")
 
 
@@ -263,7 +265,11 @@ def _build_scorings(
 
 
 def build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
-    return Approach(model, mind.temperature, max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1)))
+    tokens = max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1))
+    if mind.is_compact and tuple(columns) == (ANSWER,):
+        # In its own words, a small model goes on until it is stopped.
+        tokens = _COMPACT_ANSWER_TOKENS
+    return Approach(model, mind.temperature, tokens, mind.is_compact)
 
 
 def choose_mind(directory: RunDirectory, asking: Asking) -> LanguageSettings:

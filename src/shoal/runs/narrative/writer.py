@@ -42,11 +42,12 @@ _SCHEMA: dict[str, Any] = {
     "properties": {
         "sentences": {
             "type": "array",
+            "maxItems": _MAX_SENTENCES,
             "items": {
                 "type": "object",
                 "properties": {
-                    "text": {"type": "string"},
-                    "findings": {"type": "array", "items": {"type": "integer"}},
+                    "text": {"type": "string", "maxLength": _MAX_SENTENCE_CHARS},
+                    "findings": {"type": "array", "items": {"type": "integer"}, "maxItems": _MAX_SENTENCES},
                 },
                 "required": ["text", "findings"],
                 "additionalProperties": False,
