@@ -112,7 +112,8 @@ class MemorySettings(MindSettings):
         default=300,
         ge=0,
         le=100_000,
-        description="For older turns that bear on what the agent sees; they also take what the other two leave.",
+        description="For older turns that bear on what the agent sees; they also take what the other two leave. "
+        "0: none.",
     )
     insights_tokens: int = Field(default=200, ge=0, le=100_000, description="For what the agent made of its past.")
     graph_tokens: int = Field(

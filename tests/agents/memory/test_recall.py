@@ -251,3 +251,10 @@ def test_the_time_in_a_cue_brings_nothing_back() -> None:
     mine.absorb(0, 1, "2031-07-09T11:13", "Nothing.")
     absorb_turns(mine, range(2, 30))
     assert "2031" not in mine.recall(0, 30, "It is 2031-07-09 11:13.")
+
+
+def test_without_tokens_for_it_nothing_from_longer_ago_is_recalled() -> None:
+    mine = memory(MemorySettings(recalled_tokens=0, episodes_shown=4, insights_tokens=0))
+    absorb_turns(mine, range(1, 30))
+    assert mine.needs_cue(0)
+    assert not reminded_lines(mine.recall(0, 30, "the lighthouse"))

@@ -94,10 +94,11 @@ class Memory:
             return ""
         learned = _section(LEARNED, [format_insight(insight) for insight in past.insights])
         lately = _section(LATELY, [episode.line for episode in past.recent()])
-        if not past.has_older:
+        settings = self._settings.at(round)
+        if not past.has_older or not settings.recalled_tokens:
             return learned + lately
         taken = estimate(learned) + past.recent_tokens + LATELY_TOKENS + REMINDED_TOKENS
-        left = past.token_budget(self._settings.at(round)) - taken
+        left = past.token_budget(settings) - taken
         older = past.find_older(left)
         if older is None:
             known = self._cues.get(agent)
