@@ -67,10 +67,10 @@ def test_a_run_is_replayed_without_the_model(run: RunDirectory) -> None:
 def test_people_are_interviewed(folder: Path) -> None:
     run, question = make_run(folder, "twitter"), "What do you think about the old bridge?"
     asked = json.loads(run_shoal("ask", run, question, "--who", "Ana Reyes", "--json"))
-    print(f"\nAna Reyes: {asked}")
-    (answer,) = asked["answers"]
+    (row,) = asked["rows"]
+    print(f"\nAna Reyes: {row['answer']}")
 
-    assert len(answer["text"].split()) > 3
+    assert len(row["answer"].split()) > 3
 
 
 def test_a_run_goes_on_after_its_worker_was_killed(folder: Path) -> None:
