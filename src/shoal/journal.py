@@ -4,6 +4,7 @@ One JSON object per line:
 
     {"key": "twitter/2/2/decide/0", "request": "9f3c...", "reply": [...], "ms": 913}       an answer
     {"key": "twitter/2/0/decide/0", "request": "1b77...", "outcome": "timeout", ...}       a failure that became history
+    {"key": "twitter/2/7/seat/0", "request": "c3d1...", "reply": {"by": "person", ...}}      a person's answer
     {"key": "twitter/12/inject/0", "event": {...}}                                         an event a user injected
     {"key": "*/25/continue/0", "event": {"scenario": {...}}}                               an extension of the run
 
@@ -33,6 +34,8 @@ from shoal.types import Observation
 
 #: Purposes of keys. A turn has one decision, or the outcome of a turn that failed.
 DECIDE, OUTCOME = "decide", "outcome"
+#: How a turn ended in which a person was in the agent's seat.
+SEAT = "seat"
 #: Questions asked in the background, beside an agent's turns.
 REMEMBER, EMBED = "remember", "embed"
 BACKGROUND_PURPOSES = frozenset({REMEMBER, EMBED})
@@ -163,7 +166,7 @@ class Journal:
         self._own: dict[str, JournalLine] = {}
         self._inherited: dict[str, JournalLine] = {}
         self.events: list[JournalLine] = []
-        #: How many requests this run has made outside.
+        #: How many requests this run has made outside, those to a person in a seat not counted.
         self.calls = 0
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -280,7 +283,7 @@ class Journal:
         elif line.inherited is not None:
             self._inherited[line.key] = line
         else:
-            self.calls += 1
+            self.calls += f"/{SEAT}/" not in line.key
             (self._inherited if line.conditional else self._own)[line.key] = line
 
     async def _flush(self) -> None:

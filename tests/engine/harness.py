@@ -65,7 +65,7 @@ async def play(
     name, world = next(iter(simulation.worlds.items()))
     ledger = Ledger()
     async with Journal.open(journal) as lines:
-        asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits)
+        asking = Decider(mind or simulation.minds[name], lines, limits or simulation.limits, simulation.seats)
         await Engine(world, asking, ledger, simulation.seed, simulation.schedules[name]).run(
             simulation.rounds, stop or asyncio.Event()
         )

@@ -256,7 +256,7 @@ WRONG = [
     (
         "population: {count: 5}\nevents: [{round: 2}]",
         "2:10: events.0: an event needs one of post, broadcast, hear, see, think, goal, location, change, context, "
-        "mute, join, leave, suspend, cut, stop or skip, found none of them",
+        "mute, join, leave, suspend, cut, stop, seat, give_back or skip, found none of them",
     ),
     (
         "population: {count: 5}\nevents: [{post: hi, round: 25}]",

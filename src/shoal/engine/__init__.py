@@ -18,3 +18,4 @@ from shoal.engine.population import (
     measure_polarisation,
 )
 from shoal.engine.record import Ledger, RoundRecord, Tally
+from shoal.engine.seats import GIVE_BACK, DecidedBy, SeatAnswer, Seats, SeatTerms, WaitingTurn

@@ -14,8 +14,9 @@ import msgspec
 from shoal.engine.blocking import BLOCKING_SECONDS, BusyTime, MeasuredAwaitable
 from shoal.engine.functions import FunctionCaller
 from shoal.engine.metrics import Latencies
+from shoal.engine.seats import SeatAnswer, Seats, SeatTerms
 from shoal.errors import ShoalError
-from shoal.journal import OUTCOME, Journal, JournalKey, JournalLine, digest
+from shoal.journal import OUTCOME, SEAT, Journal, JournalKey, JournalLine, digest
 from shoal.text import make_storable
 from shoal.types import Action, Decision, Event, Mind, MindMode, Notice, Observation
 from shoal.unix import read_core_wait
@@ -48,9 +49,11 @@ class DecisionLimits:
 class Decider:
     """Asks one world's mind for decisions, and journals those that come from outside."""
 
-    def __init__(self, mind: Mind, journal: Journal, limits: DecisionLimits) -> None:
+    def __init__(self, mind: Mind, journal: Journal, limits: DecisionLimits, seats: Seats | None = None) -> None:
         self._mind = mind
         self._journal = journal
+        #: The agents whose turns a person takes, in all worlds of the run; None where nobody does, as in a plan.
+        self._seats = seats
         #: Calls functions of the user's own in interventions.
         self.caller = FunctionCaller(journal, limits.deadline_seconds, limits.log)
         self._deadline_seconds = limits.deadline_seconds
@@ -75,16 +78,28 @@ class Decider:
     @property
     def outside(self) -> bool:
         """Whether any agent's decisions may come from outside."""
-        return self._mind.outside
+        return self._mind.outside or (self._seats is not None and self._seats.has_any)
 
-    def asks(self, agent: int) -> bool:
-        """Return whether this agent's decisions come from outside."""
-        return self._mind.mode(agent) is not MindMode.PURE
+    def asks(self, observation: Observation) -> bool:
+        """Return whether the agent's decision comes from outside."""
+        return self._find_seat(observation) is not None or self._mode(observation.agent) is not MindMode.PURE
 
-    def may_wait(self, agent: int) -> bool:
-        """Return whether this agent may take any time to decide, as a person may."""
+    def may_wait(self, observation: Observation) -> bool:
+        """Return whether the agent may take any time to decide, as a person may."""
+        is_seated = self._seats is not None and self._seats.is_waiting(observation)
+        return is_seated or self._has_no_deadline(observation.agent)
+
+    def _has_no_deadline(self, agent: int) -> bool:
         has_deadline = self._mind.deadline(agent, self._deadline_seconds) is not None
-        return not has_deadline and self._mind.mode(agent) is not MindMode.SELF_JOURNALING
+        return not has_deadline and self._mode(agent) is not MindMode.SELF_JOURNALING
+
+    def _mode(self, agent: int) -> MindMode:
+        return self._mind.mode(agent) if self._mind.outside else MindMode.PURE
+
+    def _find_seat(self, observation: Observation) -> SeatTerms | None:
+        if self._seats is None:
+            return None
+        return self._seats.find(observation.world, observation.round, observation.agent)
 
     def opinions(self) -> Sequence[float]:
         return self._mind.opinions()
@@ -102,9 +117,15 @@ class Decider:
         """
         self._changes.append((round, frozenset(agents), traits))
 
+    def change_seat(self, world: str, round: int, agent: int, terms: SeatTerms | None) -> None:
+        """Let a person take the agent's turns from a round on, or its own mind again."""
+        if self._seats is not None:
+            self._seats.change(world, round, agent, terms)
+
     def report(self, round: int, agent: int, events: Sequence[Event]) -> None:
-        """Tell the mind the results of an agent's turn."""
-        self._mind.take_results(round, agent, events)
+        """Tell a mind that asks outside the results of an agent's turn."""
+        if self._mind.outside:
+            self._mind.take_results(round, agent, events)
 
     @property
     def learns(self) -> bool:
@@ -129,6 +150,12 @@ class Decider:
         """Get the decision of a mind that needs nothing from outside."""
         if self._changes:
             self._make_changes(observation)
+        decision = self._compute(observation)
+        self._mind.absorb(observation, decision)
+        return decision
+
+    def _compute(self, observation: Observation) -> Decision:
+        """Let a mind decide that asks nobody, and measure how long it takes."""
         began = time.perf_counter() if self.timed else 0.0
         try:
             decision = _check_decision(self._mind.decide(observation))
@@ -138,19 +165,38 @@ class Decider:
             self._add_time(seconds := time.perf_counter() - began)
             if seconds > BLOCKING_SECONDS:
                 self._note_blocking(observation, seconds)
-        self._mind.absorb(observation, decision)
         return decision
 
     async def ask(self, observation: Observation) -> Decision:
-        """Get the decision of a mind that asks outside: from the journal, or else recorded in it."""
+        """Get a decision from outside, of a person or a mind: from the journal, or else recorded in it."""
         if self._changes:
             self._make_changes(observation)
-        if self._mind.mode(observation.agent) is MindMode.SELF_JOURNALING:
-            decision = await self._ask_self_journaling(observation)
-        else:
-            decision = await self._ask_external(observation)
+        decision, terms = None, self._find_seat(observation)
+        if self._seats is not None and terms is not None:
+            decision = await self._ask_person(observation, self._seats, terms)
+        if decision is None:
+            match self._mode(observation.agent):
+                case MindMode.SELF_JOURNALING:
+                    decision = await self._ask_self_journaling(observation)
+                case MindMode.EXTERNAL:
+                    decision = await self._ask_external(observation)
+                case MindMode.PURE:
+                    decision = self._compute(observation)
         self._mind.absorb(observation, decision)
         return decision
+
+    async def _ask_person(self, observation: Observation, seats: Seats, terms: SeatTerms) -> Decision | None:
+        """Let the person in the agent's seat decide, and journal the answer; None where its own mind is to decide."""
+        key, request = JournalKey.of_turn(observation, SEAT), digest(observation)
+        line = self._journal.lookup(key, lambda: request)
+        if line is None:
+            began = time.perf_counter()
+            answer = await seats.ask(observation, terms)
+            reply, ms = msgspec.to_builtins(answer), round((time.perf_counter() - began) * 1000)
+            line = JournalLine(key, request, reply=reply, ms=ms)
+            await self._journal.record(line)
+        decided = msgspec.convert(line.reply, SeatAnswer).actions
+        return None if decided is None else Decision(decided)
 
     async def _ask_external(self, observation: Observation) -> Decision:
         """Journal the whole decision."""
@@ -159,7 +205,7 @@ class Decider:
         if line is not None:
             return _read_decision(line)
         # An agent without a deadline, such as a person, keeps no other agent from deciding.
-        async with nullcontext() if self.may_wait(observation.agent) else self._slots:
+        async with nullcontext() if self._has_no_deadline(observation.agent) else self._slots:
             began, busy = time.perf_counter(), BusyTime(self._busy)
             self.calls += 1
             decision = await self._decide_within_deadline(observation, busy)

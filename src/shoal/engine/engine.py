@@ -26,6 +26,7 @@ from shoal.engine.interventions import FAILURE, INTERVENTION, STOP, Schedule
 from shoal.engine.metrics import Step
 from shoal.engine.population import TOPIC, StateRecorder
 from shoal.engine.record import Ledger, RoundBuffer, RoundRecord, chain_digest
+from shoal.engine.seats import GIVE_BACK, SEAT, SeatTerms
 from shoal.errors import Stopped
 from shoal.seeds import derive, hashes
 from shoal.types import Decision, Event, Happening, Notice, Observation, WorldProtocol, Writes
@@ -128,9 +129,8 @@ class Engine:
         self._digest = ""
         #: Agent -> its decisions in rounds that it does not see yet.
         self._unseen: dict[int, deque[tuple[int, Decision | Pending]]] = {}
-        self._tasks: set[Pending] = set()
-        #: Decisions without a deadline. A stopped run does not wait for them.
-        self._patient: set[Pending] = set()
+        #: Decisions that are asked for, and what they are about.
+        self._tasks: dict[Pending, Observation] = {}
         self._calls = 0
         #: Turns of the rounds in flight, and how many of them are decided.
         self._turns = self._decided = 0
@@ -204,11 +204,15 @@ class Engine:
         """Carry out what is due before the agents observe, and let the first group decide."""
         happenings, happened = await self._find_due(round, stopping), list[Event | Notice]()
         for happening in happenings:
-            if happening.kind in (INTERVENTION, FAILURE, STOP, CONTEXT):
+            if happening.kind in (INTERVENTION, FAILURE, STOP, CONTEXT, SEAT, GIVE_BACK):
                 if happening.kind == STOP:
                     self._ending = round
                 elif happening.kind == CONTEXT:
                     self._contexts.change(round, happening.to, happening.args["texts"])
+                elif happening.kind in (SEAT, GIVE_BACK):
+                    terms = msgspec.convert(happening.args, SeatTerms) if happening.kind == SEAT else None
+                    for agent in happening.to:
+                        self._decider.change_seat(self._world.name, round, agent, terms)
                 happened.append(happening.notice(round, self._world.timestamp(round)))
             elif happening.kind != POST:
                 if happening.kind == CHANGE:
@@ -273,7 +277,7 @@ class Engine:
                 self._decided += len(observations)
                 continue
             for observation in observations:
-                is_asked = asks(observation.agent)
+                is_asked = asks(observation)
                 decisions.append(self._ask(observation) if is_asked else self._decide_now(observation))
                 self._decided += not is_asked
                 if len(decisions) % _ASKED_AT_ONCE == 0:
@@ -295,16 +299,13 @@ class Engine:
             return await self._decider.ask(_add_pending(observation, decided))
 
         task = asyncio.create_task(ask_in_turn())
-        self._tasks.add(task)
+        self._tasks[task] = observation
         task.add_done_callback(self._forget_task)
-        if self._decider.may_wait(observation.agent):
-            self._patient.add(task)
-            task.add_done_callback(self._patient.discard)
         return self._remember(observation, task)
 
     def _forget_task(self, task: Pending) -> None:
         """Retrieve the exception too: of many that fail at once, as when a budget ends, only the first is raised."""
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         self._decided += 1
         if not task.cancelled():
             task.exception()
@@ -326,12 +327,14 @@ class Engine:
     async def _gather(self, decisions: Sequence[Decision | Pending], stopping: asyncio.Task[bool]) -> list[Decision]:
         """Wait for all decisions. A stopped run waits a little for those under way."""
         waiting = [decision for decision in decisions if not isinstance(decision, Decision)]
+        may_wait = self._decider.may_wait
         if waiting:
             everything = asyncio.create_task(asyncio.wait(waiting, return_when=asyncio.FIRST_EXCEPTION))
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not everything.done():
                 everything.cancel()
-                if limited := [decision for decision in waiting if decision not in self._patient]:
+                under_way = ((decision, self._tasks.get(decision)) for decision in waiting)
+                if limited := [one for one, seen in under_way if seen is not None and not may_wait(seen)]:
                     await asyncio.wait(limited, timeout=STOP_GRACE_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
                 raise Stopped("stopped while decisions were under way")
             for decision in waiting:

@@ -327,6 +327,7 @@ class RunDirectory:
                 state.error = (
                     f"the worker ended without a word, as one that is killed; its log ends: {self.read_last_words()}"
                 )
+                state.seats = [seat.without_turns() for seat in state.seats]
                 for world in state.worlds.values():
                     world.running = False
         return state

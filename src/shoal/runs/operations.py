@@ -23,7 +23,7 @@ from shoal.runs.directory import ARCHIVED, CONFIG, RUNS, RunDirectory, claim_dir
 from shoal.runs.files import replace_json
 from shoal.runs.rerun.rerun import replay
 from shoal.runs.state import Status, wall_clock
-from shoal.runs.worker import RunExtension, RunSession, work_on_run
+from shoal.runs.worker import LIVE, RunExtension, RunSession, find_asked, work_on_run
 from shoal.scenario import (
     FileEntry,
     MarginalsEntry,
@@ -54,6 +54,7 @@ __all__ = [  # noqa: RUF022  # grouped by what they are for
     "ResumePlan",
     "check_extension",
     "extend_run",
+    "inject_before_start",
     "plan_extension",
     "plan_resume",
     # fork
@@ -208,6 +209,19 @@ def _check_same(run: RunDirectory, known: Mapping[str, Any], scenario: Mapping[s
             f"{run.path} already holds a run of another scenario ({', '.join(different)} differ).\n"
             "Give `out` another directory, or leave it away to have a new one each time."
         )
+
+
+def inject_before_start(run: RunDirectory, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Let an event happen in the first round that is still to come of a run that nobody works on; return the event."""
+    with run.lock():
+        lines = read_journal(run.journal)[0]
+        at = 1 + max(*run.read_last_rounds().values(), *find_asked(lines), 0)
+        if at > run.scenario.rounds:
+            raise RunRefused(f"{run.path} is over; extend it, or fork it before its end")
+        (checked,) = validate_events([event], run.scenario, at)
+        key = JournalKey(checked.get("world") or EVERY_WORLD, at, None, INJECT, len(run.events))
+        add_line(run.journal, JournalLine(key, event=checked, reason=LIVE))
+    return checked
 
 
 # Fork

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine import Metrics
+from shoal.engine import Metrics, Seats
 from shoal.journal import JournalMark, digest
 from shoal.models import Pause
 from shoal.scenario import Scenario, build_clock
@@ -103,6 +103,53 @@ class WaitState(msgspec.Struct, frozen=True):
         return cls(pause.model, pause.reason, format_moment(pause.since), format_moment(until))
 
 
+class SeatTurn(msgspec.Struct, frozen=True):
+    """A turn that waits for the person in a seat."""
+
+    world: str
+    round: int
+    since: str
+    until: str
+
+
+class SeatState(msgspec.Struct, frozen=True):
+    """A seat that a person has taken, and the turns that wait for that person."""
+
+    agent: int
+    name: str
+    since_round: int
+    #: How long the person may take for a turn, and who decides after that.
+    seconds: float
+    otherwise: str
+    turns: list[SeatTurn] = []
+
+    @classmethod
+    def list_all(cls, seats: Seats, names: Sequence[str]) -> list[SeatState]:
+        """List the seats of a run that are taken."""
+        return [
+            cls(
+                agent,
+                names[agent],
+                since,
+                terms.seconds,
+                terms.otherwise,
+                [
+                    SeatTurn(
+                        turn.observation.world,
+                        turn.observation.round,
+                        format_moment(turn.since),
+                        format_moment(turn.until),
+                    )
+                    for turn in seats.list_waiting(agent)
+                ],
+            )
+            for agent, (since, terms) in seats.list_taken().items()
+        ]
+
+    def without_turns(self) -> SeatState:
+        return msgspec.structs.replace(self, turns=[])
+
+
 class SinkStatus(StrEnum):
     """How a place stands that a run is copied to."""
 
@@ -172,6 +219,8 @@ class RunState(msgspec.Struct):
     quality: dict[str, Any] | None = None
     #: The places that the run is copied to, by their kind. Read from `sinks.json`: the worker knows nothing of them.
     sinks: dict[str, SinkState] = {}
+    #: The seats that people have taken, and what waits for them.
+    seats: list[SeatState] = []
     #: How far the journal was written; None in states of versions that did not write it down.
     journal: JournalMark | None = None
 

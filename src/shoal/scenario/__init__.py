@@ -10,7 +10,7 @@ from shoal.scenario.build import (
     list_own_code,
     reschedule_events,
 )
-from shoal.scenario.declared.events import DeclaredEvent, SkipEvent, parse_minutes
+from shoal.scenario.declared.events import DeclaredEvent, GiveBackEvent, SeatEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
 from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people
 from shoal.scenario.declared.sinks import SinkSettings

@@ -27,7 +27,7 @@ from shoal.agents import (
 from shoal.agents.heuristic import Behaviour, build_heuristic_mind
 from shoal.agents.language import AssistantMind, LanguageMind, OpinionPoll, PrefixMeter, describe_world
 from shoal.agents.memory import GraphKnowledge, Memory
-from shoal.engine import ClaimCheck, DecisionLimits, Schedule, Variable
+from shoal.engine import ClaimCheck, DecisionLimits, Schedule, Seats, Variable
 from shoal.errors import RunRefused, ScenarioInvalid, ShoalError
 from shoal.models import Answer, Model, Question
 from shoal.scenario.declared.events import DeclaredEvent, SkipEvent
@@ -66,6 +66,8 @@ class Simulation:
     schedules: Mapping[str, Schedule]
     #: World -> how much of its prompts repeats earlier ones, where language minds send any.
     prefixes: Mapping[str, PrefixMeter]
+    #: The agents whose turns a person takes for a while.
+    seats: Seats
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,9 @@ def build(
     asked = Asked(find_function, partial(_make_judge, latest.mind, sources.model))
     schedules = {name: build_schedule(name, scenarios, context, events, asked) for name in scenario.worlds}
     limits = DecisionLimits(latest.workers, latest.deadline_seconds, latest.metrics)
-    return Simulation(scenario.seed, latest.rounds, limits, people, context, worlds, minds, schedules, prefixes)
+    return Simulation(
+        scenario.seed, latest.rounds, limits, people, context, worlds, minds, schedules, prefixes, Seats()
+    )
 
 
 def extend_simulation(

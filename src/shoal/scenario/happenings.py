@@ -23,10 +23,12 @@ from shoal.scenario.declared.events import (
     CutEvent,
     DeclaredEvent,
     EventField,
+    GiveBackEvent,
     JoinEvent,
     LeaveEvent,
     MuteEvent,
     PostEvent,
+    SeatEvent,
     SkipEvent,
     StimulusEvent,
     StopEvent,
@@ -261,6 +263,12 @@ class EventResolver:
                 return Happening(event.kind, _MEMBERSHIP[event.kind], to=to)
             case StopEvent():
                 return Happening("stop", event.stop)
+            case SeatEvent():
+                terms = {"seconds": event.seconds, "otherwise": event.otherwise}
+                return Happening("seat", "a person takes the turns", to=self._number_all([event.seat]), args=terms)
+            case GiveBackEvent():
+                back = self._number_all([event.give_back])
+                return Happening("give_back", "the agent's own mind takes the turns again", to=back)
             case SkipEvent():
                 return Happening("skip", f"{event.skip} minutes", args={"minutes": event.skip})
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -101,6 +101,8 @@ class ViewLine:
     facts: str = ""
     is_reply: bool = False
     is_query: bool = False
+    #: What an action calls it that is about it: argument -> number.
+    named: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,19 @@ class ObservationRenderer(Generic[S]):
     def things(self, seen: S, what: str) -> Iterator[tuple[int, str]]:
         """Yield numbers of posts or groups in sight, with the names that may stand for them."""
         yield from ()
+
+    def choices(self, seen: S, argument: str, names: str) -> Iterator[tuple[int | str, str]]:
+        """Yield what a person may choose for an argument of an action, each with words for it.
+
+        `names` is what the argument names: a `user`, a `person`, a `post` or a `group`. Nothing to choose from means
+        that anything may be written.
+        """
+        if names == "user":
+            yield from ((agent, name) for agent, name in dict(self.users(seen)).items() if agent != seen.agent)
+        elif names == "person":
+            yield from ((name, name) for name in dict.fromkeys(self.people(seen)) if name != seen.name)
+        elif names:
+            yield from dict(self.things(seen, names)).items()
 
     # Memory
 

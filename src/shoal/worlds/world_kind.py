@@ -128,7 +128,7 @@ class WorldRules:
 
 
 #: Events that can happen in every world.
-COMMON_EVENTS = frozenset({"broadcast", "change", "context", "mute", "stop", "skip"})
+COMMON_EVENTS = frozenset({"broadcast", "change", "context", "mute", "stop", "seat", "give_back", "skip"})
 #: The action that exists in every world.
 NOTHING = ActionCard("DO_NOTHING", (), "only look on, as people mostly do", "only looked on")
 

@@ -15,7 +15,7 @@ from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.unusable_turns import UnusableTurns
-from shoal.agents.language.world_card import CardLimits, WorldCard, build_card
+from shoal.agents.language.world_card import CardLimits, WorldCard, build_card, list_offered
 from shoal.agents.memory.knowledge import GraphKnowledge
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
@@ -25,7 +25,6 @@ from shoal.text import clip, join_words, quote
 from shoal.types import Decision, Event, Mind, MindMode, Notice, Observation, Versioned
 from shoal.worlds import (
     MAX_SPEECH_CHARS,
-    NOTHING,
     PAST_VERBS,
     NameIndex,
     WorldContext,
@@ -62,10 +61,7 @@ class _Asking:
         senseless = frozenset[str]() if is_old else renderer.find_senseless(seen, done)
         card = self.cards.get(senseless)
         if card is None:
-            kinds = [one.kind for one in self.rules.actions if one.kind not in (NOTHING.kind, *senseless)]
-            # What may go missing comes last, so that prompts begin alike as far as possible.
-            last = [kind for kind in kinds if kind in renderer.occasional and not is_old]
-            offered = [*(kind for kind in kinds if kind not in last), NOTHING.kind, *last]
+            offered = list_offered(self.rules, senseless, () if is_old else renderer.occasional)
             card = self.cards[senseless] = build_card(self.rules, CardLimits.of(self.settings), offered)
         return card
 
@@ -270,7 +266,7 @@ class LanguageMind(Mind):
         agent = observation.agent
         asking = self._asking(agent, observation.round)
         settings, book = asking.settings, asking.book
-        card = asking.card(observation, self._done[agent])
+        card = self.card(observation)
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
         person, known = self._people.values(agent, book), self._list_known(observation)
         moment = {
@@ -331,9 +327,12 @@ class LanguageMind(Mind):
     def _read(self, observation: Observation, answer: Answer) -> ParsedReply:
         if answer.is_refused:
             return ParsedReply(complaints=(f"the model refused: {clip(answer.text, 200)}",))
+        return read_reply(answer, self.card(observation), Finder(observation, self._index))
+
+    def card(self, observation: Observation) -> WorldCard:
+        """Return what the agent can do now, as its prompt says it."""
         agent = observation.agent
-        card = self._asking(agent, observation.round).card(observation, self._done[agent])
-        return read_reply(answer, card, Finder(observation, self._index))
+        return self._asking(agent, observation.round).card(observation, self._done[agent])
 
 
 def summarise_turn(

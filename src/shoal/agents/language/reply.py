@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite, nan
 from typing import Any, TypeVar
@@ -96,8 +96,13 @@ class ParsedReply(msgspec.Struct, frozen=True):
         return bool(self.actions) or not self.complaints
 
 
-class _UnusableReply(Exception):
+class UnusableReply(Exception):
     """A part of a reply that cannot be used; the message says why."""
+
+    def __init__(self, message: str, arguments: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        #: The names of the arguments that are missing or wrong.
+        self.arguments = tuple(arguments)
 
 
 def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
@@ -105,7 +110,7 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
     found, is_whole = _parse(answer.text)
     try:
         entries = _find_entries(found)
-    except _UnusableReply as why:
+    except UnusableReply as why:
         return ParsedReply(complaints=(str(why),))
     if answer.finish == "length" and not is_whole and not _ends_with_whole_action(answer.text):
         # The last action was cut off in the middle, and it is not known where.
@@ -115,15 +120,8 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
     actions, complaints = [], []
     for entry in entries[: card.max_actions]:
         try:
-            name, given = _split_entry(entry, card)
-            known = card.known.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
-            if known is None:
-                raise _UnusableReply(f"there is no action {_quote(name)}; possible are {', '.join(card.actions)}")
-            args = _read_arguments(known, given, finder)
-            if card.max_chars is not None:
-                args = _bound_arguments(known, args, card.max_chars[1])
-            actions.append(Action(known.kind, args))
-        except _UnusableReply as why:
+            actions.append(bound_action(read_action(entry, card, finder), card))
+        except UnusableReply as why:
             complaints.append(str(why))
     thought = found.get("thought") if isinstance(found, dict) else None
     return ParsedReply(
@@ -131,6 +129,30 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
         thought.strip() if isinstance(thought, str) else "",
         tuple(complaints),
     )
+
+
+def read_action(entry: Any, card: WorldCard, finder: Finder) -> Action:
+    """Read one action as it was written; UnusableReply says what is wrong with it."""
+    name, given = _split_entry(entry, card)
+    known = card.known.get(_NOT_NAME.sub("_", name.upper()).strip("_"))
+    if known is None:
+        raise UnusableReply(f"there is no action {_quote(name)}; possible are {', '.join(card.actions)}")
+    return Action(known.kind, _read_arguments(known, given, finder))
+
+
+def bound_action(action: Action, card: WorldCard) -> Action:
+    """Keep the bounds of the schema, for models that cannot be held to them."""
+    if card.max_chars is None:
+        return action
+    max_chars = card.max_chars[1]
+    bounds = {one.argument: one.bounds for one in card.known[action.kind].arguments if one.bounds is not None}
+    bounded: dict[str, Any] = {}
+    for name, value in action.args.items():
+        if name in bounds:
+            least, most = bounds[name]
+            value = min(max(value, least), most)
+        bounded[name] = clip(value, max_chars) if isinstance(value, str) and len(value) > max_chars else value
+    return Action(action.kind, bounded)
 
 
 # From text to values
@@ -168,7 +190,7 @@ def _find_entries(found: Any) -> list[Any]:
         turns = [one for one in found if isinstance(one, dict) and any(name in one for name in _LISTS)]
         return _find_entries(turns[-1]) if turns else found
     if not isinstance(found, dict):
-        raise _UnusableReply("your reply is not a JSON object")
+        raise UnusableReply("your reply is not a JSON object")
     key = next((name for name in _LISTS if name in found), None)
     if key is not None:
         value = found[key]
@@ -177,7 +199,7 @@ def _find_entries(found: Any) -> list[Any]:
         return [] if value is None else value if isinstance(value, list) else [value]
     if any(name in found for name in _KINDS) or len(found) == 1:
         return [found]
-    raise _UnusableReply("there is no list of actions in your reply")
+    raise UnusableReply("there is no list of actions in your reply")
 
 
 def _ends_with_whole_action(text: str) -> bool:
@@ -204,13 +226,13 @@ def _split_entry(entry: Any, card: WorldCard) -> tuple[str, dict[str, Any]]:
     if isinstance(entry, str):
         return entry, {}
     if not isinstance(entry, dict) or not entry:
-        raise _UnusableReply(f'an action is an object with its name under "action", not {_quote(entry)}')
+        raise UnusableReply(f'an action is an object with its name under "action", not {_quote(entry)}')
     key = next((key for key in _KINDS if key in entry), None)
     if key is None:
         # `{"LIKE_POST": {"post_id": 12}}`, or `{"LIKE_POST": 12}`.
         name, given = next(iter(entry.items()))
         if len(entry) > 1 or name.upper() not in card.known:
-            raise _UnusableReply(f'an action must have its name under "action": {_quote(entry)}')
+            raise UnusableReply(f'an action must have its name under "action": {_quote(entry)}')
         return name, given if isinstance(given, dict) else {"": given}
     if isinstance(entry[key], dict):
         return _split_entry(entry[key], card)
@@ -239,20 +261,9 @@ def _read_arguments(known: ActionCard, given: dict[str, Any], finder: Finder) ->
         meant = missing.pop()
         fitted[meant.argument] = _fit(known, meant, left[0], finder)
     if missing:
-        raise _UnusableReply(f"{known.kind} needs {' and '.join(map(_describe, missing))}")
+        needed = " and ".join(map(_describe, missing))
+        raise UnusableReply(f"{known.kind} needs {needed}", [argument.name for argument in missing])
     return {name: value for name, value in fitted.items() if value is not None}
-
-
-def _bound_arguments(known: ActionCard, args: dict[str, Any], max_chars: int) -> dict[str, Any]:
-    """Keep the bounds of the schema, for models that cannot be held to them."""
-    bounds = {argument.argument: argument.bounds for argument in known.arguments if argument.bounds is not None}
-    bounded: dict[str, Any] = {}
-    for name, value in args.items():
-        if name in bounds:
-            least, most = bounds[name]
-            value = min(max(value, least), most)
-        bounded[name] = clip(value, max_chars) if isinstance(value, str) and len(value) > max_chars else value
-    return bounded
 
 
 def _is_nothing(value: Any) -> bool:
@@ -273,7 +284,8 @@ def _fit(known: ActionCard, argument: Argument, value: Any, finder: Finder) -> A
         if argument.names and fitted is None and is_text:
             fitted = finder.find_thing(argument.names, value)
     if fitted is None and argument.is_needed:
-        raise _UnusableReply(f"{known.kind} needs {_describe(argument)}, not {_quote(value)}")
+        wrong = f"{known.kind} needs {_describe(argument)}, not {_quote(value)}"
+        raise UnusableReply(wrong, [argument.name])
     return fitted
 
 

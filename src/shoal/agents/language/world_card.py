@@ -105,6 +105,13 @@ def build_card(rules: WorldRules, limits: CardLimits, offered: Collection[str] |
     return WorldCard(values, schema, cards, max_actions, known, limits.max_chars)
 
 
+def list_offered(rules: WorldRules, senseless: Collection[str], occasional: Collection[str]) -> list[str]:
+    """List the kinds of action that make sense now. What may go missing comes last, so that prompts begin alike."""
+    kinds = [one.kind for one in rules.actions if one.kind not in (NOTHING.kind, *senseless)]
+    last = [kind for kind in kinds if kind in occasional]
+    return [*(kind for kind in kinds if kind not in last), NOTHING.kind, *last]
+
+
 def turn_schema(cards: Iterable[ActionCard], limits: CardLimits) -> dict[str, Any]:
     """Return the JSON schema of a turn, with all keys required and texts and lists bounded.
 

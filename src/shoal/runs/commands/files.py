@@ -37,6 +37,10 @@ class CommandType(StrEnum):
     PAUSE = "pause"
     CONTINUE = "continue"
     CLOSE = "close_env"
+    SEATS = "list_seats"
+    TAKE_SEAT = "take_seat"
+    ANSWER_TURN = "answer_turn"
+    GIVE_SEAT_BACK = "give_seat_back"
 
 
 class Command(msgspec.Struct, frozen=True):

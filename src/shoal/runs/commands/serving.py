@@ -19,6 +19,7 @@ from shoal.runs.interviews.live import InterviewAnswer, InterviewRequest, LiveIn
 from shoal.runs.progress import RunProgress
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, open_rerun
 from shoal.runs.resources import RunResources
+from shoal.runs.seats import SeatAttendance, SeatView, read_terms
 from shoal.runs.state import RunOutcome, wall_clock
 from shoal.runs.worker import RunSession
 from shoal.scenario import Simulation, count_people
@@ -41,6 +42,7 @@ class RunServing:
         self._run = run
         self._session = RunSession(run, progress, resources)
         self._interviews = LiveInterviews(run, resources or RunResources())
+        self._seats = SeatAttendance(self._session)
         self._idle_seconds = idle_seconds
         self._leave = asyncio.Event()
         self._rerun: Rerun | None = None
@@ -68,6 +70,10 @@ class RunServing:
             CommandType.PAUSE: self._pause,
             CommandType.CONTINUE: self._continue,
             CommandType.CLOSE: self._close,
+            CommandType.SEATS: self._list_seats,
+            CommandType.TAKE_SEAT: self._take_seat,
+            CommandType.ANSWER_TURN: self._answer_turn,
+            CommandType.GIVE_SEAT_BACK: self._give_seat_back,
         }
         self._session.takes_commands = True
         async with self._session, answer_commands(CommandFiles(self._run.path), handlers) as loop:
@@ -150,6 +156,23 @@ class RunServing:
         is_working = self._session.state.runner_status.is_working
         self._leave.set()
         return {"message": "it leaves when the run has ended" if is_working else "it leaves"}
+
+    async def _list_seats(self, command: Command) -> list[SeatView]:
+        return self._seats.list_seats(command.args.get("secret"))
+
+    async def _take_seat(self, command: Command) -> SeatView:
+        args = command.args
+        terms, is_forced = read_terms(args["seconds"], args["otherwise"]), args.get("force", False)
+        return await self._seats.take(args["agent_id"], args["secret"], terms, is_forced=is_forced)
+
+    async def _answer_turn(self, command: Command) -> dict[str, Any]:
+        args = command.args
+        turn = args["agent_id"], args["world"], args["round"]
+        return self._seats.answer(turn, args["secret"], args["actions"])
+
+    async def _give_seat_back(self, command: Command) -> dict[str, Any]:
+        await self._seats.give_back(command.args["agent_id"], command.args["secret"])
+        return {}
 
 
 def _join(answers: list[InterviewAnswer]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from shoal.agents import Remembering
-from shoal.engine import RoundRecord
+from shoal.engine import DecidedBy, RoundRecord, SeatAnswer
 from shoal.errors import QueryFailed
-from shoal.journal import Journal, JournalKey, digest
+from shoal.journal import SEAT, Journal, JournalKey, JournalLine, digest
 from shoal.models import Question
 from shoal.runs.directory import RunDirectory
 from shoal.runs.rerun.rerun import Rerun, TurnObserver, check_round, open_rerun, parse_round
@@ -150,7 +150,7 @@ class _ObservedTurn(TurnObserver):
     agent: int
     round: int
     journal: Journal
-    rests_on: Mapping[str, Any] = field(default_factory=dict)
+    rests_on: dict[str, Any] = field(default_factory=dict)
     memory: Any = None
     reply: JournaledReply | None = None
     turn: tuple[Observation, Decision] | None = None
@@ -172,24 +172,28 @@ class _ObservedTurn(TurnObserver):
             key, asked = JournalKey.of_turn(observation), mind.request(observation)
             request = asked.digest if isinstance(asked, Question) else digest(asked)
             if (line := self.journal.find(key, lambda: request)) is not None:
-                self.reply = JournaledReply(
-                    key=str(key),
-                    request=request,
-                    matches=line.request == request,
-                    reply=line.reply,
-                    outcome=line.outcome,
-                    reason=line.reason,
-                    ms=line.ms,
-                    usage=line.usage,
-                    inherited_from=line.inherited,
-                )
+                self.reply = _read_reply(line, request)
 
     def after(self, observation: Observation, decision: Decision) -> None:
         if observation.agent == self.agent:
             if observation.round == self.round:
                 self.turn = observation, decision
+                self._note_seat(observation)
             elif self.turn is None:
                 self.last_turn = observation.round
+
+    def _note_seat(self, observation: Observation) -> None:
+        """Note who decided, where a person was in the agent's seat."""
+        key, request = JournalKey.of_turn(observation, SEAT), digest(observation)
+        if (line := self.journal.find(key, lambda: request)) is None:
+            return
+        answer = msgspec.convert(line.reply, SeatAnswer)
+        by = {DecidedBy.PERSON: "a person", DecidedBy.MIND: "the agent's own mind", DecidedBy.NOTHING: "nobody"}
+        self.rests_on = {**self.rests_on, "decided_by": by[answer.by]}
+        if answer.reason is None:
+            self.reply = _read_reply(line, request)
+        else:
+            self.rests_on["because"] = answer.reason
 
     def commit(self, record: RoundRecord) -> None:
         for line in parse_round(record):
@@ -225,6 +229,20 @@ class _ObservedTurn(TurnObserver):
             events=self.events,
             happened=tuple(news),
         )
+
+
+def _read_reply(line: JournalLine, request: str) -> JournaledReply:
+    return JournaledReply(
+        key=str(line.key),
+        request=request,
+        matches=line.request == request,
+        reply=line.reply,
+        outcome=line.outcome,
+        reason=line.reason,
+        ms=line.ms,
+        usage=line.usage,
+        inherited_from=line.inherited,
+    )
 
 
 def _explain_absence(directory: RunDirectory, run: Rerun, world: str, agent: int, round: int) -> NoTurn:

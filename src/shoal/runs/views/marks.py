@@ -12,7 +12,7 @@ import msgspec
 
 from shoal.engine import INTERVENTION
 from shoal.runs.directory import RunDirectory, parse_injected_events
-from shoal.scenario import DeclaredEvent
+from shoal.scenario import DeclaredEvent, GiveBackEvent, SeatEvent
 from shoal.text import clip, format_count
 from shoal.types import Notice
 
@@ -64,6 +64,10 @@ def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tupl
 
 def describe_event(event: DeclaredEvent) -> str:
     """Say in a few words what an event does."""
+    if isinstance(event, SeatEvent):
+        return _abridge(f"a person takes the seat of {event.seat}")
+    if isinstance(event, GiveBackEvent):
+        return _abridge(f"the seat of {event.give_back} is given back")
     content = getattr(event, "content", None)
     if content is not None:
         return _abridge(f"{event.kind}: {content}")

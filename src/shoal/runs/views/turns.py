@@ -12,27 +12,8 @@ from typing import Any
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews import AgentSelection, snapshot_agents
 from shoal.runs.rerun import Explanation, explain_turn, explain_turns
+from shoal.runs.views.sight import SightLine, SightRow, view_sight
 from shoal.types import Event, Notice
-from shoal.worlds import renderer_for
-
-
-@dataclass(frozen=True, slots=True)
-class SightLine:
-    """One line of an observation: its speaker, its text, and facts about it."""
-
-    who: str
-    text: str
-    facts: str
-    is_reply: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SightRow:
-    """A labelled part of an observation: lines, or else a plain value."""
-
-    label: str
-    lines: list[SightLine]
-    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +123,6 @@ def _view_turn(turn: Explanation) -> TurnView:
     rests_on = dict(turn.rests_on)
     prompt = [PromptMessage(one["role"], one["content"]) for one in rests_on.pop("prompt", ())]
     recalled = rests_on.pop("recalled", "")
-    seen = turn.saw
-    rows = [
-        SightRow(row.label, [SightLine(one.who, one.text, one.facts, one.is_reply) for one in row.lines], row.value)
-        for row in renderer_for(seen).view(seen)
-    ]
-    if seen.context:
-        rows.insert(0, SightRow("situation", [SightLine("", text, "", False) for text in seen.context], None))
-    if seen.pending:
-        pending = [SightLine(action.kind, str(action.args.get("content", "")), "", False) for action in seen.pending]
-        rows.append(SightRow("own, unseen yet", pending, None))
     return TurnView(
         world=turn.world,
         round=turn.round,
@@ -159,7 +130,7 @@ def _view_turn(turn: Explanation) -> TurnView:
         absence=None,
         before=None,
         after=None,
-        saw=rows,
+        saw=view_sight(turn.saw),
         happened=[_view_happening(line) for line in turn.happened],
         rests_on=rests_on,
         prompt=prompt,
@@ -172,8 +143,8 @@ def _view_turn(turn: Explanation) -> TurnView:
 
 def _view_happening(line: Event | Notice) -> SightLine:
     if isinstance(line, Notice):
-        return SightLine(line.event_type, line.content, f"round {line.round}", False)
-    return SightLine(line.agent_name, str(line.action_args.get("content", "")), f"round {line.round}", False)
+        return SightLine(line.event_type, line.content, f"round {line.round}", False, {})
+    return SightLine(line.agent_name, str(line.action_args.get("content", "")), f"round {line.round}", False, {})
 
 
 def _view_reply(turn: Explanation) -> ModelReply | None:

@@ -8,4 +8,4 @@ from shoal.runs.worker.engines import (
     manual_gc,
     work_while_available,
 )
-from shoal.runs.worker.session import RunExtension, RunSession, work_on_run
+from shoal.runs.worker.session import LIVE, RunExtension, RunSession, find_asked, work_on_run

@@ -37,7 +37,7 @@ def build_engine(
     recorder: StateRecorder | None = None,
 ) -> Engine:
     """Build the engine of one world, with another mind than its own where one is given."""
-    decider = Decider(mind or simulation.minds[world], journal, simulation.limits)
+    decider = Decider(mind or simulation.minds[world], journal, simulation.limits, simulation.seats)
     return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world], recorder)
 
 

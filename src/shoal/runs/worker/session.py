@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -62,6 +62,11 @@ async def work_on_run(
     """
     async with RunSession(run, progress, resources) as session:
         return await session.advance(stop)
+
+
+def find_asked(lines: Iterable[JournalLine]) -> Iterator[int]:
+    """Yield the rounds about which this run has asked a model or a person."""
+    return (line.round for line in lines if line.event is None and line.inherited is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +186,7 @@ class RunSession:
             raise RunRefused(f"{self.run.path} is not running; fork it to let something happen in its past")
         self._gate.hold()
         try:
-            # Not in a round that an earlier worker has committed, or has asked a model or a person about.
-            asked = (line.round for line in journal if line.event is None and line.inherited is None)
-            begun = (engine.next_round - 1 for engine in self._engines.values())
-            at = 1 + max(*begun, *asked, *(world.known for world in self.progress.worlds.values()))
+            at = self.find_free_round()
             if at > self.run.scenario.rounds:
                 raise RunRefused(f"{self.run.path} is in its last round; extend it, or fork it")
             (checked,) = validate_events([event], self.run.scenario, at)
@@ -198,6 +200,12 @@ class RunSession:
         finally:
             self._gate.release()
         return checked
+
+    def find_free_round(self) -> int:
+        """Return the first round that no world has begun and that no earlier worker has asked anybody about."""
+        begun = (engine.next_round - 1 for engine in self._engines.values())
+        known = (world.known for world in self.progress.worlds.values())
+        return 1 + max(*begun, *known, *find_asked(self._journal or ()))
 
     def extend(self, extension: RunExtension) -> None:
         """Write an extension of the run into its journal; the next `advance` carries it out."""
@@ -277,6 +285,8 @@ class RunSession:
         sources = Sources(self._resources.answer, models and models.model, vectors.embed)
         self._injected = parse_injected_events(self._journal.events)
         simulation = self._simulation = build(run.scenario_versions, self._injected, sources)
+        simulation.seats.is_attended = self.takes_commands
+        writer.follow_seats(simulation.seats, simulation.people.names)
         self._changes = len(run.scenario_versions.changes)
         writer.prefixes, simulation.limits.log = simulation.prefixes, writer.log
         # Minds may have something under way that no turn waits for any more.

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import FileIO
 from types import TracebackType
@@ -16,7 +16,7 @@ import msgspec
 
 import shoal
 from shoal.agents.language import PrefixMeter, total_share
-from shoal.engine import RoundRecord
+from shoal.engine import RoundRecord, Seats
 from shoal.errors import ShoalError, Stopped, StorageFailed
 from shoal.journal import Journal
 from shoal.models import Pause
@@ -24,7 +24,7 @@ from shoal.runs.directory import LOG, METRICS, RunDirectory
 from shoal.runs.files import storage_errors
 from shoal.runs.progress import RunProgress
 from shoal.runs.resources import ModelSession
-from shoal.runs.state import RunState, Status, WaitState, read_sinks, wall_clock
+from shoal.runs.state import RunState, SeatState, Status, WaitState, read_sinks, wall_clock
 
 #: The state is written at most this often while rounds go by, and at least this often while none does.
 _STATE_SECONDS = 0.5
@@ -48,6 +48,7 @@ class StateWriter:
         self._logged: Status | None = None
         self._metrics: FileIO | None = None
         self._is_held = False
+        self._seats: tuple[Seats, Sequence[str]] | None = None
         #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
         self._calls_before: int | None = None
         self._journal: Journal | None = None
@@ -99,6 +100,15 @@ class StateWriter:
             if self.state.spending is not None:
                 models.model.spending.add_earlier(self.state.spending)
             self.progress.open_models(models.model, models.limits)
+
+    def follow_seats(self, seats: Seats, names: Sequence[str]) -> None:
+        """Show who has taken a seat and what waits for them, as soon as that changes."""
+        self._seats = seats, names
+        seats.watch(self._show_seats)
+
+    def _show_seats(self) -> None:
+        with suppress(StorageFailed):
+            self._write()
 
     def _show_pause(self, pause: Pause | None) -> None:
         self.state.waiting = None if pause is None else WaitState.of(pause)
@@ -166,6 +176,8 @@ class StateWriter:
         self._written_at = time.monotonic()
         if self._calls_before is not None:
             self.progress.copy_to(self.state, self._calls_before)
+        if self._seats is not None:
+            self.state.seats = SeatState.list_all(*self._seats)
         if self._journal is not None:
             self.state.journal = self._journal.mark
         if self.prefixes:

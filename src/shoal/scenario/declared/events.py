@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
@@ -29,6 +29,7 @@ class _Event(DeclaredModel):
         by = getattr(self, "by", None)
         if by is not None and not (isinstance(self, PostEvent) and by in (RANDOM, MOST_FOLLOWED)):
             yield ("by",), by
+        yield from (((field,), getattr(self, field)) for field in ("seat", "give_back") if hasattr(self, field))
         for field in ("mute", "join", "leave", "suspend", "cut", "to", "liked_by", "disliked_by"):
             yield from (((field, place), who) for place, who in enumerate(getattr(self, field, ())))
 
@@ -174,6 +175,24 @@ def parse_minutes(value: object) -> int:
     return int(minutes)
 
 
+class SeatEvent(_WorldEvent):
+    """A person at a keyboard takes somebody's turns from then on."""
+
+    seat: Who = Field(description="Name or number of the agent.")
+    seconds: Annotated[float, Field(ge=1, le=604_800)] = Field(
+        default=120.0, description="How long the person may take for a turn."
+    )
+    otherwise: Literal["mind", "nothing"] = Field(
+        default="mind", description="Who decides when that time is over: the agent's own mind, or nobody."
+    )
+
+
+class GiveBackEvent(_WorldEvent):
+    """The agent's own mind takes its turns again."""
+
+    give_back: Who = Field(description="Name or number of the agent.")
+
+
 class SkipEvent(_Event):
     """Time that passes before a round without anybody acting."""
 
@@ -200,6 +219,8 @@ DeclaredEvent = (
     | SuspendEvent
     | CutEvent
     | StopEvent
+    | SeatEvent
+    | GiveBackEvent
     | SkipEvent
 )
 
@@ -215,6 +236,8 @@ _KINDS: Mapping[str, type[_Event]] = {
     "suspend": SuspendEvent,
     "cut": CutEvent,
     "stop": StopEvent,
+    "seat": SeatEvent,
+    "give_back": GiveBackEvent,
     "skip": SkipEvent,
 }
 
@@ -256,6 +279,8 @@ EventField = Annotated[
     | Annotated[SuspendEvent, Tag(make_tag(SuspendEvent))]
     | Annotated[CutEvent, Tag(make_tag(CutEvent))]
     | Annotated[StopEvent, Tag(make_tag(StopEvent))]
+    | Annotated[SeatEvent, Tag(make_tag(SeatEvent))]
+    | Annotated[GiveBackEvent, Tag(make_tag(GiveBackEvent))]
     | Annotated[SkipEvent, Tag(make_tag(SkipEvent))],
     Discriminator(find_event_tag),
     BeforeValidator(require_event),

@@ -47,6 +47,7 @@ from shoal.server.api.routes import (
     planning,
     preparing,
     reports,
+    seats,
     views,
 )
 from shoal.server.api.routes.people import agents, network, surveys
@@ -60,7 +61,8 @@ REPORT_PREFIX = "/api/report"
 EXPERIMENT_PREFIX = "/api/experiments"
 #: Routes of simulations. Fixed names come before what takes any id.
 _OF_RUNS = (
-    events, views, bundles, commands, planning, preparing, comparing, agents, surveys, network, observation, lifecycle,
+    events, views, bundles, commands, seats, planning, preparing, comparing, agents, surveys, network, observation,
+    lifecycle,
 )  # fmt: skip
 _log = logging.getLogger(__name__)
 

@@ -26,6 +26,26 @@ class WorldStatus(AnswerModel):
     rejected: int
 
 
+class SeatTurnStatus(AnswerModel):
+    """A turn that waits for the person in a seat."""
+
+    world: str
+    round: int
+    since: str
+    until: str
+
+
+class SeatStatus(AnswerModel):
+    """A seat that a person has taken."""
+
+    agent: int
+    name: str
+    since_round: int
+    seconds: float
+    otherwise: str
+    turns: list[SeatTurnStatus]
+
+
 class RunStatus(AnswerModel):
     """How far a run is: the content of `run_state.json`, as it is now."""
 
@@ -55,6 +75,8 @@ class RunStatus(AnswerModel):
     process_pid: int | None
     resumable: bool
     sinks: dict[str, dict[str, Any]]
+    #: The seats that people have taken, each with the turns that wait.
+    seats: list[SeatStatus] = []
     calls: int
     cost: float | None
 

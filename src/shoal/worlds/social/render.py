@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 
-from shoal.text import format_count, join_words, pluralise, quote
+from shoal.text import clip, format_count, join_words, pluralise, quote
 from shoal.types import Action
 from shoal.worlds import rendering
 from shoal.worlds.rendering import NO_ACTION, Mistake, ObservationRenderer, PromptWriter, ViewLine, ViewRow, list_lines
@@ -14,6 +14,8 @@ from shoal.worlds.social.observations import GroupView, MessageView, PostView, S
 _MAX_COMMENT_CHARS = 120
 _MAX_MESSAGE_CHARS = 160
 _MAX_GROUP_NAME_CHARS = 60
+#: So much of a post is shown to a person who chooses one.
+_MAX_CHOICE_CHARS = 70
 #: Posts and counts whose text is kept before it is made anew.
 _POSTS_KEPT = 16_384
 _REACTIONS = ("like", "dislike", "share", "comment")
@@ -99,6 +101,19 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
             yield from ((group.group_id, group.name) for group in seen.groups)
         else:
             yield from ((post.post_id, post.author) for post in seen.posts())
+
+    def choices(self, seen: SocialObservation, argument: str, names: str) -> Iterator[tuple[int | str, str]]:
+        posts = {post.post_id: post for post in seen.posts()}
+        if names == "post":
+            for number, post in posts.items():
+                yield number, f"{_name_author(post)}: {clip(_join_quote(post), _MAX_CHOICE_CHARS)}"
+        elif argument == "comment_id":
+            for comment in (reply for post in posts.values() for reply in post.replies):
+                yield comment.comment_id, f"{comment.author}: {clip(comment.content, _MAX_CHOICE_CHARS)}"
+        elif argument == "product_name":
+            yield from ((name, f"{name} ({sold} sold)") for name, sold in seen.products)
+        else:
+            yield from super().choices(seen, argument, names)
 
     def recall_sight(self, seen: SocialObservation) -> str:
         first = next(iter((*seen.followed, *seen.recommended)), None)
@@ -279,10 +294,12 @@ def _view_posts(posts: Iterable[PostView], seen: SocialObservation) -> Iterator[
         told = [format_count(count, noun) for noun, count in counts if count]
         facts = [f"post {post.post_id}", f"{format_count(post.age, 'round')} old", *told]
         facts += ["reported"] * post.flagged + ["reacted before"] * (post.post_id in seen.reacted)
-        yield ViewLine(_join_quote(post), _name_author(post), ", ".join(facts))
+        named = {"post_id": post.post_id, "user": post.author_id}
+        yield ViewLine(_join_quote(post), _name_author(post), ", ".join(facts), named=named)
         for reply in post.replies:
             likes = format_count(reply.likes, "like") if reply.likes else ""
-            yield ViewLine(reply.content, reply.author, likes, is_reply=True)
+            named = {"comment_id": reply.comment_id, "user": reply.author_id}
+            yield ViewLine(reply.content, reply.author, likes, is_reply=True, named=named)
 
 
 def _view_messages(messages: Iterable[MessageView]) -> Iterator[ViewLine]:
