@@ -23,6 +23,7 @@ const PAGES: PageEntry[] = [
   { path: "new", load: () => import("./pages/new/NewPage.svelte") },
   { path: "run/:id", load: () => import("./pages/run/RunPage.svelte") },
   { path: "run/:id/agent/:agent", load: () => import("./pages/agent/AgentPage.svelte") },
+  { path: "run/:id/seat/:agent", load: () => import("./pages/seat/SeatPage.svelte") },
   { path: "run/:id/network", load: () => import("./pages/network/NetworkPage.svelte") },
   { path: "run/:id/survey", load: () => import("./pages/survey/SurveyPage.svelte") },
   { path: "run/:id/graph", load: () => import("./pages/graph/GraphPage.svelte") },

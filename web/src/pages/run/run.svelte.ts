@@ -2,6 +2,7 @@
 
 import { source } from "../../api/index.ts";
 import type { Figures, PersonRow, RunOverview, StreamEvent } from "../../api/types.ts";
+import type { SeatStatus } from "../seat/answers.ts";
 import { isAlive } from "../../text/state.ts";
 import { LiveTally, NO_FIGURES, mergeFigures } from "./live.ts";
 import { clampRound, timeOfRound } from "./timeline/rounds.ts";
@@ -21,6 +22,8 @@ export class RunView {
   isConnected = $state(true);
   /** What it waits for, as the worker said last. */
   waiting = $state<string | null>(null);
+  /** The seats that people have taken, as the worker said last. */
+  seats = $state.raw<SeatStatus[]>([]);
 
   /** The round that a person chose; null follows the newest. */
   chosen = $state<number | null>(null);
@@ -146,6 +149,7 @@ export class RunView {
   private readState(state: Record<string, unknown>): void {
     const waiting = state["waiting"];
     this.waiting = typeof waiting === "string" && waiting ? waiting : null;
+    this.seats = (state["seats"] ?? []) as SeatStatus[];
     const status = state["runner_status"];
     if (this.overview && typeof status === "string" && status !== this.overview.status) {
       this.overview = { ...this.overview, status };
