@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,7 +49,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
-def test_an_experiment_is_started_followed_and_read(studies: Site, visit: Visiting) -> None:
+def test_an_experiment_is_started_followed_read_and_shared(studies: Site, visit: Visiting, tmp_path: Path) -> None:
     page = visit(studies, "new?what=experiment").page
     page.get_by_label("Scenario in YAML").fill(EXPERIMENT)
     expect(page.get_by_text("side by side", exact=False).first).to_be_visible()
@@ -62,6 +63,14 @@ def test_an_experiment_is_started_followed_and_read(studies: Site, visit: Visiti
         page.get_by_role("button", name="Download").click()
         page.get_by_role("menuitem", name="Results as CSV").click()
     assert Path(download.value.path()).read_text().count("\n") == 10
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download").click()
+        page.get_by_role("menuitem", name="Everything, to open without Shoal").click()
+    folder = tmp_path / "bundle"
+    shutil.unpack_archive(download.value.path(), folder, "zip")
+    index = next(folder.glob("*/index.html"))
+    shared = visit(Site(index.as_uri(), folder), "experiment/bridge").page
+    expect(shared.get_by_role("link", name=re.compile("seed 4:"))).to_have_count(3)
     squares.first.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")

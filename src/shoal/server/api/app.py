@@ -135,7 +135,8 @@ def build_app(settings: ServerSettings, launcher: Launcher | None = None) -> Gua
         app.include_router(module.router, prefix=PREFIX, responses=_ERRORS)
     app.include_router(graph.router, prefix=GRAPH_PREFIX, responses=_ERRORS)
     app.include_router(reports.router, prefix=REPORT_PREFIX, responses=_ERRORS)
-    app.include_router(experiments.router, prefix=EXPERIMENT_PREFIX, responses=_ERRORS)
+    for router in (experiments.router, bundles.of_experiments):
+        app.include_router(router, prefix=EXPERIMENT_PREFIX, responses=_ERRORS)
     app.include_router(pages.router)
     _answer_errors(app, str(context.folder.path))
     vars(app)["openapi"] = lambda: _describe(app)
