@@ -5,7 +5,7 @@
  */
 
 import { countUpTo, findEntry, findOpinion, findValue, type Entry, type ValuePast } from "./bundled.ts";
-import type { FeedQuery, Follower, Source } from "./source.ts";
+import type { ConversationsQuery, FeedQuery, Follower, PeopleQuery, RunsQuery, Source, TalkQuery } from "./source.ts";
 import type {
   Comment,
   Conversation,
@@ -95,7 +95,7 @@ export class BundleSource implements Source {
     return this.files.load(`world-${cleanName(id)}-${world}`);
   }
 
-  async listRuns({ limit = EVER, offset = 0, archived = false } = {}): Promise<Page<RunRow>> {
+  async listRuns({ limit = EVER, offset = 0, archived = false }: RunsQuery = {}): Promise<Page<RunRow>> {
     const { runs, experiment } = await this.index();
     const only = runs[0];
     if (only && runs.length === 1 && !experiment && offset === 0) location.hash = `#/run/${only.simulation_id}`;
@@ -140,16 +140,8 @@ export class BundleSource implements Source {
     const comments = (feed?.comments[post] ?? []).filter((comment) => comment.round <= until);
     return { items: comments, total: comments.length, next: null };
   }
-  async readTalk(
-    id: string,
-    {
-      world,
-      until = EVER,
-      before,
-      conversation,
-      limit = 50,
-    }: Query & { world: string; until?: number; before?: string; conversation?: number; limit?: number },
-  ): Promise<Page<Turn>> {
+  async readTalk(id: string, query: TalkQuery): Promise<Page<Turn>> {
+    const { world, until = EVER, before, conversation, limit = 50 } = query;
     let turns = (await this.world(id, world)).talk.filter((turn) => turn.round <= until);
     if (conversation !== undefined) {
       const { items } = await this.listConversations(id, { world });
@@ -158,17 +150,14 @@ export class BundleSource implements Source {
     }
     return takePage(turns, Number(before ?? 0), limit);
   }
-  listConversations(id: string, query: Query): Promise<Page<Conversation>> {
-    return this.ask("GET", `simulation/${id}/conversations`, query);
+  listConversations(id: string, query: ConversationsQuery): Promise<Page<Conversation>> {
+    return this.ask("GET", `simulation/${id}/conversations`, { ...query });
   }
   readTrends(id: string, world: string, until?: number): Promise<Trend[]> {
     return this.ask("GET", `simulation/${id}/trends`, { world, until });
   }
 
-  async listPeople(
-    id: string,
-    query: { round?: number; query?: string; sort?: string; offset?: number; limit?: number },
-  ): Promise<Page<PersonRow>> {
+  async listPeople(id: string, query: PeopleQuery): Promise<Page<PersonRow>> {
     const { people, opinions, counts } = (await this.run(id)).people;
     const { round = EVER, query: search = "", sort = "number", offset = 0, limit = 50 } = query;
     const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean);

@@ -2,7 +2,16 @@
 
 import { session } from "../session.svelte.ts";
 import { AnswerError, ServerUnreachable } from "./errors.ts";
-import type { FeedQuery, Follower, ForkRequest, Source } from "./source.ts";
+import type {
+  ConversationsQuery,
+  FeedQuery,
+  Follower,
+  ForkRequest,
+  PeopleQuery,
+  RunsQuery,
+  Source,
+  TalkQuery,
+} from "./source.ts";
 import { followStream } from "./stream.ts";
 import type {
   Comment,
@@ -71,8 +80,8 @@ export class HttpSource implements Source {
     await this.ask("POST", `simulation/${route}`, values);
   }
 
-  listRuns(query = {}): Promise<Page<RunRow>> {
-    return this.get("overview", query);
+  listRuns(query: RunsQuery = {}): Promise<Page<RunRow>> {
+    return this.get("overview", { ...query });
   }
   readRun(id: string): Promise<RunOverview> {
     return this.get(`${id}/overview`);
@@ -86,18 +95,18 @@ export class HttpSource implements Source {
   readThread(id: string, world: string, post: number, until?: number): Promise<Page<Comment>> {
     return this.get(`${id}/thread`, { world, post_id: post, until });
   }
-  readTalk(id: string, query: Values): Promise<Page<Turn>> {
-    return this.get(`${id}/talk`, query);
+  readTalk(id: string, query: TalkQuery): Promise<Page<Turn>> {
+    return this.get(`${id}/talk`, { ...query });
   }
-  listConversations(id: string, query: Values): Promise<Page<Conversation>> {
-    return this.get(`${id}/conversations`, query);
+  listConversations(id: string, query: ConversationsQuery): Promise<Page<Conversation>> {
+    return this.get(`${id}/conversations`, { ...query });
   }
 
   readTrends(id: string, world: string, until?: number): Promise<Trend[]> {
     return this.get(`${id}/trends`, { world, until });
   }
-  listPeople(id: string, query: Values): Promise<Page<PersonRow>> {
-    return this.get(`${id}/people`, query);
+  listPeople(id: string, query: PeopleQuery): Promise<Page<PersonRow>> {
+    return this.get(`${id}/people`, { ...query });
   }
 
   follow(id: string, since: number, follower: Follower): () => void {

@@ -27,6 +27,37 @@ export interface FeedQuery {
   limit?: number;
 }
 
+export interface RunsQuery {
+  limit?: number;
+  offset?: number;
+  archived?: boolean;
+}
+
+export interface TalkQuery {
+  world: string;
+  until?: number;
+  before?: string;
+  conversation?: number;
+  limit?: number;
+}
+
+export interface ConversationsQuery {
+  world: string;
+  until?: number;
+  agent?: number;
+  offset?: number;
+  limit?: number;
+}
+
+export interface PeopleQuery {
+  /** Figures are those after this round. */
+  round?: number;
+  query?: string;
+  sort?: string;
+  offset?: number;
+  limit?: number;
+}
+
 export interface ForkRequest {
   at: number;
   set?: Record<string, unknown>;
@@ -46,24 +77,15 @@ export interface Source {
   /** False for a bundle: nothing can be started, asked or changed. */
   readonly isLive: boolean;
 
-  listRuns(query?: { limit?: number; offset?: number; archived?: boolean }): Promise<Page<RunRow>>;
+  listRuns(query?: RunsQuery): Promise<Page<RunRow>>;
   readRun(id: string): Promise<RunOverview>;
   readFigures(id: string, since?: number): Promise<Figures>;
   readFeed(id: string, query: FeedQuery): Promise<Page<Post>>;
   readThread(id: string, world: string, post: number, until?: number): Promise<Page<Comment>>;
-  readTalk(
-    id: string,
-    query: { world: string; until?: number; before?: string; conversation?: number; limit?: number },
-  ): Promise<Page<Turn>>;
-  listConversations(
-    id: string,
-    query: { world: string; until?: number; agent?: number; offset?: number; limit?: number },
-  ): Promise<Page<Conversation>>;
+  readTalk(id: string, query: TalkQuery): Promise<Page<Turn>>;
+  listConversations(id: string, query: ConversationsQuery): Promise<Page<Conversation>>;
   readTrends(id: string, world: string, until?: number): Promise<Trend[]>;
-  listPeople(
-    id: string,
-    query: { round?: number; query?: string; sort?: string; offset?: number; limit?: number },
-  ): Promise<Page<PersonRow>>;
+  listPeople(id: string, query: PeopleQuery): Promise<Page<PersonRow>>;
 
   /** Follow a run from a round on, through lost connections and restarts of the server. Returns what ends it. */
   follow(id: string, since: number, follower: Follower): () => void;
