@@ -108,11 +108,11 @@ def describe_findings(report: ExperimentReport) -> list[Sentence]:
     if report.outcome is not None:
         found += [_describe_tier(tier, report.outcome, len(report.tiers) > 1) for tier in report.tiers]
     if (best := report.best_arm) is not None and (cost := best.cost_of_pass) is not None:
-        if isfinite(cost.value):
+        if not isfinite(cost.value):
+            found.append(["No run passed, so the cost of a pass is infinite."])
+        elif cost.value > 0:
             words = f" per passing run (95 % interval {format_money_range(cost)}), the least of all arms."
             found.append([Strong(best.name), " costs ", Strong(format_money(cost.value)), words])
-        else:
-            found.append(["No run passed, so the cost of a pass is infinite."])
     return [sentence for sentence in found if sentence]
 
 

@@ -59,7 +59,13 @@ export const CAUSES: Record<string, string> = {
 
 export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return "–";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (Array.isArray(value)) return value.map(formatValue).join(", ");
+  if (typeof value !== "object") return String(value);
+  // What is not set says nothing.
+  const given = Object.entries(value).filter(
+    ([, part]) => part !== null && !(Array.isArray(part) && part.length === 0),
+  );
+  return given.map(([name, part]) => `${name.replaceAll("_", " ")}: ${formatValue(part)}`).join(", ");
 }
 
 export interface FigureSeries {
