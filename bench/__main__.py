@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import bars as social
-from bench import clusters, experiments, language, limits, real, server, sinks, slots
+from bench import clusters, experiments, language, limits, pages, real, server, sinks, slots
 from bench.bars import Bar, Measurement, measure
 from bench.coverage import coverage
 from bench.demographics import marginals
@@ -32,7 +32,7 @@ from bench.web import web_open
 _PEOPLE = (importing, marginals)
 _OTHERS = (recording, room_ageing, room_relations, dialogues, *_PEOPLE, short_calls, hostile_replies, coverage)
 _RUNS = (*sinks.ALL, *experiments.ALL, *clusters.ALL)
-ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, web_open, *_RUNS, limits.limits)
+ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, web_open, *pages.ALL, *_RUNS, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 
 

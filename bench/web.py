@@ -31,7 +31,7 @@ _PEOPLE, _SHORT, _LONG, _TRIES = 500, 2, 2_000, 5
 
 def web_open(folder: Path) -> list[Bar]:
     """The first answers about a run of 1,000,000 turns against one of 1,000, each as if asked first."""
-    short, long = (_make_run(folder / str(rounds), rounds) for rounds in (_SHORT, _LONG))
+    short, long = (make_run(folder / str(rounds), _PEOPLE, rounds) for rounds in (_SHORT, _LONG))
     told = f"{_PEOPLE * _LONG:,} turns against {_PEOPLE * _SHORT:,}, {_PEOPLE} people"
     bars = []
     for name, read in _READERS.items():
@@ -40,8 +40,9 @@ def web_open(folder: Path) -> list[Bar]:
     return bars
 
 
-def _make_run(folder: Path, rounds: int) -> RunDirectory:
-    run = create_run(validate(everyone_active(_PEOPLE, rounds)), folder)
+def make_run(folder: Path, people: int, rounds: int) -> RunDirectory:
+    """Make a run in which everybody has a turn in every round."""
+    run = create_run(validate(everyone_active(people, rounds)), folder)
     asyncio.run(work_on_run(run, asyncio.Event()))
     return run
 
