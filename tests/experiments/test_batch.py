@@ -118,6 +118,18 @@ async def test_a_stop_leaves_no_worker_and_the_next_call_goes_on(tmp_path: Path,
     assert [row.id for row in make_batch(tmp_path, rows).list_open_rows()] == ["a", "b"]
 
 
+async def test_the_next_run_is_made_while_others_work_and_starts_after_them(tmp_path: Path, launcher: Launcher) -> None:
+    batch, stop = make_batch(tmp_path, SEEDS, LONG, max_simulations=1), asyncio.Event()
+    working = asyncio.create_task(batch.run(launcher, stop))
+    second, third = (batch.runs_folder / name for name in ("s2", "s3"))
+    await wait_until((second / "simulation_config.json").exists)
+    assert (list(batch.progress.running), third.exists()) == (["s1"], False)
+    stop.set()
+    with pytest.raises(Stopped, match="3 simulations left"):
+        await working
+    assert not (second / "simulation.log").exists()
+
+
 async def test_a_cancelled_batch_leaves_no_worker(tmp_path: Path, launcher: Launcher) -> None:
     batch = make_batch(tmp_path, [{"id": "a"}], LONG)
     running = asyncio.create_task(batch.run(launcher, asyncio.Event()))

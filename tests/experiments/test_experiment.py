@@ -132,6 +132,8 @@ async def test_an_arm_that_stops_early_leaves_out_seeds_and_decides_the_same_aga
     assert [(arm.arm, arm.runs, arm.ended) for arm in standing.arms] == [("still", 3, 3), ("lively", 8, 8)]
     assert "stopped after 3 seeds" in standing.arms[0].note
     assert len(launcher.started) <= 3 + 8 + 1
+    # A run that may be left out is not made before it starts.
+    assert len(list(tmp_path.glob("results/a/*/*/simulation_config.json"))) == len(launcher.started)
     whole = (tmp_path / "results" / "results.jsonl").read_bytes()
     assert (await run(tmp_path, BASE + section)).started == []
     assert (tmp_path / "results" / "results.jsonl").read_bytes() == whole

@@ -153,6 +153,8 @@ class Batch:
         self._settings = settings
         self._limit = SimulationLimit(settings.max_simulations, int(inspect_machine().cores.usable or 1))
         self._queue: deque[BatchRow] = deque()
+        #: Runs of rows in the queue that are made already.
+        self._made: dict[str, RunDirectory] = {}
         #: Set when a simulation has ended, or when the load of the machine has changed.
         self._changed = asyncio.Event()
 
@@ -244,8 +246,7 @@ class Batch:
         try:
             async with asyncio.TaskGroup() as group:
                 while (row := await self._find_room(halt)) is not None:
-                    path = self._find_folder(row)
-                    run = open_or_create_run(row.apply_to(self._scenario), path, self._settings.limits)
+                    run = self._made.pop(row.id, None) or self._make_run(row)
                     self.limit_run(row, run)
                     self.progress.running[row.id] = run
                     group.create_task(self._simulate(row, run, launcher, halt))
@@ -264,8 +265,16 @@ class Batch:
             if not running:
                 break
             self._changed.clear()
+            # First the simulations start that have been chosen.
+            await asyncio.sleep(0)
+            following = self._queue[0] if self._queue else None
+            if following is not None and following.id not in self._made and self.will_start(following):
+                self._made[following.id] = self._make_run(following)
             await self._changed.wait()
         return None
+
+    def _make_run(self, row: BatchRow) -> RunDirectory:
+        return open_or_create_run(row.apply_to(self._scenario), self._find_folder(row), self._settings.limits)
 
     def _heed(self, throttle: Throttle) -> None:
         for note in self._limit.heed(throttle):
@@ -299,6 +308,10 @@ class Batch:
     def choose_row(self) -> BatchRow | None:
         """Take the row to start next out of the queue; None where none can start before another simulation ends."""
         return self._queue.popleft() if self._queue else None
+
+    def will_start(self, row: BatchRow) -> bool:
+        """Return whether a row in the queue starts whatever comes of others, so that its run can be made before."""
+        return True
 
     def limit_run(self, row: BatchRow, run: RunDirectory) -> None:
         """Set what a run may use before it is worked on."""
@@ -442,8 +455,9 @@ async def _wait_while(window: DailyWindow, is_open: bool, stop: asyncio.Event, n
 
 async def _work_once(run: RunDirectory, launcher: Launcher, halt: asyncio.Event) -> tuple[RunOutcome, str | None]:
     """Let a worker work on a run, be it one that outlived an earlier batch, and return how far it came, and why."""
-    if not run.is_over():
-        worker = find_worker(run) if run.read_state().runner_status.is_working else None
+    state = run.read_state()
+    if not state.is_over(run.scenario.rounds):
+        worker = find_worker(run) if state.runner_status.is_working else None
         try:
             worker = worker or await start_run(run, launcher)
         except RunRefused as error:

@@ -162,6 +162,11 @@ class ExperimentBatch(Batch):
             raise self.describe_shortage()
         return None
 
+    def will_start(self, row: BatchRow) -> bool:
+        """Return whether neither a budget nor a stopping rule, nor a past that is still to come, can hold it up."""
+        rules = self._rules[row.id.partition("/")[0]]
+        return not (self._shares.budgets or self.spent or rules.may_stop or self._shares_open_past(row.id))
+
     def limit_run(self, row: BatchRow, run: RunDirectory) -> None:
         """Set what a run may use in place of what it was given before: its share of the budgets may have changed."""
         run.replace_limits(self._settings.limits.replace_with(self._granted.pop(row.id)))

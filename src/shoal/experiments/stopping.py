@@ -91,6 +91,10 @@ class TierStops:
         #: Seeds of which every arm that goes on has a result.
         self._done = 0
 
+    @property
+    def may_stop(self) -> bool:
+        return bool(self._rules)
+
     def advance(self, results: Mapping[str, RunResult]) -> list[ArmStop]:
         """Decide as far as the results go, which are named by tier, arm and seed; return the stops that are new."""
         stopped: list[ArmStop] = []

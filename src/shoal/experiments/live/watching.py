@@ -12,7 +12,7 @@ from shoal.experiments.experiment import ExperimentRun
 from shoal.experiments.folder import DesignRecord, TierRecord, open_design, read_design, read_experiment_state
 from shoal.experiments.results import RunResult, read_results
 from shoal.experiments.standing import ArmStanding, ExperimentStanding, take_standing
-from shoal.runs import CONFIG, RunDirectory
+from shoal.runs import LOG, RunDirectory
 
 
 class RunMark(StrEnum):
@@ -82,14 +82,14 @@ def watch_experiment(folder: Path) -> ExperimentProgress:
 
 
 def _list_begun(folder: Path, tier: TierRecord) -> Iterable[str]:
-    """Name the runs of a tier that have a directory."""
+    """Name the runs of a tier that a worker was started for. Others may be made already."""
     for arm in tier.arms:
         place = folder / tier.name / arm
         if place.is_dir():
             yield from (
                 f"{tier.name}/{arm}/{path.name}"
                 for path in place.iterdir()
-                if path.name.isdecimal() and (path / CONFIG).exists()
+                if path.name.isdecimal() and (path / LOG).exists()
             )
 
 
