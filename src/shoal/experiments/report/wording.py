@@ -21,7 +21,7 @@ from shoal.experiments.statistics import Interval, describe_power
 from shoal.text import format_count, quote_path
 
 MINUS = "\u2212"
-_TESTS = {"flips": "flipped signs", "t": "Student's t", "score": "Tango's score"}
+_TESTS = {"flips": "flipped signs", "t": "Student's t", "bootstrap": "bootstrap", "rates": "pairs of rates"}
 
 
 class Strong(NamedTuple):
@@ -288,9 +288,10 @@ METHODS = (
     "with the control seed by seed.",
     "Intervals are 95 %. Means: studentised bootstrap, and Student's t below 5 runs or above 400. Rates: Wilson. Cost "
     "of a pass: mean cost over pass rate, with both drawn from what the judged runs leave possible.",
-    "Effects: the p of a mean comes from flipping the signs of the paired differences, and its interval holds the "
-    "differences which that test does not refute, so that the two never disagree; below 6 seeds and above 400 both are "
-    "Student's t. Pass rates are compared by the score test of Tango, which is McNemar's at zero.",
+    "Effects on a mean: the interval holds what either flipping the signs of the paired differences or their "
+    "studentised bootstrap leaves possible, and p is the larger of both, so that the two never disagree. Five seeds "
+    "are too few to flip signs; below and above 400 both are Student's t. Effects on pass rates: what pairs that are "
+    "better, worse and alike leave possible, if nothing was known before; p is close to the mid-p of McNemar's test.",
     f"Corrected p: Holm, over all arms that are compared in the same outcome. Below {SIGNIFICANT} a finding is called "
     "beyond chance. The interval is that of one comparison alone, so a corrected p can exceed 0.05 beside an interval "
     "without zero. Of many metrics some differ by chance: only the outcome above was chosen before looking.",

@@ -1,12 +1,12 @@
 """Effects of arms against the control, paired by seed, and comparisons that are corrected for their number.
 
-The p of an effect and its interval come from the same test: an interval holds the differences that the test does not
-refute. So p is below 0.05 exactly where zero is outside the interval.
+The p of an effect and its interval come from the same tests: an interval holds the differences that they leave
+possible. So p is below 0.05 exactly where zero is outside the interval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -15,8 +15,8 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.experiments.statistics.intervals import COVERED, MANY, NORMAL, Interval
-from shoal.experiments.statistics.student import find_normal_p, find_t, find_two_sided_p
+from shoal.experiments.statistics.intervals import COVERED, FEWEST_RESAMPLED, MANY, Interval, resample_mean
+from shoal.experiments.statistics.student import find_t, find_two_sided_p
 from shoal.seeds import derive
 
 #: With fewer seeds no way to flip signs is rare enough for a p below 0.05.
@@ -24,6 +24,8 @@ FEWEST_FLIPPED = 6
 #: Up to so many seeds every way to flip the signs is tried; with more, as many ways are drawn.
 _EXACT_SEEDS = 12
 _FLIPS = 10_000
+#: What pairs leave possible for rates, in so many drawings.
+_DRAWN_RATES = 40_000
 #: What a difference must exceed to be found with 95 % confidence four times out of five, in standard errors.
 _FOUND = 1.96 + 0.84
 #: Standardised effects from here on are called large.
@@ -40,15 +42,17 @@ class Effect:
     standardised: float | None
     #: Chance of a difference as large if the arm did nothing; None with a single seed.
     p: float | None
-    #: The test that p and the interval come from: `flips`, `t` or `score`.
+    #: The test that p and the interval come from: `flips`, `bootstrap`, `t` or `rates`.
     test: str = "flips"
 
 
 def compare_paired(arm: Mapping[int, float], control: Mapping[int, float]) -> Effect | None:
     """Compare values by seed; None where no seed is in both.
 
-    If the arm did nothing, each difference could as well have the other sign. That holds however values are
-    distributed, so the test flips signs. Fewer than six seeds are compared by Student's t, and so are very many.
+    If the arm did nothing, each difference could as well have the other sign: the test that flips signs is exact then,
+    however values are distributed. Where the arm does much in some seeds and little in others, the bootstrap holds
+    better. A difference is found where both find it, and the interval holds what either of them leaves possible. Five
+    seeds have too few signs to flip; fewer are compared by Student's t, and so are very many.
     """
     seeds = sorted(arm.keys() & control.keys())
     if not seeds:
@@ -60,9 +64,18 @@ def compare_paired(arm: Mapping[int, float], control: Mapping[int, float]) -> Ef
     spread = float(differences.std(ddof=1))
     if spread <= 1e-12 * max(abs(mean), 1.0):
         return _compare_alike(mean, count)
-    if FEWEST_FLIPPED <= count <= MANY:
-        interval, p = _flip_signs(differences)
-        return Effect(count, interval, mean / spread, p)
+    if FEWEST_RESAMPLED <= count <= MANY:
+        tests = [resample_mean(differences, _FLIPS)]
+        if count >= FEWEST_FLIPPED:
+            subsets = _list_subsets(count)
+            # Flipping the signs of some differences from an assumed effect moves their sum past that of all exactly
+            # where the mean of those flipped is on the other side of the assumed effect.
+            tests.append(subsets @ differences / subsets.sum(axis=1))
+        tiny = 1e-12 * float(np.abs(differences).max())
+        found = [_test_zero(np.sort(test), mean, tiny) for test in tests]
+        ends = min(low for low, _, _ in found), max(high for _, high, _ in found)
+        p = max(p for _, _, p in found)
+        return Effect(count, Interval(mean, *ends), mean / spread, p, "flips" if len(tests) > 1 else "bootstrap")
     error = spread / sqrt(count)
     half = find_t(1 - COVERED, count - 1) * error
     p = find_two_sided_p(mean / error, count - 1)
@@ -77,23 +90,16 @@ def _compare_alike(mean: float, count: int) -> Effect:
     return Effect(count, Interval(mean, mean - end, mean + end), None, max(2.0 ** (1 - count), 2 / _FLIPS))
 
 
-def _flip_signs(differences: NDArray[np.float64]) -> tuple[Interval, float]:
-    """Return the interval and the two-sided p of the test that flips signs.
-
-    Flipping the signs of some differences from an assumed effect moves their sum past that of all exactly where the
-    mean of those flipped is on the other side of the assumed effect. So the means of all subsets hold both answers.
-    """
-    subsets = _list_subsets(len(differences))
-    mean = float(differences.mean())
-    means = np.sort(subsets @ differences / subsets.sum(axis=1))
-    ways, tiny = len(means) + 1, 1e-12 * float(np.abs(differences).max())
-    # The empty subset flips nothing, and belongs to those that are as far as what was found.
-    beyond = 1 + int((means <= tiny).sum() if mean > 0 else (means >= -tiny).sum())
-    # The smallest number of ways that is not rare, the empty subset among them.
+def _test_zero(truths: NDArray[np.float64], mean: float, tiny: float) -> tuple[float, float, float]:
+    """Return the ends of the interval of a test, and its two-sided p, of what it leaves possible in rising order."""
+    # What was found belongs to what is as far as what was found.
+    ways = len(truths) + 1
+    beyond = 1 + int((truths <= tiny).sum() if mean > 0 else (truths >= -tiny).sum())
+    # The smallest number of ways that is not rare, the one that was found among them.
     needed = int((1 - COVERED) / 2 * ways) + 1
-    low, high = (float(means[needed - 2]), float(means[1 - needed])) if needed > 1 else (-inf, inf)
-    ends = (0.0 if abs(end) <= tiny else end for end in (low, high))
-    return Interval(mean, *ends), min(2 * beyond / ways, 1.0)
+    low, high = (float(truths[needed - 2]), float(truths[1 - needed])) if needed > 1 else (-inf, inf)
+    low, high = (0.0 if abs(end) <= tiny else end for end in (low, high))
+    return low, high, min(2 * beyond / ways, 1.0)
 
 
 @lru_cache(maxsize=4)
@@ -110,9 +116,10 @@ def _list_subsets(seeds: int) -> NDArray[np.float64]:
 
 
 def compare_rates(arm: Mapping[int, bool], control: Mapping[int, bool]) -> Effect | None:
-    """Compare how often runs passed, by seed, with the score test of Tango (1998); None where no seed is in both.
+    """Compare how often runs passed, by seed; None where no seed is in both.
 
-    At a difference of zero it is the test of McNemar.
+    Pairs are better, worse or alike. The interval holds 95 % of what they leave possible if nothing was known before,
+    and p is that of McNemar's test, which is the chance by the same measure that the arm is not better, or not worse.
     """
     seeds = sorted(arm.keys() & control.keys())
     if not seeds:
@@ -120,31 +127,19 @@ def compare_rates(arm: Mapping[int, bool], control: Mapping[int, bool]) -> Effec
     differences = np.asarray([int(arm[seed]) - int(control[seed]) for seed in seeds], np.float64)
     better, worse, count = int((differences > 0).sum()), int((differences < 0).sum()), len(seeds)
     mean, spread = float(differences.mean()), float(differences.std(ddof=1)) if count > 1 else 0.0
-
-    def score(difference: float) -> float:
-        """Return how many standard errors the pairs are from a difference of the rates."""
-        linear = (2 * count - better + worse) * difference - better - worse
-        square = linear**2 + 8 * count * worse * difference * (1 - difference)
-        discordant = max((sqrt(max(square, 0.0)) - linear) / (4 * count), 0.0)
-        variance = count * (2 * discordant + difference * (1 - difference))
-        excess = better - worse - count * difference
-        if variance <= 1e-12:
-            return 0.0 if abs(excess) <= 1e-9 else inf if excess > 0 else -inf
-        return float(excess / sqrt(variance))
-
-    z = NORMAL
-    low = -1.0 if mean <= -1 else _find_crossing(score, z, -1.0, mean)
-    high = 1.0 if mean >= 1 else _find_crossing(score, -z, mean, 1.0)
+    low, high, p = _test_zero(_draw_differences(better, worse, count), mean, 0.0)
+    interval = Interval(mean, -1.0 if mean <= -1 else min(low, mean), 1.0 if mean >= 1 else max(high, mean))
     standardised = mean / spread if spread > 1e-12 else None
-    return Effect(count, Interval(mean, low, high), standardised, find_normal_p(score(0.0)), "score")
+    return Effect(count, interval, standardised, p, "rates")
 
 
-def _find_crossing(falling: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Return where a falling function crosses a level, by halving."""
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if falling(middle) > level else (low, middle)
-    return (low + high) / 2
+@lru_cache(maxsize=64)
+def _draw_differences(better: int, worse: int, count: int) -> NDArray[np.float64]:
+    """Draw what pairs leave possible for the difference of their rates, in rising order."""
+    draw = np.random.default_rng(derive(0, "statistics", "rates"))
+    shares = draw.dirichlet((better + 1, worse + 1, count - better - worse + 1), _DRAWN_RATES)
+    differences: NDArray[np.float64] = np.sort(shares[:, 0] - shares[:, 1])
+    return differences
 
 
 def correct_holm(values: Sequence[float]) -> list[float]:

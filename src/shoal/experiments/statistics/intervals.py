@@ -18,7 +18,7 @@ COVERED = 0.95
 NORMAL = 1.959964
 _RESAMPLES = 4000
 #: Fewer values have too few different resamples: the bootstrap of three covers 80 %, where Student's t covers 95 %.
-_FEWEST_RESAMPLED = 5
+FEWEST_RESAMPLED = 5
 #: Means of more values scatter as Student's t says, however skewed the values are.
 MANY = 400
 _TAILS = ((1 - COVERED) / 2, (1 + COVERED) / 2)
@@ -34,9 +34,10 @@ class Interval:
 
 
 def bootstrap_mean(values: Sequence[float], resamples: int = _RESAMPLES) -> Interval:
-    """Estimate a mean by the studentised bootstrap, which covers the truth also where few values are skewed.
+    """Estimate a mean by what either Student's t or the studentised bootstrap leaves possible.
 
-    With fewer than five values, or more than 400, the interval is that of Student.
+    The bootstrap covers the truth also where few values are skewed. It is left out with fewer than five values, or more
+    than 400.
     """
     found = np.asarray(values, np.float64)
     if not len(found):
@@ -47,24 +48,40 @@ def bootstrap_mean(values: Sequence[float], resamples: int = _RESAMPLES) -> Inte
     error = float(found.std(ddof=1)) / sqrt(len(found))
     if error <= 1e-12 * max(abs(mean), 1.0):
         return Interval(mean, mean, mean)
-    if not _FEWEST_RESAMPLED <= len(found) <= MANY:
-        half = find_t(1 - COVERED, len(found) - 1) * error
+    half = find_t(1 - COVERED, len(found) - 1) * error
+    if not FEWEST_RESAMPLED <= len(found) <= MANY:
         return Interval(mean, mean - half, mean + half)
-    counts, centred = _draw_counts(len(found), resamples), found - mean
-    means = counts @ centred / len(found)
-    spreads = np.maximum(counts @ centred**2 / len(found) - means**2, 0.0)
-    errors = np.sqrt(spreads / (len(found) - 1))
+    low, high = np.quantile(resample_mean(found, resamples), _TAILS).tolist()
+    return Interval(mean, min(low, mean - half), max(high, mean + half))
+
+
+def resample_mean(values: NDArray[np.float64], resamples: int = _RESAMPLES) -> NDArray[np.float64]:
+    """Return what the truth may be: the mean, less what resamples are off by in their own standard errors."""
+    count, mean = len(values), float(values.mean())
+    error = float(values.std(ddof=1)) / sqrt(count)
+    counts, centred = _draw_counts(count, resamples), values - mean
+    means = counts @ centred / count
+    spreads = np.maximum(counts @ centred**2 / count - means**2, 0.0)
+    errors = np.sqrt(spreads / (count - 1))
     # A resample of one value alone says nothing about how far means scatter.
     is_usable = errors > error * 1e-6
-    low, high = np.quantile(means[is_usable] / errors[is_usable], _TAILS).tolist()
-    return Interval(mean, mean - high * error, mean - low * error)
+    truths: NDArray[np.float64] = mean - error * means[is_usable] / errors[is_usable]
+    return truths
 
 
 @lru_cache(maxsize=4)
 def _draw_counts(values: int, resamples: int) -> NDArray[np.float64]:
-    """Draw how often each value is in each resample. Equally many values are always resampled in the same way."""
-    drawn = _draw("mean").multinomial(values, [1 / values] * values, resamples)
-    return drawn.astype(np.float64)
+    """Draw how often each value is in each resample. Equally many values are always resampled in the same way.
+
+    Each resample leaves out one value, another one each time (the bootknife of Hesterberg): resamples of all values
+    scatter less than samples do.
+    """
+    draw = _draw("mean")
+    is_kept = np.ones((resamples, values), np.bool_)
+    is_kept[np.arange(resamples), draw.integers(0, values, resamples)] = False
+    counts = np.zeros((resamples, values))
+    counts[is_kept] = draw.multinomial(values, [1 / (values - 1)] * (values - 1), resamples).ravel()
+    return counts
 
 
 def estimate_rate(passed: int, total: int) -> Interval:
@@ -83,32 +100,28 @@ def estimate_cost_of_pass(costs: Sequence[float], passed: Sequence[bool], resamp
     """Estimate mean cost over pass rate, both of them random; infinite where nothing passed.
 
     The pass rate is drawn from what the runs leave possible (Jeffreys), and the mean costs of runs that passed and of
-    runs that did not are drawn apart, because a run that fails often costs something else than one that passes.
+    runs that did not are drawn apart, because a run that fails often costs something else than one that passes. Around
+    these means both scatter alike.
     """
     cost, is_passed = np.asarray(costs, np.float64), np.asarray(passed, np.bool_)
     if not len(cost) or len(cost) != len(is_passed):
         raise ValueError("the cost of a pass needs a cost and a verdict for each run")
-    good = int(is_passed.sum())
-    bad = len(cost) - good
+    groups = cost[is_passed], cost[~is_passed]
+    good, bad = len(groups[0]), len(groups[1])
     draw = _draw("cost of pass")
     rates = draw.beta(good + 0.5, bad + 0.5, resamples)
-    means = rates * _draw_means(draw, cost[is_passed], cost, resamples)
-    means += (1 - rates) * _draw_means(draw, cost[~is_passed], cost, resamples)
-    low, high = np.quantile(np.maximum(means, 0.0) / rates, _TAILS).tolist()
+    squares = sum(float(((group - group.mean()) ** 2).sum()) for group in groups if len(group))
+    if freedom := good + bad - bool(good) - bool(bad):
+        spread = sqrt(squares / freedom)
+    else:
+        spread, freedom = float(cost.std()), 1
+    means = [
+        (group if len(group) else cost).mean() + spread / sqrt(max(len(group), 1)) * draw.standard_t(freedom, resamples)
+        for group in groups
+    ]
+    totals = np.maximum(rates * means[0] + (1 - rates) * means[1], 0.0)
+    low, high = np.quantile(totals / rates, _TAILS).tolist()
     return Interval(float(cost.sum()) / good, low, high) if good else Interval(inf, low, inf)
-
-
-def _draw_means(
-    draw: np.random.Generator, group: NDArray[np.float64], everybody: NDArray[np.float64], resamples: int
-) -> NDArray[np.float64]:
-    """Draw what the mean cost of a group may be. One that is too small scatters as all runs do."""
-    own = group if len(group) > 1 else everybody
-    mean = float(group.mean()) if len(group) else float(everybody.mean())
-    if len(own) < 2:
-        return np.full(resamples, mean)
-    error = float(own.std(ddof=1)) / sqrt(max(len(group), 1))
-    scattered: NDArray[np.float64] = mean + error * draw.standard_t(len(own) - 1, resamples)
-    return scattered
 
 
 def _draw(purpose: str) -> np.random.Generator:

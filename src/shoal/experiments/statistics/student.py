@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import atan, cos, erfc, inf, pi, sin, sqrt
+from math import atan, cos, inf, pi, sin, sqrt
 
 _STEPS = 200
 
@@ -38,8 +38,3 @@ def find_t(p: float, freedom: int) -> float:
             break
         low, high = (middle, high) if find_two_sided_p(middle, freedom) > p else (low, middle)
     return high
-
-
-def find_normal_p(z: float) -> float:
-    """Return the chance of a value of the normal distribution at least as far from zero."""
-    return erfc(abs(z) / sqrt(2))
