@@ -127,6 +127,10 @@ class BatchProgress:
         """Return the results so far, also for a thread that draws them while others are added."""
         return list(self.results.values())
 
+    def list_running(self) -> list[str]:
+        """Name what runs, without what has ended and is being judged."""
+        return [name for name in list(self.running) if name not in self.results]
+
     def count(self, status: Status) -> int:
         return sum(result.status is status for result in self.list_results())
 

@@ -16,8 +16,10 @@ from shoal.runs import Status
 from shoal.text import clip, format_duration, quote_path
 
 #: The states of simulations are read from disk for each frame.
-_FRAMES_PER_SECOND = 2
+FRAMES_PER_SECOND = 2
 _MAX_RUNNING_SHOWN = 8
+#: Columns of what is shown of a simulation that runs, beside its name.
+_FIGURES_WIDTH = 32
 _MAX_FAILED_SHOWN = 5
 _MAX_ERROR_CHARS = 200
 
@@ -28,8 +30,8 @@ def choose_batch_display(console: Console, progress: BatchProgress, title: str, 
         console,
         quiet,
         lambda: BatchView(progress, title),
-        lambda write: BatchLines(write, progress, title),
-        _FRAMES_PER_SECOND,
+        lambda write: SimulationLines(write, title, progress, lambda now: describe_progress(progress, now)),
+        FRAMES_PER_SECOND,
     )
 
 
@@ -44,26 +46,37 @@ class BatchView:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         progress, now = self.progress, time.monotonic()
         share = len(progress.results) / max(progress.total, 1)
-        told = describe_progress(progress, now)
-        parts = draw_head(self.title, now - progress.began, share, told, self.is_stopping)
-        running = list(progress.running.items())
-        for name, run in running[:_MAX_RUNNING_SHOWN]:
-            state = run.read_state()
-            waiting = f"  waits for {state.waiting.model}" if state.waiting is not None else ""
-            figures = f"round {state.current_round}/{state.total_rounds}  {state.actions_count:,} actions"
-            parts.append(Text.assemble("  ", (name, "cyan"), (f"  {figures}{waiting}", "dim")))
-        if len(running) > _MAX_RUNNING_SHOWN:
-            parts.append(Text(f"  and {len(running) - _MAX_RUNNING_SHOWN} more", "dim"))
+        parts = draw_head(self.title, now - progress.began, share, describe_progress(progress, now), self.is_stopping)
+        parts += draw_running(progress, _MAX_RUNNING_SHOWN, options.max_width - 4)
         parts += [Text(note, "yellow") for note in progress.notes[-1:]]
         yield fit_lines(parts, options)
 
 
-class BatchLines(LineDisplay):
-    """Writes about the batch now and then, and about each simulation that does not end well."""
+def draw_running(progress: BatchProgress, most: int, width: int) -> list[Text]:
+    """Draw a line for each simulation that runs, for so many of them at most."""
+    running, lines = list(progress.running.items()), []
+    for name, run in running[:most]:
+        state = run.read_state()
+        waiting = f"  waits for {state.waiting.model}" if state.waiting is not None else ""
+        figures = f"  round {state.current_round}/{state.total_rounds}  {state.actions_count:,} actions{waiting}"
+        # Simulations differ in the end of their names.
+        room = width - _FIGURES_WIDTH
+        shown = name if len(name) <= room else f"…{name[-room + 1 :]}"
+        lines.append(Text.assemble("  ", (shown, "cyan"), (figures, "dim")))
+    more = len(running) - most
+    return lines + ([Text(f"  and {more} more", "dim")] if more > 0 else [])
 
-    def __init__(self, write: Callable[[str], object], progress: BatchProgress, title: str) -> None:
+
+class SimulationLines(LineDisplay):
+    """Writes now and then how far many simulations are, and about each one that does not end well."""
+
+    def __init__(
+        self, write: Callable[[str], object], title: str, progress: BatchProgress, describe: Callable[[float], str]
+    ) -> None:
+        """`describe` says in one line how far they are at a time."""
         super().__init__(write, title)
         self._progress = progress
+        self._describe = describe
         #: When the last line was written, and after how many results.
         self._last = (progress.began, 0)
         progress.watch = self._show
@@ -74,18 +87,25 @@ class BatchLines(LineDisplay):
             return
         if what.status is not Status.COMPLETED:
             self._write(f"{what.id}: {what.status}: {clip(what.error or '', _MAX_ERROR_CHARS)}\n")
-        progress, now, (since, before) = self._progress, time.monotonic(), self._last
-        done = len(progress.results)
-        if done == progress.total or is_line_due((done - before) / max(progress.total, 1), now - since):
+        now, (since, before), total = time.monotonic(), self._last, self._progress.total
+        done = len(self._progress.results)
+        if done >= total or is_line_due((done - before) / max(total, 1), now - since):
             self._last = (now, done)
-            self._write(f"{describe_progress(progress, now)}\n")
+            self._write(f"{self._describe(now)}\n")
+
+
+def describe_running(progress: BatchProgress) -> list[str]:
+    """Describe how many simulations run in a part of a line; nothing where none does."""
+    count = len(progress.list_running())
+    most = f" of {progress.at_once}" if count <= progress.at_once else ""
+    return [f"{count}{most} running"] if count else []
 
 
 def describe_progress(progress: BatchProgress, now: float) -> str:
     """Describe how far a batch is in one line."""
     done, left = len(progress.results), progress.seconds_left(now)
     parts = [f"{done:,}/{progress.total:,} done"]
-    parts += [f"{len(progress.running)} of {progress.at_once} running"] if progress.running else []
+    parts += describe_running(progress)
     parts += [f"{count} {status}" for status in (Status.FAILED, Status.STOPPED) if (count := progress.count(status))]
     if any(result.calls for result in progress.list_results()):
         parts.append("cost unknown" if progress.cost is None else f"${progress.cost:,.2f}")

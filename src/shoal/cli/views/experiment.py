@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -13,32 +13,26 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from shoal.cli.views.display import LineDisplay, ProgressDisplay, choose_display, draw_head, fit_lines, is_line_due
+from shoal.cli.views.batch import FRAMES_PER_SECOND, SimulationLines, describe_running, draw_running
+from shoal.cli.views.display import ProgressDisplay, choose_display, draw_head, fit_lines
 from shoal.cli.views.output import Output, label_table, make_table
 from shoal.experiments import (
     ArmStanding,
-    BatchResult,
     ExperimentRun,
     ExperimentStanding,
     Forecast,
     take_standing,
 )
-from shoal.runs import RunDirectory, Status
 from shoal.slots import AGENTS, BrokerLocation, PoolView, fetch_snapshot
-from shoal.text import clip, format_count, format_duration
+from shoal.text import format_count, format_duration
 
-#: The states of simulations are read from disk for each frame.
-_FRAMES_PER_SECOND = 2
 #: Limits are asked for at most this often.
 _LIMITS_SECONDS = 2.0
 _MAX_RUNNING_SHOWN = 4
 _MAX_POOLS_SHOWN = 3
 _MAX_NOTES_SHOWN = 2
-_MAX_ERROR_CHARS = 200
 #: Columns of a name, at least, and of notes, where names need more than there is.
 _NAME_WIDTH, _NOTE_WIDTH = 6, 20
-#: Columns of what is shown of a simulation that runs, beside its name.
-_RUN_WIDTH = 32
 _GAP = 2
 
 
@@ -48,8 +42,10 @@ def choose_experiment_display(console: Console, work: ExperimentRun, title: str,
         console,
         quiet,
         lambda: ExperimentView(work, title),
-        lambda write: ExperimentLines(write, work, title),
-        _FRAMES_PER_SECOND,
+        lambda write: SimulationLines(
+            write, title, work.batch.progress, lambda now: describe_standing(work, take_live_standing(work), now)
+        ),
+        FRAMES_PER_SECOND,
     )
 
 
@@ -69,13 +65,7 @@ class ExperimentView:
         share = standing.ended / max(standing.runs, 1)
         told = describe_standing(self.work, standing, now)
         parts = draw_head(self.title, now - progress.began, share, told, self.is_stopping)
-        running = list(self.work.batch.progress.running.items())
-        below = [
-            Text.assemble("  ", (_shorten_start(name, width - _RUN_WIDTH), "cyan"), (_describe_run(run), "dim"))
-            for name, run in running[:_MAX_RUNNING_SHOWN]
-        ]
-        if len(running) > _MAX_RUNNING_SHOWN:
-            below.append(Text(f"  and {len(running) - _MAX_RUNNING_SHOWN} more", "dim"))
+        below = draw_running(progress, _MAX_RUNNING_SHOWN, width)
         below += [Text(text, "dim") for text in self._describe_limits(now)]
         below += [Text(note, "yellow") for note in progress.notes[-_MAX_NOTES_SHOWN:]]
         # One line for the cursor, one for the titles, and one for what is hidden.
@@ -97,33 +87,10 @@ class ExperimentView:
             yield f"limit  {pool.name}: {', '.join(parts)}"
 
 
-class ExperimentLines(LineDisplay):
-    """Writes about the experiment now and then, and about each simulation that does not end well."""
-
-    def __init__(self, write: Callable[[str], object], work: ExperimentRun, title: str) -> None:
-        super().__init__(write, title)
-        self._work = work
-        #: When the last line was written, and after how many results.
-        self._last = (work.batch.progress.began, 0)
-        work.batch.progress.watch = self._show
-
-    def _show(self, what: BatchResult | str) -> None:
-        if isinstance(what, str):
-            self._write(f"{what}\n")
-            return
-        if what.status is not Status.COMPLETED:
-            self._write(f"{what.id}: {what.status}: {clip(what.error or '', _MAX_ERROR_CHARS)}\n")
-        progress, now, (since, before) = self._work.batch.progress, time.monotonic(), self._last
-        done = len(progress.results)
-        if done >= progress.total or is_line_due((done - before) / max(progress.total, 1), now - since):
-            self._last = (now, done)
-            self._write(f"{describe_standing(self._work, take_live_standing(self._work), now)}\n")
-
-
 def take_live_standing(work: ExperimentRun) -> ExperimentStanding:
     """Count what has ended so far, also for a thread that draws it while more is added."""
-    running = [name for name in list(work.batch.progress.running) if name not in work.batch.progress.results]
-    return take_standing(work.experiment, list(work.batch.judged.values()), work.make_state(), running)
+    batch = work.batch
+    return take_standing(work.experiment, list(batch.judged.values()), work.make_state(), batch.progress.list_running())
 
 
 def describe_standing(work: ExperimentRun, standing: ExperimentStanding, now: float) -> str:
@@ -133,7 +100,7 @@ def describe_standing(work: ExperimentRun, standing: ExperimentStanding, now: fl
     # A run that has ended and is being judged has no result yet.
     ended = max(standing.ended, min(len(progress.results) - standing.state.uncounted, standing.runs))
     parts = [f"{ended:,}/{standing.runs:,} done"]
-    parts += [f"{len(progress.running)} of {progress.at_once} running"] if progress.running else []
+    parts += describe_running(progress)
     parts += [f"{count} {name}" for name in ("failed", "stopped") if (count := standing.count(name))]
     if standing.count("calls"):
         parts.append(describe_cost(standing))
@@ -148,17 +115,6 @@ def describe_cost(standing: ExperimentStanding) -> str:
         return "cost unknown"
     more = f" of about ${expected:,.2f}" if expected is not None and standing.ended < standing.runs else ""
     return f"${cost:,.2f}{more}"
-
-
-def _describe_run(run: RunDirectory) -> str:
-    state = run.read_state()
-    waiting = f"  waits for {state.waiting.model}" if state.waiting is not None else ""
-    return f"  round {state.current_round}/{state.total_rounds}  {state.actions_count:,} actions{waiting}"
-
-
-def _shorten_start(name: str, width: int) -> str:
-    """Cut the beginning of a long name: runs differ in the end of theirs."""
-    return name if len(name) <= width else f"…{name[-width + 1 :]}"
 
 
 def _draw_arms(arms: Sequence[ArmStanding], width: int, height: int) -> list[Text]:
