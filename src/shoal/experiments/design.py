@@ -270,7 +270,9 @@ def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
     else:
         base = validate({key: value for key, value in document.value.items() if key != SECTION}, name)
     variables = [place.rpartition(":")[2].rpartition(".")[2] for place in base.variables]
-    reader = JudgingReader(folder, variables, is_open=_has_own_world(base))
+    # A world of the user's own may record figures that nothing declares.
+    is_open = any(isinstance(world, OwnWorldSettings) for world in base.worlds.values())
+    reader = JudgingReader(folder, variables, is_open=is_open)
     judging = reader.read(settings.metrics, settings.judges, _list_named_metrics(settings))
     if reader.problems:
         raise locate_problems(name, document, reader.problems)
@@ -292,11 +294,6 @@ def _list_named_metrics(settings: ExperimentSettings) -> Iterator[tuple[str, tup
     for rule, place in rules:
         if rule.metric is not None and rule.metric not in FIGURES:
             yield rule.metric, (*place, "metric")
-
-
-def _has_own_world(scenario: Scenario) -> bool:
-    """Return whether a world of the user's own may record figures that nothing declares."""
-    return any(isinstance(world, OwnWorldSettings) for world in scenario.worlds.values())
 
 
 def _check_arms(experiment: Experiment, file: str, document: Document) -> None:

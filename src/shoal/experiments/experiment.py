@@ -15,17 +15,15 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
-
 from shoal.errors import ExperimentBudgetReached, Stopped
 from shoal.experiments.batch import LOCK, RESULTS, BatchResult, BatchSettings
 from shoal.experiments.budgets import BudgetLimits
 from shoal.experiments.design import Experiment
 from shoal.experiments.folder import STATE, ExperimentState, check_design, freeze_design, read_experiment_state
 from shoal.experiments.report import write_report
-from shoal.experiments.results import RunResult
+from shoal.experiments.results import RunResult, write_results
 from shoal.experiments.scheduling import ExperimentBatch
-from shoal.runs import RunResources, Status, replace_json, storage_errors, wall_clock
+from shoal.runs import RunResources, Status, replace_json, wall_clock
 from shoal.runs.launchers import Launcher
 from shoal.unix import try_lock
 
@@ -117,7 +115,7 @@ class ExperimentRun:
 
     def _write_end(self, reason: str | None) -> None:
         """Write what came of it. It has completed once its report is there, too."""
-        self._write_results()
+        write_results(self.results_file, self.batch.list_judged())
         self._write_state(self.make_state(), sync=False)
         write_report(self.folder)
         self._write_state(self.make_state("completed" if reason is None else "stopped", reason))
@@ -136,6 +134,7 @@ class ExperimentRun:
 
     async def _tick(self, halt: asyncio.Event) -> None:
         last = written = time.monotonic()
+        budgets = {"": self.budget, **{tier.name: tier.budget for tier in self.experiment.tiers}}
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             now = time.monotonic()
@@ -143,8 +142,9 @@ class ExperimentRun:
             for owner in working:
                 self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600
             last = now
-            for owner, most in self._list_hours():
-                if self._hours.get(owner, 0.0) >= most and owner not in self.batch.spent:
+            for owner, budget in budgets.items():
+                is_over = budget.max_hours is not None and self._hours.get(owner, 0.0) >= budget.max_hours
+                if is_over and owner not in self.batch.spent:
                     self.batch.end_budget(owner, "max_hours")
                     if not owner:
                         halt.set()
@@ -152,11 +152,6 @@ class ExperimentRun:
             if now - written >= _STATE_SECONDS:
                 written = now
                 self._write_state(self.make_state(), sync=False)
-
-    def _list_hours(self) -> list[tuple[str, float]]:
-        """Return the limits of time."""
-        budgets = [("", self.budget), *((tier.name, tier.budget) for tier in self.experiment.tiers)]
-        return [(owner, budget.max_hours) for owner, budget in budgets if budget.max_hours is not None]
 
     async def _judge(self, result: BatchResult) -> RunResult:
         """Measure and judge a run that has ended."""
@@ -169,13 +164,6 @@ class ExperimentRun:
         changes = {**self.batch.inherited[tier], **self.experiment.arms[tier][arm]}
         command = self.experiment.write_command(changes, int(seed))
         return command or shlex.join(["shoal", "replay", result.run])
-
-    def _write_results(self) -> None:
-        """Write all results in the order of tiers, arms and seeds."""
-        beside = self.results_file.with_name(f".{RESULTS}")
-        with storage_errors(self.results_file):
-            beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in self.batch.list_judged()))
-            beside.replace(self.results_file)
 
     def make_state(self, status: str = "running", reason: str | None = None) -> ExperimentState:
         """Say how far it is, also for a thread that draws it while more is added."""

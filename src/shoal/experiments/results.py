@@ -11,6 +11,7 @@ from statistics import fmean
 import msgspec
 
 from shoal.experiments.metrics import find_value
+from shoal.runs import storage_errors
 
 #: What arms are compared by, beside the metrics of their runs.
 PASS_RATE, COST_OF_PASS, COST = "pass_rate", "cost_of_pass", "cost"
@@ -142,6 +143,14 @@ def list_counted(results: Iterable[RunResult]) -> list[RunResult]:
     A run that failed is among them, with its cost: it was paid for, and did not pass.
     """
     return [result for result in results if result.passed is not None]
+
+
+def write_results(path: Path, results: Iterable[RunResult]) -> None:
+    """Replace a file of results."""
+    beside = path.with_name(f".{path.name}")
+    with storage_errors(path):
+        beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
+        beside.replace(path)
 
 
 def read_results(path: Path) -> Iterator[RunResult]:

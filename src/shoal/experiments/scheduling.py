@@ -236,36 +236,29 @@ class ExperimentBatch(Batch):
         inherited = {} if best is None else {**self.inherited[best[0]], **self.experiment.arms[best[0]][best[1]]}
         self.inherited[tier.name] = inherited
         self._followers[tier.name] = self.experiment.list_followers(tier, inherited)
-        self._rules[tier.name] = rules = self._make_rules(tier)
+        arms, seeds = list(self.experiment.arms[tier.name]), self.experiment.list_seeds(tier)
+        rules = TierStops(tier.name, arms, seeds, self.experiment.list_rules(tier), tier.control)
+        self._rules[tier.name] = rules
         rows = self.experiment.list_rows(tier, inherited)
         self.add_rows(rows)
         self._settle_begun(rows)
         results = {row.id: result for row in rows if (result := self.progress.results.get(row.id)) is not None}
+        # What an earlier call said of the very same runs.
+        judged = {
+            name: known[name]
+            for name, result in results.items()
+            if name in known and (known[name].digest, known[name].status) == (result.digest, result.status)
+        }
         # Judges whose servers did not answer are asked side by side: each may have to wait.
-        pending = [
-            result for name, result in results.items() if name in known and self._is_pending(known[name], result)
-        ]
-        again = {each.id: each for each in await asyncio.gather(*map(self._judge_again, pending))}
+        pending = [name for name, before in judged.items() if any(each.is_pending for each in before.judgements)]
+        again = await asyncio.gather(*(self._judge_again(results[name]) for name in pending))
+        judged |= {result.id: result for result in again}
         for name, result in results.items():
             if name.split("/")[1] not in rules.stops:
-                before = again.get(name, known.get(name))
-                if before is None or not (name in again or self._is_judged(before, result)):
+                before = judged.get(name)
+                if before is None or not (name in pending or self.experiment.judging.is_current(before)):
                     before = await self._judge_again(result)
                 self._take_judged(before)
-
-    def _is_judged(self, before: RunResult, result: BatchResult) -> bool:
-        """Return whether an earlier call judged this very run, with the same judges, and none of them is pending."""
-        is_same = (before.digest, before.status) == (result.digest, result.status)
-        return is_same and self.experiment.judging.is_current(before)
-
-    def _is_pending(self, before: RunResult, result: BatchResult) -> bool:
-        """Return whether an earlier call judged this very run, but for a judge whose server did not answer."""
-        is_same = (before.digest, before.status) == (result.digest, result.status)
-        return is_same and any(each.is_pending for each in before.judgements)
-
-    def _make_rules(self, tier: TierSettings) -> TierStops:
-        design, arms = self.experiment, list(self.experiment.arms[tier.name])
-        return TierStops(tier.name, arms, design.list_seeds(tier), design.list_rules(tier), tier.control)
 
     async def _judge_again(self, result: BatchResult) -> RunResult:
         """Judge a run that had ended when an earlier call was killed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -18,7 +18,7 @@ from shoal.errors import RunRefused
 from shoal.experiments.batch import RESULTS
 from shoal.experiments.folder import DESIGN, STATE
 from shoal.experiments.judges import Judging
-from shoal.experiments.results import RunResult, read_results
+from shoal.experiments.results import RunResult, read_results, write_results
 from shoal.runs import CONFIG, RunDirectory, RunResources, read_outcome, replace_json, storage_errors
 
 JUDGED = "judged"
@@ -153,11 +153,3 @@ def _describe_run(directory: RunDirectory) -> RunResult:
         run=str(directory.path),
         digest=outcome.digest,
     )
-
-
-def write_results(path: Path, results: Iterable[RunResult]) -> None:
-    """Replace a file of results."""
-    beside = path.with_name(f".{path.name}")
-    with storage_errors(path):
-        beside.write_bytes(b"".join(msgspec.json.encode(result) + b"\n" for result in results))
-        beside.replace(path)

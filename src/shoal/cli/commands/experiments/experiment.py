@@ -82,7 +82,7 @@ def experiment_(file: Path, yes: bool, dry_run: bool, mode: OutputMode, **option
       shoal experiment study.yaml --max-simulations 4 --max-cost 20 --json
     """
     if is_experiment(file):
-        _show_folder(file, mode)
+        _print_end(file, mode)
         return
     if file.is_dir():
         raise RunRefused(f"{quote_path(file)} is no experiment: give the file of a scenario, or the folder of results")
@@ -170,11 +170,6 @@ def _print_end(folder: Path, mode: OutputMode) -> None:
         if (folder / PAGE).exists():
             lines.append(("report", Text(quote_path(folder / PAGE))))
         print_standing(standing, lines)
-
-
-def _show_folder(folder: Path, mode: OutputMode) -> None:
-    """Show the experiment of a folder, finished or not."""
-    _print_end(folder, mode)
 
 
 def _describe(folder: Path, standing: ExperimentStanding) -> dict[str, Any]:
