@@ -22,15 +22,24 @@ SCENARIO = {
     "events": [{"round": 2, "broadcast": "There will be rain."}, {"round": 4, "broadcast": "It rains."}],
 }
 
-#: Runs a command, and counts how often the config and the journal of any run are opened for reading.
+#: Runs a command, and counts how often the config and the journal of any run are read from their start. What was added
+#: to a journal is read as often as somebody looks, so it depends on how long the command takes.
 COUNTED = """
 import json, os, sys
 from collections import Counter
 from pathlib import Path
 from click.testing import CliRunner
+from shoal import journal
 from shoal.cli.main import cli
 
 opened = Counter()
+read_whole_lines = journal._read_whole_lines
+
+def read(path, offset=0):
+    opened[f"{path.parent.name}/{path.name}"] -= offset > 0
+    return read_whole_lines(path, offset)
+
+journal._read_whole_lines = read
 
 def count(event, args):
     if event == "open" and isinstance(args[0], str | os.PathLike):
@@ -63,9 +72,8 @@ def test_a_command_reads_the_config_once_and_the_journal_from_its_start_at_most_
         return dict(opened)
 
     config, journal = "simulation_config.json", "journal.jsonl"
-    # The journal is opened once more after the run, and once after an extension, to read only what was added.
-    assert call("run", "town.json", "--out", "run") == {f"run/{journal}": 1 + 1}
-    assert call("resume", "run", "--rounds", "6") == {f"run/{config}": 1, f"run/{journal}": 2 + 2}
+    assert call("run", "town.json", "--out", "run") == {f"run/{journal}": 2}
+    assert call("resume", "run", "--rounds", "6") == {f"run/{config}": 1, f"run/{journal}": 2}
     assert call("replay", "run") == {f"run/{config}": 1, f"run/{journal}": 2}
     forked = call("fork", "run", "--at", "2", "--out", "fork")
     assert forked == {f"run/{config}": 1, f"run/{journal}": 2, f"fork/{journal}": 2}

@@ -23,7 +23,9 @@ ABOUT_ONE_KIND = (
     "agents/heuristic/",
     "scenario/importers/mirofish.py",
     "runs/mirofish.py",
+    "runs/network/contacts.py",
     "runs/reports/summary.py",
+    "runs/views/activity.py",
     "runs/views/feed.py",
     "cli/views/summary.py",
 )
