@@ -73,7 +73,7 @@ async def test_runs_share_one_server_which_ends_without_a_trace(tmp_path: Path, 
     end_server(model, sockets)
     await gone
 
-    assert answer.usage.output == 4
+    assert 0 < answer.usage.output <= 4
     assert speed.read > 0
     assert speed.written > 0
     assert not find_server_files(model, sockets).socket.exists()
@@ -89,7 +89,7 @@ async def test_a_server_that_is_killed_is_started_anew_at_the_same_address(tmp_p
         await gone
         async with open_server(model, sockets, SIZE) as again:
             assert again == served
-            assert (await ask(served)).usage.output == 4
+            assert 0 < (await ask(served)).usage.output <= 4
             assert find_process(model, sockets) != killed
         end_server(model, sockets)
 
