@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bars import Bar, everyone_active
+from shoal.engine import Decider
 from shoal.event_loop import run_async
 from shoal.journal import DECIDE, JournalKey, read_journal
 from shoal.models import Answer, Question, build_replay_stack
@@ -181,7 +182,8 @@ async def _collect_questions(directory: RunDirectory) -> list[Question]:
     simulation = build_from(directory, rerun.journal, Sources(model=collecting))
     for world, rounds in rerun.rounds.items():
         ledger = DigestCheck(directory.path, world, directory.config.shoal_version)
-        await build_engine(simulation, world, rerun.journal, ledger).run(rounds, asyncio.Event())
+        decider = Decider(simulation.minds[world], rerun.journal, simulation.limits)
+        await build_engine(simulation, world, decider, ledger).run(rounds, asyncio.Event())
     return collecting.questions
 
 

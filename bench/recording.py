@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from bench.bars import Bar, everyone_active
-from shoal.engine import Engine, StateRecorder
+from shoal.engine import Decider, Engine, StateRecorder
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run
@@ -39,7 +39,8 @@ async def _run(folder: Path, records: bool) -> float:
         [(name, world)] = simulation.worlds.items()
         recorder = StateRecorder(_PEOPLE) if records else None
         with Store(run.path, world, run.round_plans, _PEOPLE, run.config.shoal_version) as store, manual_gc():
-            engine: Engine = build_engine(simulation, name, journal, store, recorder=recorder)
+            decider = Decider(simulation.minds[name], journal, simulation.limits)
+            engine: Engine = build_engine(simulation, name, decider, store, recorder)
             began = time.process_time()
             await engine.run(_ROUNDS, asyncio.Event())
             return time.process_time() - began

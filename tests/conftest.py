@@ -52,6 +52,7 @@ SLOW = (
     "runs/test_language_runs.py",
     "runs/test_own_worlds.py",
     "runs/test_provider_faults.py",
+    "runs/test_shards.py",
     "runs/test_storage.py",
     "runs/test_worker.py",
     "runs/tuning/test_calls.py",

@@ -12,6 +12,7 @@ ShoalError                 the message says what happened and what to do; never 
 │   └── HeadLost           the machine that keeps a run cannot be reached from the node that works on it
 ├── JournalCorrupt         a line of the journal cannot be read
 │   └── JournalChanged     the journal is not what the run wrote
+├── ShardLost              a process that held a part of the agents ended without a word
 ├── Diverged               a repeated run did something else than before
 ├── RunChanged             a file of a run is not what its history makes it
 ├── QueryFailed            a question that the run or its database cannot answer
@@ -113,6 +114,10 @@ class JournalChanged(JournalCorrupt):
             "The file was left as it is. Streams and tables do not depend on it. To replay, fork or explain the run, "
             "restore it from a backup.",
         )
+
+
+class ShardLost(ShoalError):
+    """A process that held a part of the agents ended without a word."""
 
 
 class Diverged(ShoalError):

@@ -195,6 +195,14 @@ class Journal:
         return journal
 
     @classmethod
+    def open_part(
+        cls, path: Path, written_by: str, keep_elsewhere: KeepLines, is_wanted: Callable[[JournalLine], bool]
+    ) -> Journal:
+        """Open a part of a journal that another process writes: lines go there, and are durable once it says so."""
+        lines = _parse_lines(path, _read_whole_lines(path))
+        return cls(path, [line for line in lines if is_wanted(line)], None, written_by, keep_elsewhere)
+
+    @classmethod
     def sealed(cls, path: Path, written_by: str = __version__, mark: JournalMark | None = None) -> Journal:
         """Open for reading only. Raises JournalChanged where what was written before the mark is not there any more.
 
@@ -219,7 +227,7 @@ class Journal:
 
     @property
     def is_sealed(self) -> bool:
-        return self._file is None
+        return self._file is None and self._keep_elsewhere is None
 
     def __iter__(self) -> Iterator[JournalLine]:
         yield from self._inherited.values()
@@ -252,20 +260,24 @@ class Journal:
                 written_by=self._written_by,
             )
         line = own or self.find(key, request)
-        if line is None and self._file is None:
+        if line is None and self.is_sealed:
             raise JournalIncomplete(f"the journal has no reply under {key}; `shoal resume` the run to complete it")
         return line
 
     async def record(self, line: JournalLine) -> None:
         """Append the line. On return it is on disk."""
-        if self._file is None:
+        await self.append(_encode(line) + b"\n")
+        self._index(line)
+
+    def append(self, text: bytes) -> asyncio.Future[None]:
+        """Append whole lines, which are not looked up here. They are on disk when the result is there."""
+        if self.is_sealed:
             raise AssertionError("a sealed journal cannot be written to")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((_encode(line) + b"\n", done))
+        self._waiting.append((text, done))
         if self._flusher is None:
             self._flusher = asyncio.create_task(self._flush())
-        await done
-        self._index(line)
+        return done
 
     def add(self, line: JournalLine, *, sync: bool = True) -> None:
         """Append the line at once, while no decision is under way. Without `sync`, a power cut may undo it."""
@@ -306,11 +318,12 @@ class Journal:
         """Make lines durable; return what prevented it."""
         if self._keep_elsewhere is None:
             return await asyncio.to_thread(self._write, text)
-        if (error := self._write(text, sync=False)) is None:
+        if self._file is None or (error := self._write(text, sync=False)) is None:
             try:
                 await self._keep_elsewhere(text)
             except StorageFailed as lost:
                 return lost
+            return None
         return error
 
     def _write(self, text: bytes, sync: bool = True) -> StorageFailed | None:

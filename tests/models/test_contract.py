@@ -13,7 +13,7 @@ from shoal.journal import Journal
 from shoal.models.base import Answer, FailureKind, Model, ModelFailed, Question, Usage
 from shoal.models.costs import Price, Spending
 from shoal.models.middleware.availability import Availability
-from shoal.models.middleware.budget import Budget, Budgeted
+from shoal.models.middleware.budget import Budget, Budgeted, Purse
 from shoal.models.middleware.cached import Cached, open_cache
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limited, PlainLimit
@@ -37,7 +37,7 @@ async def wrap(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             "open budget": lambda inner: Budgeted(inner, Budget(), spending),
             "cached": lambda inner: Cached(inner, cache, endpoints(), spending),
             "journaled": lambda inner: Journaled(inner, journal),
-            "stack": lambda inner: Stack(inner, spending, Availability(spending)),
+            "stack": lambda inner: Stack(inner, spending, Availability(spending), Purse(Budget(), spending)),
         }
         yield wraps[request.param]
 

@@ -34,6 +34,9 @@ count_option = partial(click.option, type=click.IntRange(min=1), metavar="N")
 scenario_argument = click.argument("scenario", type=PATH)
 run_argument = click.argument("run", type=PATH, shell_complete=complete_runs)
 out_option = click.option("--out", type=PATH, metavar="DIR", help="Directory of the new run; must be new or empty.")
+shards_option = count_option(
+    "--shards", help="Spread the agents over N processes of this machine; the history stays the same."
+)
 json_option = click.option(
     "--json",
     "as_json",
@@ -120,7 +123,7 @@ def resource_options(command: F) -> F:
     )
     @wraps(command)
     def with_resources(*args: Any, no_cache: bool, **rest: Any) -> Any:
-        limits = {name: rest.pop(name) for name in LimitSettings.__struct_fields__}
+        limits = {name: rest.pop(name, None) for name in LimitSettings.__struct_fields__}
         resources = replace(RunResources.of_user(os.environ), limits=LimitSettings.of(limits))
         return command(*args, resources=replace(resources, cache=None) if no_cache else resources, **rest)
 

@@ -5,7 +5,7 @@ from shoal.engine.engine import Engine, Gate, TurnCount
 from shoal.engine.facts import Facts
 from shoal.engine.functions import InterventionFailed, OwnFunction, UnusableResult
 from shoal.engine.interventions import FAILURE, INTERVENTION, RULE_CHARS, ClaimCheck, Rule, Schedule
-from shoal.engine.metrics import Metrics, Step
+from shoal.engine.metrics import DecisionTimings, Metrics, Step
 from shoal.engine.population import (
     OPINION_PARTS,
     STATE_INDEXES,

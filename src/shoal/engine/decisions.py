@@ -13,7 +13,7 @@ import msgspec
 
 from shoal.engine.blocking import BLOCKING_SECONDS, BusyTime, MeasuredAwaitable
 from shoal.engine.functions import FunctionCaller
-from shoal.engine.metrics import Latencies
+from shoal.engine.metrics import DecisionTimings, Latencies
 from shoal.engine.seats import SeatAnswer, Seats, SeatTerms
 from shoal.errors import ShoalError
 from shoal.journal import OUTCOME, SEAT, Journal, JournalKey, JournalLine, digest
@@ -136,12 +136,9 @@ class Decider:
         """Tell the mind what happened in a round."""
         self._mind.learn(round, happened)
 
-    def take_timings(self) -> tuple[float, Latencies, int]:
-        """Return how long the decisions since the last call took, in total and each, and how many blocked others.
-
-        Starts anew.
-        """
-        found = self._seconds, self._latencies, self._blocked
+    def take_timings(self) -> DecisionTimings:
+        """Return how long the decisions since the last call took, and start anew."""
+        found = DecisionTimings(self._seconds, self._latencies, self._blocked)
         self._seconds, self._latencies, self._blocked = 0.0, Latencies(), 0
         self._core_wait = read_core_wait()
         return found
@@ -149,7 +146,7 @@ class Decider:
     def decide_now(self, observation: Observation) -> Decision:
         """Get the decision of a mind that needs nothing from outside."""
         if self._changes:
-            self._make_changes(observation)
+            self.make_changes(observation)
         decision = self._compute(observation)
         self._mind.absorb(observation, decision)
         return decision
@@ -170,10 +167,8 @@ class Decider:
     async def ask(self, observation: Observation) -> Decision:
         """Get a decision from outside, of a person or a mind: from the journal, or else recorded in it."""
         if self._changes:
-            self._make_changes(observation)
-        decision, terms = None, self._find_seat(observation)
-        if self._seats is not None and terms is not None:
-            decision = await self._ask_person(observation, self._seats, terms)
+            self.make_changes(observation)
+        decision = await self.ask_person(observation)
         if decision is None:
             match self._mode(observation.agent):
                 case MindMode.SELF_JOURNALING:
@@ -185,13 +180,16 @@ class Decider:
         self._mind.absorb(observation, decision)
         return decision
 
-    async def _ask_person(self, observation: Observation, seats: Seats, terms: SeatTerms) -> Decision | None:
+    async def ask_person(self, observation: Observation) -> Decision | None:
         """Let the person in the agent's seat decide, and journal the answer; None where its own mind is to decide."""
+        terms = self._find_seat(observation)
+        if self._seats is None or terms is None:
+            return None
         key, request = JournalKey.of_turn(observation, SEAT), digest(observation)
         line = self._journal.lookup(key, lambda: request)
         if line is None:
             began = time.perf_counter()
-            answer = await seats.ask(observation, terms)
+            answer = await self._seats.ask(observation, terms)
             reply, ms = msgspec.to_builtins(answer), round((time.perf_counter() - began) * 1000)
             line = JournalLine(key, request, reply=reply, ms=ms)
             await self._journal.record(line)
@@ -243,7 +241,8 @@ class Decider:
     def _request(self, observation: Observation) -> str:
         return digest(self._mind.request(observation))
 
-    def _make_changes(self, observation: Observation) -> None:
+    def make_changes(self, observation: Observation) -> None:
+        """Make the changes of an agent that come before this decision of it."""
         agent, made = observation.agent, self._changes_made.get(observation.agent, 0)
         while made < len(self._changes) and self._changes[made][0] <= observation.round:
             _, concerned, traits = self._changes[made]
@@ -251,6 +250,12 @@ class Decider:
                 self._mind.change(agent, traits)
             made += 1
         self._changes_made[agent] = made
+
+    def add_timings(self, timings: DecisionTimings) -> None:
+        """Count decisions that were made elsewhere."""
+        self._seconds += timings.seconds
+        self._latencies.merge(timings.latencies)
+        self._blocked += timings.blocked
 
     def _add_time(self, seconds: float) -> None:
         self._seconds += seconds

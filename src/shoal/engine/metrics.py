@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -50,6 +50,14 @@ class Latencies(msgspec.Struct):
         p50, p90, p99 = self._find_percentiles(50, 90, 99)
         figures = {"p50": p50, "p90": p90, "p99": p99, "max": self.longest}
         return {name: round(seconds * 1000, 3) for name, seconds in figures.items()}
+
+
+class DecisionTimings(NamedTuple):
+    """How long some decisions took, in total and each, and how many kept all others waiting."""
+
+    seconds: float
+    latencies: Latencies
+    blocked: int
 
 
 class Step(msgspec.Struct, frozen=True):

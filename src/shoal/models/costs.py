@@ -126,6 +126,23 @@ class Spending:
         for name, counter in (("failures", self.failures), ("unanswered", self.unanswered)):
             counter.update({FailureKind(kind): count for kind, count in earlier[name].items()})
 
+    def take(self) -> Spending:
+        """Return what was counted since the last call, and start anew."""
+        taken = Spending(self._prices)
+        taken.__dict__, self.__dict__ = self.__dict__, taken.__dict__
+        return taken
+
+    def add(self, other: Spending) -> None:
+        """Add what another process has counted."""
+        self.total.merge(other.total)
+        self.unreadable.merge(other.unreadable)
+        for model, spent in other.by_model.items():
+            self.by_model.setdefault(model, Spent()).merge(spent)
+        self.failures.update(other.failures)
+        self.unanswered.update(other.unanswered)
+        for count in ("cache_hits", "retries", "pauses", "paused_seconds", "cut_off", "refused", "estimated"):
+            setattr(self, count, getattr(self, count) + getattr(other, count))
+
     def as_dict(self) -> dict[str, Any]:
         """Return all figures, for summaries and metrics."""
         return {

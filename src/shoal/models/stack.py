@@ -20,7 +20,7 @@ from shoal.models.http.routes import Proxies
 from shoal.models.local import WordTable
 from shoal.models.middleware.availability import PATIENCE_SECONDS, Availability
 from shoal.models.middleware.available import Available, Watched
-from shoal.models.middleware.budget import Budget, Budgeted
+from shoal.models.middleware.budget import Budget, Budgeted, Funds, Purse
 from shoal.models.middleware.cached import Cached, ReplyCache, open_cache
 from shoal.models.middleware.journaled import Journaled
 from shoal.models.middleware.limited import Limit, Limited
@@ -48,6 +48,8 @@ class StackSettings:
     max_cost: float | None = None
     max_tokens: int | None = None
     max_calls: int | None = None
+    #: The budget where several processes share it; None: the limits above are for this one.
+    funds: Funds | None = None
     #: How long a question may take, with all its attempts.
     deadline_seconds: float = 300.0
     #: How long a server may not answer before the run stops.
@@ -65,12 +67,13 @@ class StackSettings:
 
 
 class Stack:
-    """A model, what was spent on it so far, and whether its servers answer."""
+    """A model, what was spent on it so far and may be spent, and whether its servers answer."""
 
-    def __init__(self, model: Model, spending: Spending, availability: Availability) -> None:
+    def __init__(self, model: Model, spending: Spending, availability: Availability, funds: Funds) -> None:
         self._model = model
         self.spending = spending
         self.availability = availability
+        self.funds = funds
 
     async def answer(self, question: Question) -> Answer:
         return await self._model.answer(question)
@@ -95,7 +98,8 @@ async def open_stack(
             model = Limited(model, settings.limit)
         model = Retrying(model, settings.deadline_seconds, settings.seed, spending, limit=settings.limit)
         model = Available(model, availability, spending)
-        model = Budgeted(model, settings.budget, spending)
+        funds = settings.funds or Purse(settings.budget, spending)
+        model = Budgeted(model, settings.budget, spending, funds)
         if settings.cache is not None:
             cache: ReplyCache
             if isinstance(settings.cache, Path):
@@ -107,7 +111,7 @@ async def open_stack(
             model = Tabled(model, settings.tables)
         following = asyncio.create_task(availability.follow())
         try:
-            yield Stack(Journaled(model, journal), spending, availability)
+            yield Stack(Journaled(model, journal), spending, availability, funds)
         finally:
             following.cancel()
 
@@ -115,4 +119,4 @@ async def open_stack(
 def build_replay_stack(journal: Journal) -> Stack:
     """Build the stack of a replay: the journal and nothing else."""
     spending = Spending({}, journal)
-    return Stack(Journaled(None, journal), spending, Availability(spending))
+    return Stack(Journaled(None, journal), spending, Availability(spending), Purse(Budget(), spending))

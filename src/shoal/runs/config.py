@@ -130,6 +130,8 @@ class LimitSettings(msgspec.Struct, frozen=True, omit_defaults=True):
     parallel: int | None = None
     #: Seconds to wait for a server that does not answer; 0: not at all.
     patience: float | None = None
+    #: Over how many processes the agents of the run are spread.
+    shards: int | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LimitSettings:

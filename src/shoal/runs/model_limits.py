@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from shoal.journal import JournalKey
@@ -119,6 +119,14 @@ def _to_call_outcome(outcome: Answer | ModelFailure | None, seconds: float) -> C
     return CallOutcome(end, seconds, 0, outcome.retry_after, outcome.allowance)
 
 
+class CallCounts(NamedTuple):
+    """The calls of a process now: sent, waiting for a slot, and waiting to be sent again."""
+
+    in_flight: int = 0
+    waiting: int = 0
+    backing_off: int = 0
+
+
 class RunLimits:
     """What limits a run: the slots it shares with other runs, and the load of the machine."""
 
@@ -132,25 +140,33 @@ class RunLimits:
         self._heeded = tuple(kind for kind in Pressure if kind not in busy)
         self._ceiling = slots.ceiling
         self._snapshot: Snapshot | None = None
+        #: The calls of the run's other processes, by their numbers.
+        self.elsewhere: dict[int, CallCounts] = {}
         #: The most calls in flight lately.
         self._peak = 1.0
 
     @property
+    def own_calls(self) -> CallCounts:
+        return CallCounts(self.slots.held, self.slots.waiting, self.slots.backing_off)
+
+    @property
     def in_flight(self) -> int:
-        return self.slots.held
+        return self.count_calls().in_flight
 
     @property
     def waiting(self) -> int:
-        return self.slots.waiting
+        return self.count_calls().waiting
+
+    def count_calls(self) -> CallCounts:
+        """Count the calls of all processes of the run."""
+        return CallCounts(*map(sum, zip(self.own_calls, *self.elsewhere.values(), strict=True)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return, for the run's state and metrics, this run's calls and the pools as all runs see them."""
         pools = () if self._snapshot is None else self._snapshot.pools
         return {
-            "in_flight": self.in_flight,
-            "waiting": self.waiting,
+            **self.count_calls()._asdict(),
             "ceiling": self.slots.ceiling,
-            "backing_off": self.slots.backing_off,
             "strained": [alarm.kind for alarm in self.alarms],
             "pools": {pool.name: {**pool.control, "held": pool.held, "waiting": pool.waiting} for pool in pools},
         }

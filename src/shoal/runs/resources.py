@@ -17,7 +17,16 @@ from shoal.agents import AskPerson, LanguageSettings
 from shoal.errors import RunRefused
 from shoal.journal import Journal
 from shoal.machine import inspect_machine
-from shoal.models import PATIENCE_SECONDS, Price, ReplyCache, Stack, StackSettings, build_replay_stack, open_stack
+from shoal.models import (
+    PATIENCE_SECONDS,
+    Funds,
+    Price,
+    ReplyCache,
+    Stack,
+    StackSettings,
+    build_replay_stack,
+    open_stack,
+)
 from shoal.models.http import Proxies, raise_file_limit
 from shoal.models.local import (
     LOCAL,
@@ -62,6 +71,10 @@ class RunResources:
     name: str = ""
     #: Where all that is written is kept as well, where that is another machine.
     copy: RunCopy | None = None
+    #: How many calls this process makes at once, at most; None: what the scenario says.
+    ceiling: int | None = None
+    #: The budget, where several processes of the run share it; None: this one has all of it.
+    funds: Funds | None = None
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> RunResources:
@@ -83,7 +96,7 @@ async def open_models(scenario: Scenario, journal: Journal, resources: RunResour
     """Open the language models that the scenario names."""
     assert isinstance(scenario.mind, LanguageSettings)
     endpoints = find_endpoints(scenario.mind, resources.environ)
-    ceiling = min(scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
+    ceiling = min(resources.ceiling or scenario.max_workers or sys.maxsize, max(raise_file_limit() - OTHER_FILES, 1))
     budget, parallel = resources.limits.apply_to(scenario.budget), resources.limits.parallel
     patience = resources.limits.patience
     async with (
@@ -100,6 +113,7 @@ async def open_models(scenario: Scenario, journal: Journal, resources: RunResour
             max_cost=budget.max_cost,
             max_tokens=budget.max_tokens,
             max_calls=budget.max_calls,
+            funds=resources.funds,
             deadline_seconds=scenario.deadline_seconds,
             patience_seconds=PATIENCE_SECONDS if patience is None else patience,
             seed=scenario.seed,

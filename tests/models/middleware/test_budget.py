@@ -10,7 +10,7 @@ from shoal.errors import BudgetReached, RunRefused, Stopped
 from shoal.journal import JournalLine
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Question, Usage
 from shoal.models.costs import Price, Spending
-from shoal.models.middleware.budget import Budget, Budgeted, UsageEstimator
+from shoal.models.middleware.budget import Budget, Budgeted, CallSize, UsageEstimator
 from tests.models.fakes import MODEL, Scripted, make_failure, question
 
 PRICE = Price(input=1.0, output=4.0, cached=0.25)
@@ -165,17 +165,17 @@ def test_a_limit_in_dollars_needs_prices() -> None:
 def test_the_first_estimate_is_on_the_safe_side_in_every_alphabet() -> None:
     english, chinese = "The rumour spreads quickly. " * 100, "谣言传播得很快。" * 100
     for text, most_tokens in ((english, len(english) / 4), (chinese, len(chinese))):
-        assert UsageEstimator().estimate(question(messages=(Message("user", text),))).input >= most_tokens
+        assert UsageEstimator().estimate(CallSize.of(question(messages=(Message("user", text),)))).input >= most_tokens
 
 
 def test_estimates_follow_what_the_server_counts() -> None:
-    estimator, asked = UsageEstimator(), question(messages=(Message("user", "x" * 6000),))
+    estimator, asked = UsageEstimator(), CallSize.of(question(messages=(Message("user", "x" * 6000),)))
     estimator.learn(asked, Usage(1000, 5))
     assert 1000 < estimator.estimate(asked).input < 1200
 
 
 def test_a_question_without_a_maximum_may_be_as_long_as_the_longest_so_far() -> None:
     estimator = UsageEstimator()
-    estimator.learn(question(), Usage(10, 9000))
-    assert estimator.estimate(question()).output == 9000
-    assert estimator.estimate(question(max_tokens=50)).output == 50
+    estimator.learn(CallSize.of(question()), Usage(10, 9000))
+    assert estimator.estimate(CallSize.of(question())).output == 9000
+    assert estimator.estimate(CallSize.of(question(max_tokens=50))).output == 50

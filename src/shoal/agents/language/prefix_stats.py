@@ -67,11 +67,13 @@ class PrefixMeter:
         self._before: set[int] = set()
         self._latest: dict[int, array[int]] = {}
         self._shared: dict[str, array[int]] = {}
+        #: What was counted in other processes, by their numbers. They do not know one another's prompts.
+        self.elsewhere: dict[int, PrefixShare] = {}
 
     @property
     def total(self) -> PrefixShare:
         self._idle.finish()
-        return self._total
+        return total_share([self._total, *self.elsewhere.values()])
 
     def add_later(self, agent: int, shared: str, own: str) -> None:
         """Measure a prompt when the event loop is idle, or when the total is asked for."""

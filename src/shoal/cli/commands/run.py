@@ -26,6 +26,7 @@ from shoal.cli.options import (
     run_argument,
     scenario_argument,
     set_option,
+    shards_option,
     yes_option,
 )
 from shoal.cli.play import terminal_answer
@@ -67,6 +68,7 @@ from shoal.worlds import NameIndex
 @click.option("--play", multiple=True, metavar="NAME", help="Take this person's turns yourself; may be repeated.")
 @click.option("--model", metavar="NAME", help="Let this language model decide, such as openai/gpt-4.1-mini.")
 @resource_options
+@shards_option
 @yes_option
 @quality_option
 @output_options
@@ -129,6 +131,7 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
 )
 @click.option("--retry-failed", is_flag=True, help="Ask again for turns that were lost to an outage.")
 @resource_options
+@shards_option
 @yes_option
 @quality_option
 @output_options
@@ -217,6 +220,7 @@ def replay_(run: Path, mode: OutputMode) -> None:
 @click.option("--inject", type=PATH, metavar="FILE", help="YAML list of events that happen in the fork.")
 @out_option
 @resource_options
+@shards_option
 @yes_option
 @quality_option
 @output_options

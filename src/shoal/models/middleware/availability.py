@@ -35,6 +35,9 @@ class Availability:
         self._spending = spending
         self._waits = Waits(patience_seconds, attempt_seconds)
         self._gates: dict[str, ModelGate] = {}
+        #: What other processes of the run wait for, by their numbers.
+        self._pauses_elsewhere: dict[int, Pause | None] = {}
+        self._end_watches: list[Callable[[], object]] = []
         self._is_ending = False
         self._error: ShoalError | None = None
         self._has_ended = asyncio.Event()
@@ -50,12 +53,22 @@ class Availability:
     @property
     def pause(self) -> Pause | None:
         """What the run waits for, the longest wait first; None while every server answers."""
-        pauses = [gate.pause for gate in self._gates.values() if gate.pause is not None]
-        return min(pauses, default=None, key=lambda pause: pause.began)
+        pauses = [*(gate.pause for gate in self._gates.values()), *self._pauses_elsewhere.values()]
+        return min(filter(None, pauses), default=None, key=lambda pause: pause.began)
 
     def watch(self, watch: Callable[[Pause | None], object]) -> None:
         """Call this whenever a pause begins, changes or ends."""
         self._watches.append(watch)
+
+    def show_elsewhere(self, process: int, pause: Pause | None) -> None:
+        """Take note of what another process of the run waits for."""
+        if self._pauses_elsewhere.get(process) != pause:
+            self._pauses_elsewhere[process] = pause
+            self.on_change()
+
+    def watch_end(self, watch: Callable[[], object]) -> None:
+        """Call this when nothing is waited for any more."""
+        self._end_watches.append(watch)
 
     async def wait_for_end(self) -> None:
         """Wait until a server is given up, and raise why."""
@@ -96,6 +109,8 @@ class Availability:
     def end_pauses(self) -> None:
         """End the wait for servers that do not answer, and wait for none any more: the user asked to stop."""
         self._is_ending = True
+        for watch in self._end_watches:
+            watch()
         for gate in self._gates.values():
             if gate.pause is not None:
                 gate.stop(Stopped(f"stopped while it waited for {gate.model}"))

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from shoal.errors import BudgetReached, RunRefused
 from shoal.models.base import Answer, Model, ModelFailed, Question, Usage
@@ -72,6 +73,20 @@ class Budget:
         return None
 
 
+class CallSize(NamedTuple):
+    """What the tokens of a call are estimated from."""
+
+    model: str
+    prompt_bytes: int
+    max_tokens: int | None
+
+    @classmethod
+    def of(cls, question: Question) -> CallSize:
+        texts = [message.content for message in question.messages]
+        count = sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+        return cls(question.model, count, question.max_tokens)
+
+
 class UsageEstimator:
     """Estimates the tokens of a call from its bytes, corrected by what earlier calls took."""
 
@@ -80,88 +95,51 @@ class UsageEstimator:
         self._tokens = 0
         self._longest_output = UNBOUNDED_OUTPUT_TOKENS
 
-    def estimate(self, question: Question) -> Usage:
+    def estimate(self, size: CallSize) -> Usage:
         ratio = self._tokens / self._bytes * MARGIN if self._bytes else FIRST_TOKENS_PER_BYTE
-        input_tokens = int(_count_bytes(question) * ratio) + TOKENS_AROUND
-        return Usage(input_tokens, self._longest_output if question.max_tokens is None else question.max_tokens)
+        input_tokens = int(size.prompt_bytes * ratio) + TOKENS_AROUND
+        return Usage(input_tokens, self._longest_output if size.max_tokens is None else size.max_tokens)
 
-    def learn(self, question: Question, usage: Usage) -> None:
-        self._bytes += _count_bytes(question)
+    def learn(self, size: CallSize, usage: Usage) -> None:
+        self._bytes += size.prompt_bytes
         self._tokens += usage.input
         self._longest_output = max(self._longest_output, usage.output)
 
 
-def _count_bytes(question: Question) -> int:
-    texts = [message.content for message in question.messages]
-    return sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
+class Funds(Protocol):
+    """What is left of the budget of a run, wherever that is counted."""
+
+    async def reserve(self, size: CallSize) -> Any:
+        """Wait until a call fits, and return what `release` needs; raise BudgetReached where none will."""
+        ...
+
+    def release(self, reserved: Any, size: CallSize, usage: Usage | None) -> None:
+        """Give back what was reserved for a call. What it did take is charged by then; None: it failed."""
+        ...
 
 
-class Budgeted:
-    """Lets a call begin only if what it may cost still fits into the budget.
+class Purse:
+    """Reserves what calls may cost, within a budget.
 
     A call that does not fit beside those in flight waits for them, as they usually take less than was reserved. The
     budget is reached only when none is in flight, so that stopping loses nothing that was paid for.
     """
 
-    def __init__(self, inner: Model, budget: Budget, spending: Spending) -> None:
-        self._inner = inner
+    def __init__(self, budget: Budget, spending: Spending) -> None:
         self._budget = budget
         self._spending = spending
         self._estimators: dict[str, UsageEstimator] = {}
         self._in_flight = Reservation()
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def answer(self, question: Question) -> Answer:
-        """Ask, and once more if the reply cannot be read: each of them is paid for."""
-        try:
-            return await self._ask(question)
-        except ModelFailed as failed:
-            if failed.failure.usage is None:
-                raise
-            _log.info("%s: again: %s", question.key, failed)
-            self._spending.retries += 1
-        try:
-            return await self._ask(question)
-        except ModelFailed as failed:
-            self._spending.unanswered[failed.failure.kind] += failed.failure.usage is not None
-            raise
-
-    async def _ask(self, question: Question) -> Answer:
-        if self._budget.is_open:
-            return await self._ask_and_charge(question)
-        estimator = self._estimators.setdefault(question.model, UsageEstimator())
-        reserved = await self._reserve(question, estimator)
-        try:
-            answer = await self._ask_and_charge(question)
-            estimator.learn(question, answer.usage)
-            return answer
-        finally:
-            self._in_flight.add(reserved, -1)
-            self._wake_next()
-
-    async def _ask_and_charge(self, question: Question) -> Answer:
-        try:
-            answer = await self._inner.answer(question)
-        except ModelFailed as failed:
-            if failed.failure.usage is not None:
-                self._spending.charge_unreadable(question.model, failed.failure.usage)
-            raise
-        self._spending.charge(question.model, answer.usage)
-        self._spending.cut_off += answer.finish == "length"
-        self._spending.refused += answer.finish == "refused"
-        if answer.is_estimated:
-            if not self._spending.estimated:
-                _log.warning("%s: the server counts no tokens that can be true; they are estimated", question.model)
-            self._spending.estimated += 1
-        return answer
-
-    async def _reserve(self, question: Question, estimator: UsageEstimator) -> Reservation:
+    async def reserve(self, size: CallSize) -> Reservation:
         # Waiting calls are served in turn, so that the calls in flight run out and the end of the budget is noticed.
         waits, is_first = bool(self._waiting), False
+        estimator = self._estimators.setdefault(size.model, UsageEstimator())
         while True:
             if waits:
                 await self._wait_for_turn(is_first)
-            usage, price = estimator.estimate(question), self._spending.price(question.model)
+            usage, price = estimator.estimate(size), self._spending.price(size.model)
             wanted = Reservation(1, usage.input + usage.output, price.of(usage) if price else 0.0)
             setting = self._budget.find_exceeded(self._spending.total, self._in_flight, wanted)
             if setting is None:
@@ -197,3 +175,63 @@ class Budgeted:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+    def release(self, reserved: Reservation, size: CallSize, usage: Usage | None) -> None:
+        if usage is not None:
+            self._estimators[size.model].learn(size, usage)
+        self._in_flight.add(reserved, -1)
+        self._wake_next()
+
+
+class Budgeted:
+    """Lets a call begin only if what it may cost still fits into the budget, and charges what it did cost."""
+
+    def __init__(self, inner: Model, budget: Budget, spending: Spending, funds: Funds | None = None) -> None:
+        """Take the funds that other processes share; None: this one spends the whole budget."""
+        self._inner = inner
+        self._is_open = budget.is_open
+        self._spending = spending
+        self._funds = funds or Purse(budget, spending)
+
+    async def answer(self, question: Question) -> Answer:
+        """Ask, and once more if the reply cannot be read: each of them is paid for."""
+        try:
+            return await self._ask(question)
+        except ModelFailed as failed:
+            if failed.failure.usage is None:
+                raise
+            _log.info("%s: again: %s", question.key, failed)
+            self._spending.retries += 1
+        try:
+            return await self._ask(question)
+        except ModelFailed as failed:
+            self._spending.unanswered[failed.failure.kind] += failed.failure.usage is not None
+            raise
+
+    async def _ask(self, question: Question) -> Answer:
+        if self._is_open:
+            return await self._ask_and_charge(question)
+        size, usage = CallSize.of(question), None
+        reserved = await self._funds.reserve(size)
+        try:
+            answer = await self._ask_and_charge(question)
+            usage = answer.usage
+            return answer
+        finally:
+            self._funds.release(reserved, size, usage)
+
+    async def _ask_and_charge(self, question: Question) -> Answer:
+        try:
+            answer = await self._inner.answer(question)
+        except ModelFailed as failed:
+            if failed.failure.usage is not None:
+                self._spending.charge_unreadable(question.model, failed.failure.usage)
+            raise
+        self._spending.charge(question.model, answer.usage)
+        self._spending.cut_off += answer.finish == "length"
+        self._spending.refused += answer.finish == "refused"
+        if answer.is_estimated:
+            if not self._spending.estimated:
+                _log.warning("%s: the server counts no tokens that can be true; they are estimated", question.model)
+            self._spending.estimated += 1
+        return answer

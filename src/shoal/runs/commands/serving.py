@@ -129,6 +129,9 @@ class RunServing:
 
     async def _find_simulation(self) -> Simulation | None:
         """Find the agents at work, or those of a run that is over; None where they have no language minds."""
+        if self._session.is_sharded:
+            # Agents are made again as they were after the last round.
+            return None
         if self._session.simulation is not None:
             return self._session.simulation
         if not isinstance(self._run.scenario.mind, LanguageSettings):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 
 from shoal.agents import WrapperMind
-from shoal.engine import Engine, RoundRecord
+from shoal.engine import Decider, Engine, RoundRecord
 from shoal.errors import QueryFailed
 from shoal.journal import Journal
 from shoal.runs.directory import RunDirectory
@@ -107,7 +107,8 @@ class Rerun:
         if observer is not None:
             mind, watches = ObservedMind(mind, observer), (observer.commit, *watches)
         ledger = ObservedLedger(self._ledgers[world], watches)
-        return build_engine(self.simulation, world, self.journal, ledger, mind)
+        decider = Decider(mind, self.journal, self.simulation.limits, self.simulation.seats)
+        return build_engine(self.simulation, world, decider, ledger)
 
     async def observe(self, world: str, observer: TurnObserver, until: int) -> None:
         """Run one world again up to the end of a round, and report everything to the observer."""

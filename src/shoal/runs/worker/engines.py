@@ -20,7 +20,6 @@ from shoal.scenario import (
     Sources,
     build,
 )
-from shoal.types import Mind
 
 
 def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = None) -> Simulation:
@@ -31,13 +30,11 @@ def build_from(run: RunDirectory, journal: Journal, sources: Sources | None = No
 def build_engine(
     simulation: Simulation,
     world: str,
-    journal: Journal,
+    decider: Decider,
     ledger: Ledger,
-    mind: Mind | None = None,
     recorder: StateRecorder | None = None,
 ) -> Engine:
-    """Build the engine of one world, with another mind than its own where one is given."""
-    decider = Decider(mind or simulation.minds[world], journal, simulation.limits, simulation.seats)
+    """Build the engine of one world."""
     return Engine(simulation.worlds[world], decider, ledger, simulation.seed, simulation.schedules[world], recorder)
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import msgspec
 
-from shoal.engine import Engine, Gate, StateRecorder
-from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid
+from shoal.engine import Decider, Engine, Gate, StateRecorder
+from shoal.errors import EveryTurnFailed, RunRefused, ScenarioInvalid, ShardLost
 from shoal.journal import EVERY_WORLD, INJECT, Journal, JournalKey, JournalLine, add_line
 from shoal.models.local import ModelStore, find_table
 from shoal.runs.directory import RunDirectory, parse_injected_events
 from shoal.runs.progress import RunProgress
 from shoal.runs.reports.quality import QualityReader
 from shoal.runs.resources import RunResources, open_models_if_needed
+from shoal.runs.shards import ShardPool, open_shards
 from shoal.runs.sinks import start_following
 from shoal.runs.state import RunOutcome, RunState
 from shoal.runs.store import Store, stream_path
@@ -50,6 +51,8 @@ from shoal.types import Versioned
 
 #: The reason of a line that holds an event which was injected while the run went on.
 LIVE = "live"
+#: A run ends that loses this many shards in a row before it gets any further.
+MOST_LOSSES = 3
 
 
 async def work_on_run(
@@ -104,6 +107,8 @@ class RunSession:
         self._injected: Sequence[DeclaredEvent] = ()
         self._stores: dict[str, Store] = {}
         self._engines: dict[str, Engine] = {}
+        #: The processes that hold the minds; None where they are in this one.
+        self._shards: ShardPool | None = None
         self._quality = QualityReader(run, find_table(ModelStore.of_user(self._resources.environ)))
         #: What streams say about the last round: see `RunDirectory.round_plans`.
         self._plans: dict[int, int] = {}
@@ -160,6 +165,11 @@ class RunSession:
     def simulation(self) -> Simulation | None:
         """The people, worlds and minds at work; None before they are built."""
         return self._simulation
+
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the minds at work are in other processes."""
+        return self._shards is not None
 
     def pause(self) -> None:
         """Begin no more rounds until `unpause`. Decisions under way are made, and the rounds in flight stay open."""
@@ -235,12 +245,8 @@ class RunSession:
             try:
                 if not self._engines_can_go_on(versions):
                     await self._close_engines()
-                    await self._open_engines(writer)
-                writer.progress.plan(state.total_rounds)
                 with manual_gc(), writer.beating():
-                    rounds = dict.fromkeys(self._engines, state.total_rounds)
-                    work = advance_worlds(self._engines, rounds, stop, self._gate)
-                    await work_while_available(work, writer.progress.availability, stop)
+                    await self._advance_engines(writer, stop)
                 for name, store in self._stores.items():
                     store.finish(writer.progress.worlds[name].actions)
                 state.quality = self._assess()
@@ -252,6 +258,29 @@ class RunSession:
                 await self._close_engines()
                 raise
         return RunOutcome.of(self.run.path, state)
+
+    async def _advance_engines(self, writer: StateWriter, stop: asyncio.Event) -> None:
+        """Advance all worlds. Where a shard is lost, do everything again from the journal, with new shards.
+
+        Repeating this is harmless, as a resume is. It ends where shards are lost again and again before the run gets
+        any further.
+        """
+        losses, reached = 0, -1
+        while True:
+            try:
+                if not self._engines:
+                    await self._open_engines(writer)
+                writer.progress.plan(writer.state.total_rounds)
+                rounds = dict.fromkeys(self._engines, writer.state.total_rounds)
+                work = advance_worlds(self._engines, rounds, stop, self._gate)
+                return await work_while_available(work, writer.progress.availability, stop)
+            except ShardLost as lost:
+                before, reached = reached, self.progress.last_round
+                losses = 1 if reached > before else losses + 1
+                if losses == MOST_LOSSES or stop.is_set():
+                    raise
+                writer.log.warning("%s; its agents are built again from the journal", lost)
+                await self._close_engines()
 
     def _assess(self) -> dict[str, Any]:
         """Judge the whole run; EveryTurnFailed where nothing but failures happened in it."""
@@ -293,6 +322,9 @@ class RunSession:
         for mind in simulation.minds.values():
             stack.push_async_callback(mind.close)
         variables = find_variables(run.scenario)
+        self._shards = await stack.enter_async_context(
+            open_shards(run, resources, ShardPool(self._journal, simulation, models))
+        )
         for name, world in simulation.worlds.items():
             # A stream says at its start how many people there were then.
             people, written_by = count_people(run.scenario_versions.first.population), run.config.shoal_version
@@ -301,11 +333,16 @@ class RunSession:
             ledger = ObservedLedger(store, (progress.add_round, writer.add_round, collect_young))
             self._stores[name] = store
             recorder = StateRecorder(len(simulation.people), variables)
-            engine = build_engine(simulation, name, self._journal, ledger, recorder=recorder)
+            if self._shards is None:
+                decider = Decider(simulation.minds[name], self._journal, simulation.limits, simulation.seats)
+            else:
+                decider = self._shards.build_decider(name)
+            engine = build_engine(simulation, name, decider, ledger, recorder)
             progress.follow_turns(name, engine.count_turns)
             self._engines[name] = engine
 
     async def _close_engines(self) -> None:
         opened, self._opened = self._opened, AsyncExitStack()
         self._journal, self._simulation, self._stores, self._engines = None, None, {}, {}
+        self._shards = None
         await opened.aclose()

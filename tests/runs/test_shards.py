@@ -1,0 +1,185 @@
+"""One simulation over several processes: the same history, and no call lost or paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.engine import RoundRecord
+from shoal.errors import BudgetReached, RunRefused
+from shoal.rehearsal.server import Rehearsal
+from shoal.runs.config import LimitSettings
+from shoal.runs.directory import RunDirectory, read_outcome
+from shoal.runs.operations import create_run, fork_run, plan_fork
+from shoal.runs.progress import RunProgress, Watch
+from shoal.runs.reports.database import query_database
+from shoal.runs.resources import RunResources
+from shoal.runs.shards import count_shards
+from shoal.runs.state import RunOutcome
+from shoal.runs.worker import work_on_run
+from shoal.scenario.loading import validate
+from shoal.unix import read_command_line, wait_for_exit
+from tests.rehearsal.client import Client
+from tests.runs.harness import check_consistency, list_asked, repeat
+from tests.runs.test_language_runs import PEOPLE, ROUNDS, count_paid, make_asking, run_to_end, serve
+
+#: All kinds of world in one run, so that few processes do for many tests.
+WORLDS: dict[str, Any] = {"twitter": None, "reddit": None, "room": None, "dialogue": {"turns": ROUNDS}}
+
+
+def make_asking_everywhere(**more: Any) -> dict[str, Any]:
+    return {**make_asking("room"), "worlds": WORLDS, **more}
+
+
+def create(scenario: dict[str, Any], run: Path, shards: int = 2, **limits: Any) -> RunDirectory:
+    """Make a run of which every worker spreads its agents."""
+    return create_run(validate(scenario), run, LimitSettings(shards=shards, **limits))
+
+
+async def work(
+    run: RunDirectory, server: Rehearsal | None = None, watch: Watch | None = None, **limits: Any
+) -> RunOutcome:
+    environ = {} if server is None else {"OPENAI_BASE_URL": server.base_url}
+    resources = RunResources(environ=environ, limits=LimitSettings(**limits))
+    return await work_on_run(run, asyncio.Event(), RunProgress.of(run, watch), resources)
+
+
+def list_shards(run: RunDirectory) -> list[int]:
+    """The processes of the shards of a run."""
+    words = [b"shoal.runs.shards", str(run.path.absolute()).encode()]
+    pids = (int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal())
+    return sorted(pid for pid in pids if all(word in read_command_line(pid) for word in words))
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of language minds in one process."""
+    run = tmp_path_factory.mktemp("alone") / "run"
+    run_to_end(make_asking_everywhere(), run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run over two shards, one of which is killed in the middle of it."""
+    run = create(make_asking_everywhere(), tmp_path_factory.mktemp("spread") / "run")
+    killed: list[int] = []
+
+    def kill_one(record: RoundRecord) -> None:
+        if record.round == 2 and not killed:
+            killed.append(list_shards(run)[1])
+            os.kill(killed[0], signal.SIGKILL)
+
+    async def work_and_lose(server: Rehearsal) -> None:
+        await work(run, server, kill_one)
+        await Client(server).stats()
+        # What the lost shard had asked may have been answered, and was not journaled.
+        in_flight = server.stats.answered.total() - count_paid(run.path)
+        assert server.stats.repeated == in_flight <= len(PEOPLE) * len(WORLDS)
+
+    serve(work_and_lose)
+    assert killed
+    assert list_shards(run) == []
+    assert "shard 2 of 2 was killed by signal 9" in run.file("simulation.log").read_text()
+    return run.path
+
+
+def test_a_run_that_lost_a_shard_has_the_history_of_one_process(spread: Path, alone: Path) -> None:
+    done = read_outcome(RunDirectory(spread))
+    assert done.digest == read_outcome(RunDirectory(alone)).digest
+    assert done.calls == count_paid(spread) == count_paid(alone)
+    check_consistency(spread, finished=True)
+
+
+def test_a_run_over_shards_is_replayed_in_one_process(spread: Path) -> None:
+    assert repeat(RunDirectory(spread)).digest == read_outcome(RunDirectory(spread)).digest
+
+
+def test_a_fork_over_shards_asks_only_those_whose_prompt_changed(spread: Path, tmp_path: Path) -> None:
+    def branch(path: Path, shards: int) -> RunDirectory:
+        event = {"broadcast": "Psst: the bridge is sold.", "to": ["Bea"], "round": 4}
+        child = fork_run(plan_fork(RunDirectory(spread), 4, events=[event]), path, LimitSettings(shards=shards))
+        serve(lambda server: work(child, server))
+        return child
+
+    over_two, in_one = branch(tmp_path / "two", 2), branch(tmp_path / "one", 1)
+    assert read_outcome(over_two).digest == read_outcome(in_one).digest
+    assert list_asked(over_two.path) == list_asked(in_one.path)
+    assert f"twitter/4/{PEOPLE.index('Bea')}/decide/0" in list_asked(over_two.path)
+
+
+def test_shards_spend_one_budget_to_the_last_call(alone: Path, tmp_path: Path) -> None:
+    run = create(make_asking_everywhere(), tmp_path / "run", max_calls=7)
+
+    async def spend(server: Rehearsal) -> tuple[RunOutcome, int, int]:
+        with pytest.raises(BudgetReached, match="max_calls 7"):
+            await work(run, server)
+        check_consistency(run.path, finished=False)
+        spent = server.stats.answered.total()
+        return await work(run, server, max_calls=10_000, shards=1), spent, server.stats.repeated
+
+    done, spent, repeated = serve(spend)
+    assert (spent, repeated) == (7, 0)
+    assert done.digest == read_outcome(RunDirectory(alone)).digest
+
+
+def test_shards_end_with_a_killed_head_and_one_process_goes_on(alone: Path, tmp_path: Path) -> None:
+    run = create(make_asking_everywhere(), tmp_path / "run")
+
+    async def kill_and_go_on(server: Rehearsal) -> RunOutcome:
+        command = ["-m", "tests.runs.killed", str(run.path), "2", server.base_url]
+        process = await asyncio.create_subprocess_exec(sys.executable, *command)
+        assert await process.wait() == -signal.SIGKILL
+        for shard in list_shards(run):
+            await wait_for_exit(shard)
+        await Client(server).stats()
+        check_consistency(run.path, finished=False)
+        in_flight = server.stats.answered.total() - count_paid(run.path)
+        done = await work(run, server, shards=1)
+        assert server.stats.repeated == in_flight
+        return done
+
+    assert serve(kill_and_go_on).digest == read_outcome(RunDirectory(alone)).digest
+
+
+@pytest.mark.parametrize("latency", [None, {"median_ms": 1}], ids=["at once", "journaled"])
+def test_minds_without_a_model_decide_the_same_in_shards(latency: dict[str, Any] | None, tmp_path: Path) -> None:
+    """Influence counts with others, so a change of it must reach all shards at the same place."""
+    scenario = make_asking(
+        "room",
+        mind={"latency": latency},
+        worlds={"twitter": {"visibility": 2}, "room": None},
+        claims=[{"id": "sold", "text": "The bridge is sold."}],
+        interventions=[{"when": "round >= 2", "do": {"change": {"influence": 5.0, "stance": -1.0}, "to": ["Bea"]}}],
+    )
+    runs = [create(scenario, tmp_path / str(shards), shards) for shards in (1, 2)]
+    alone, spread = (asyncio.run(work(run)) for run in runs)
+    assert spread.digest == alone.digest
+    opinions = [query_database(run, "room", "SELECT * FROM opinion_change") for run in runs]
+    assert opinions[0] == opinions[1] != ([], [])
+    assert repeat(runs[1]).digest == alone.digest
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"play": ["Ada"]}, "a person plays in this run"),
+        ({"mind": {"kind": "__main__:Thrifty"}}, "Thrifty is defined in a script or notebook"),
+    ],
+)
+def test_what_cannot_be_spread_is_refused_in_one_sentence(change: dict[str, Any], why: str) -> None:
+    with pytest.raises(RunRefused, match=why):
+        count_shards(validate(make_asking("room", **change)), RunResources(limits=LimitSettings(shards=2)))
+
+
+def test_there_are_no_more_shards_than_people_or_calls_at_once() -> None:
+    many = RunResources(limits=LimitSettings(shards=1_000))
+    assert count_shards(validate(make_asking("room")), many) == len(PEOPLE)
+    assert count_shards(validate(make_asking("room", max_workers=2)), many) == 2
+    assert count_shards(validate(make_asking("room")), RunResources()) == 1
