@@ -44,6 +44,8 @@ export class RunView {
   /** Grows with every batch of events, for what is counted from the tally. */
   batch = $state(0);
   private listeners = new Set<(events: StreamEvent[]) => void>();
+  /** The last round that all worlds had ended when figures were read. */
+  private measured = 0;
   private end: (() => void) | null = null;
   private refreshing: ReturnType<typeof setTimeout> | undefined;
   private beating: ReturnType<typeof setInterval> | undefined;
@@ -106,6 +108,7 @@ export class RunView {
         onevents: (events) => this.receive(events),
         onconnection: (isConnected) => (this.isConnected = isConnected),
       });
+      this.measured = this.last;
       this.figures = await source.readFigures(this.id);
       this.hasFigures = true;
     } catch (error) {
@@ -117,9 +120,9 @@ export class RunView {
   async refresh(): Promise<void> {
     try {
       this.take(await source.readRun(this.id));
-      // The last known round may have been measured only in part.
-      const known = this.figures.rounds;
-      const since = known.length > 1 ? known[known.length - 2] : undefined;
+      // What all worlds had ended when figures were read is known; of later rounds a slower world had none yet.
+      const since = this.figures.rounds.findLast((round) => round < this.measured);
+      this.measured = this.last;
       const fresh = await source.readFigures(this.id, since);
       this.figures = since === undefined ? fresh : mergeFigures(this.figures, fresh);
       this.hasFigures = true;
@@ -160,6 +163,7 @@ export class RunView {
   private startOver(): void {
     this.last = 0;
     this.chosen = null;
+    this.measured = 0;
     this.figures = NO_FIGURES;
   }
 
