@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describeFirst, nameSides, pairFigures, valueAt, type Comparison } from "./compare.ts";
+import {
+  describeFirst,
+  describeText,
+  formatValue,
+  nameSides,
+  pairFigures,
+  valueAt,
+  type Comparison,
+} from "./compare.ts";
 
 const side = (id: string, name: string) => ({ id, name, status: "completed", last_round: 9 });
 
@@ -9,6 +17,16 @@ function compare(changes: object[], count = changes.length): Comparison {
   const world = { world: "twitter", rounds: 9, has: [9, 9], first, by_round: [], reached: [], figures: [] };
   return { one: side("a", "rumour"), other: side("b", "rumour"), worlds: [world] } as unknown as Comparison;
 }
+
+test("values are told in words, without what is not set", () => {
+  assert.equal(
+    formatValue({ round: 6, world: null, broadcast: "It is closed.", to: [] }),
+    "round: 6, broadcast: It is closed.",
+  );
+  assert.equal(describeText('{"announcements":["Town hall"]}'), "announcements: Town hall");
+  assert.equal(describeText("{}"), "nothing");
+  assert.equal(describeText("{cut off"), "{cut off");
+});
 
 test("where two runs part is said in a sentence", () => {
   const change = { what: "event", agent: 3, name: "Vera", one: null, other: null };

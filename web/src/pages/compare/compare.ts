@@ -68,6 +68,17 @@ export function formatValue(value: unknown): string {
   return given.map(([name, part]) => `${name.replaceAll("_", " ")}: ${formatValue(part)}`).join(", ");
 }
 
+/** What somebody saw or did, which may be told as the values of an action. */
+export function describeText(text: string): string {
+  if (!text.startsWith("{")) return text;
+  try {
+    return formatValue(JSON.parse(text)) || "nothing";
+  } catch {
+    // It is cut off, or a person's own words.
+    return text;
+  }
+}
+
 export interface FigureSeries {
   key: string;
   title: string;
