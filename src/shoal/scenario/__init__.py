@@ -12,7 +12,7 @@ from shoal.scenario.build import (
 )
 from shoal.scenario.declared.events import DeclaredEvent, GiveBackEvent, SeatEvent, SkipEvent, parse_minutes
 from shoal.scenario.declared.kinds import OwnWorldSettings, name_class
-from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people
+from shoal.scenario.declared.population import FileEntry, MarginalsEntry, PersonEntry, count_people, number_own_names
 from shoal.scenario.declared.sinks import SinkSettings
 from shoal.scenario.document import Document, read_document, set_number_in_file
 from shoal.scenario.expressions import COMPARISONS, ExpressionCompiler, UnreadableExpression, parse_expression

@@ -58,7 +58,9 @@ class SeatAttendance:
         known = simulation.seats.list_taken().get(agent)
         try:
             if known is None or known[1] != terms:
-                event = await self._session.inject(make_seat_event(choose_name(simulation.people, agent), terms))
+                event = await self._session.inject(
+                    make_seat_event(choose_name(self._session.run.scenario, agent), terms)
+                )
                 self._change(simulation, event["round"], agent, terms)
         except BaseException:
             self._holders.pop(agent)
@@ -88,7 +90,7 @@ class SeatAttendance:
         simulation.seats.leave(agent)
         # In the last round nothing is left to be given back.
         if self._session.find_free_round() <= self._session.run.scenario.rounds:
-            event = await self._session.inject({"give_back": choose_name(simulation.people, agent)})
+            event = await self._session.inject({"give_back": choose_name(self._session.run.scenario, agent)})
             self._change(simulation, event["round"], agent, None)
         self._holders.pop(agent, None)
 

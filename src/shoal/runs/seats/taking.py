@@ -11,7 +11,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import inject_before_start
 from shoal.runs.seats.forms import TurnForm
 from shoal.runs.state import SeatState
-from shoal.scenario import GiveBackEvent, SeatEvent, parse_event
+from shoal.scenario import GiveBackEvent, Scenario, SeatEvent, number_own_names, parse_event
 from shoal.types import Population
 from shoal.worlds import NameIndex
 
@@ -37,10 +37,9 @@ def make_seat_event(who: str | int, terms: SeatTerms) -> dict[str, Any]:
     return {"seat": who, "seconds": terms.seconds, "otherwise": str(terms.otherwise)}
 
 
-def choose_name(people: Population, agent: int) -> str | int:
-    """Return how the journal calls an agent: by name, or by number where the name says it not."""
-    name = people.names[agent]
-    return name if not name.isdecimal() and len(NameIndex(people.names).namesakes(name)) == 1 else agent
+def choose_name(scenario: Scenario, agent: int) -> str | int:
+    """Return how an event calls an agent: by name where the scenario lists one, and else by number."""
+    return next((name for name, number in number_own_names(scenario.population).items() if number == agent), agent)
 
 
 def check_agent(agent: int, count: int) -> None:
@@ -67,7 +66,7 @@ def take_seat_before_start(run: RunDirectory, people: Population, agent: int, te
     check_agent(agent, len(people))
     known = {seat.agent_id: seat for seat in read_seats(run, people)}.get(agent)
     if known is None or (known.seconds, known.otherwise) != (terms.seconds, terms.otherwise):
-        event = inject_before_start(run, make_seat_event(choose_name(people, agent), terms))
+        event = inject_before_start(run, make_seat_event(choose_name(run.scenario, agent), terms))
         known = SeatView(agent, people.names[agent], event["round"], terms.seconds, terms.otherwise)
     return known
 
@@ -75,7 +74,7 @@ def take_seat_before_start(run: RunDirectory, people: Population, agent: int, te
 def give_seat_back_before_start(run: RunDirectory, people: Population, agent: int) -> None:
     """Give a seat back in a run that nobody works on; RunLocked where a worker has begun."""
     if any(seat.agent_id == agent for seat in read_seats(run, people)):
-        inject_before_start(run, {"give_back": choose_name(people, agent)})
+        inject_before_start(run, {"give_back": choose_name(run.scenario, agent)})
 
 
 def read_terms(seconds: float, otherwise: str) -> SeatTerms:
