@@ -83,3 +83,22 @@ async def test_a_seat_cannot_be_taken_in_the_last_round_but_given_back(tmp_path:
         await worker.send(CommandType.GIVE_SEAT_BACK, **ME)
         await asyncio.wait({worker.work})
         assert worker.run.read_status() is Status.COMPLETED
+
+
+async def test_a_person_sits_in_a_world_of_the_users_own(tmp_path: Path) -> None:
+    lake = {"kind": "examples.own_world:Lake", "mind": "examples.own_world:Fisher", "settings": {"tonnes": 100.0}}
+    people = [{"name": name, "activity": 1.0, "traits": {"greed": 1}} for name in ("Ada", "Ben")]
+    more: dict[str, Any] = {"population": people, "worlds": {"lake": lake}, "mind": {"kind": "heuristic"}, "rounds": 2}
+    async with open_worker(tmp_path / "run", **more, events=[{"seat": "Ada", "round": 2, "seconds": 300}]) as worker:
+        turn = await wait_for_turn(worker)
+        assert {row["label"]: row["value"] for row in turn["saw"]}["fishers"] == 2
+        assert turn["actions"][0]["fields"][0]["type"] == "number"
+        answer = {**ME, "world": "lake", "round": turn["round"]}
+        many = await worker.send(CommandType.ANSWER_TURN, **answer, actions=[{"action": "FISH", "tonnes": "many"}])
+        assert [problem["fields"] for problem in many["problems"]] == [["tonnes"]]
+        assert (await worker.send(CommandType.ANSWER_TURN, **answer, actions=[{"action": "FISH", "tonnes": 7}]))[
+            "is_accepted"
+        ]
+        await asyncio.wait({worker.work})
+    explained = (await explain_turn(worker.run, "Ada", turn["round"])).explanations[0]
+    assert [event.action_args for event in explained.events] == [{"tonnes": 7.0}]

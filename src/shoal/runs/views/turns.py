@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews import AgentSelection, snapshot_agents
 from shoal.runs.rerun import Explanation, explain_turn, explain_turns
@@ -151,10 +153,12 @@ def _view_reply(turn: Explanation) -> ModelReply | None:
     if (found := turn.reply) is None:
         return None
     told: Mapping[str, Any] = found.reply if isinstance(found.reply, Mapping) else {"text": found.reply or ""}
+    # A person's answer is the actions themselves.
+    text = msgspec.json.encode(told["actions"]).decode() if "actions" in told else str(told.get("text", ""))
     usage = found.usage or {}
     return ModelReply(
         key=found.key,
-        text=str(told.get("text", "")),
+        text=text,
         model=str(told.get("model", "")),
         outcome=found.outcome,
         reason=found.reason,

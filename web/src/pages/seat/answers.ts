@@ -17,6 +17,10 @@ export const OTHERWISE: Record<Otherwise, string> = {
   mind: "their own mind decides",
   nothing: "they do nothing",
 };
+export const DECIDED: Record<Otherwise, string> = {
+  mind: "their own mind decided",
+  nothing: "they did nothing",
+};
 export const NOTHING = "DO_NOTHING";
 /** An action that is being written down. Values are as inputs hold them. */
 export interface DraftAction {
@@ -42,6 +46,11 @@ function readValue(field: SeatField, value: string): unknown {
   if (isNumber && Number.isFinite(Number(value))) return Number(value);
   if (field.type === "boolean") return value === "true";
   return field.type === "list" ? value.split("\n").filter(Boolean) : value;
+}
+
+/** What tells a turn from others of its seat. */
+export function nameTurn(turn: TurnForm): string {
+  return `${turn.world} ${turn.round}`;
 }
 
 /** `CREATE_POST` as words. */

@@ -4,8 +4,9 @@ import { source } from "../../api/index.ts";
 import type { RunOverview, StreamEvent } from "../../api/types.ts";
 import { AnswerError } from "../../api/errors.ts";
 import { readAgent, type AgentBiography } from "../agent/agent.ts";
-import type { SeatStatus, SeatView, TurnForm } from "./answers.ts";
-import { giveBack, listSeats, takeSeat } from "./requests.ts";
+import { isAlive } from "../../text/state.ts";
+import { nameTurn, type AnswerProblem, type SeatStatus, type SeatView, type TurnForm } from "./answers.ts";
+import { answerTurn, giveBack, listSeats, takeSeat } from "./requests.ts";
 
 /** What the agent did lately, newest first. */
 export type Deed = Extract<StreamEvent, { kind: "action" }>;
@@ -25,6 +26,9 @@ export class SeatRoom {
   deeds = $state.raw<Deed[]>([]);
   /** When the turns that wait were read, on the clock of this page. */
   readAt = $state(0);
+  /** Is called with a turn whose time was over before it was answered. */
+  onmissed: (turn: TurnForm) => void = () => undefined;
+  private answered = new Set<string>();
   private told = "";
   private end: (() => void) | null = null;
   private looking: ReturnType<typeof setInterval> | undefined;
@@ -88,10 +92,33 @@ export class SeatRoom {
     this.show(null);
   }
 
+  /** Answer a turn, and return what is wrong with the answer; nothing, where it counts. */
+  async answer(turn: TurnForm, actions: Record<string, unknown>[]): Promise<AnswerProblem[]> {
+    const name = nameTurn(turn);
+    // The stream may tell that the turn is over before the answer to the request is here.
+    this.answered.add(name);
+    try {
+      const { is_accepted, problems } = await answerTurn(this.id, this.agent, turn, actions);
+      if (!is_accepted) this.answered.delete(name);
+      else await this.look();
+      return problems;
+    } catch (problem) {
+      this.answered.delete(name);
+      await this.look();
+      throw problem;
+    }
+  }
+
   private show(seat: SeatView | null): void {
+    const waits = new Set((seat?.turns ?? []).map(nameTurn));
+    const isStill = seat !== null && seat.is_mine && this.isMine && this.run !== null && isAlive(this.run.status);
+    const missed = isStill
+      ? this.turns.filter((turn) => !waits.has(nameTurn(turn)) && !this.answered.has(nameTurn(turn)))
+      : [];
     this.seat = seat;
     this.isKnown = true;
     this.readAt = performance.now();
+    missed.forEach(this.onmissed);
   }
 
   private receive(events: StreamEvent[]): void {
@@ -103,12 +130,13 @@ export class SeatRoom {
   private readState(state: Record<string, unknown>): void {
     const status = String(state["runner_status"] ?? "");
     const round = Number(state["current_round"] ?? 0);
-    if (this.run && (status !== this.run.status || round !== this.run.last_round))
+    const isOther = status !== this.run?.status;
+    if (this.run && (isOther || round !== this.run.last_round))
       this.run = { ...this.run, status, round, last_round: round };
     const seats = (state["seats"] ?? []) as SeatStatus[];
     const told = JSON.stringify([status, seats.find((seat) => seat.agent === this.agent) ?? null]);
     if (told === this.told) return;
     this.told = told;
-    void this.look().catch(() => undefined);
+    void (isOther ? this.load() : this.look().catch(() => undefined));
   }
 }
