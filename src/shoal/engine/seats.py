@@ -128,9 +128,9 @@ class Seats:
         latest = ((agent, max(changes), changes[max(changes)]) for (_, agent), changes in self._changes.items())
         return {agent: (since, terms) for agent, since, terms in latest if terms is not None}
 
-    def list_waiting(self, agent: int) -> Iterator[WaitingTurn]:
-        """Yield the turns of an agent that wait for a person, oldest first."""
-        yield from (turn for turn in self._waiting if turn.observation.agent == agent)
+    def list_waiting(self, agent: int | None = None) -> Iterator[WaitingTurn]:
+        """Yield the turns that wait for a person, of all agents or of one, oldest first."""
+        yield from (turn for turn in self._waiting if agent in (None, turn.observation.agent))
 
     def is_waiting(self, observation: Observation) -> bool:
         """Return whether this turn waits for a person."""

@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from shoal.engine import Metrics, RoundRecord, TurnCount
+from shoal.engine import Metrics, RoundRecord, Seats, TurnCount
 from shoal.models import Availability, Pause, Spending, Stack
 from shoal.runs.directory import RunDirectory
 from shoal.runs.model_limits import RunLimits
@@ -133,6 +133,8 @@ class RunProgress:
         self.spending: Spending | None = None
         self.limits: RunLimits | None = None
         self.availability: Availability | None = None
+        #: The agents whose turns a person takes, once the simulation is built.
+        self.seats: Seats | None = None
         self._watches: list[Watch] = []
         self._pause_watches: list[PauseWatch] = []
 

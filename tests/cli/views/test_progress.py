@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import pty
@@ -21,8 +22,10 @@ from shoal.cli.views.summary import draw_sparkline
 from shoal.engine.engine import TurnCount
 from shoal.engine.metrics import Latencies, Step
 from shoal.engine.record import RoundRecord, Tally
+from shoal.engine.seats import DecidedBy, Seats, SeatTerms
 from shoal.runs.progress import RunProgress
 from shoal.text import format_duration, format_milliseconds
+from shoal.types import Observation
 from shoal.worlds.clock import Clock, TimeSettings
 from tests.cli.terminal import COMMAND, environment, shoal
 
@@ -114,6 +117,19 @@ def test_the_bar_moves_within_a_round() -> None:
         drawn.append(capture.get())
     assert [each.count("━") * 2 + each.count("╸") for each in drawn] == [0, 6, 10]
     assert "5 of 10 decided" in drawn[1]
+
+
+async def test_it_says_for_whom_the_others_wait() -> None:
+    lines, seats = Lines(rounds=4), Seats()
+    lines.progress.seats, seats.is_attended = seats, True
+    seen = Observation(world="twitter", round=2, agent=0, name="Ada", time="")
+    asking = asyncio.create_task(seats.ask(seen, SeatTerms(600.0, DecidedBy.MIND)))
+    await asyncio.sleep(0)
+    console = Console(file=io.StringIO(), width=100)
+    with console.capture() as capture:
+        console.print(ProgressView(lines.progress, "running"))
+    assert "waiting for the person in Ada's seat until" in capture.get()
+    asking.cancel()
 
 
 def test_a_world_that_came_to_its_end_is_done() -> None:

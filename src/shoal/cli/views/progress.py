@@ -49,6 +49,11 @@ class ProgressView:
         parts = [Text(STOPPING, "yellow") if self.is_stopping else head]
         if progress.pause is not None:
             parts.append(Text(describe_pause(progress.pause, progress.now()), "yellow"))
+        for turn in progress.seats.list_waiting() if progress.seats is not None else ():
+            until = datetime.fromtimestamp(turn.until).astimezone()
+            parts.append(
+                Text(f"waiting for the person in {turn.observation.name}'s seat until {until:%H:%M:%S}", "yellow")
+            )
         width = max(map(len, progress.worlds)) + 2
         for world in progress.worlds.values():
             # In halves of a character, so that a round of language models can be seen to go on.

@@ -314,7 +314,7 @@ class RunSession:
         sources = Sources(self._resources.answer, models and models.model, vectors.embed)
         self._injected = parse_injected_events(self._journal.events)
         simulation = self._simulation = build(run.scenario_versions, self._injected, sources)
-        simulation.seats.is_attended = self.takes_commands
+        simulation.seats.is_attended, progress.seats = self.takes_commands, simulation.seats
         writer.follow_seats(simulation.seats, simulation.people.names)
         self._changes = len(run.scenario_versions.changes)
         writer.prefixes, simulation.limits.log = simulation.prefixes, writer.log
