@@ -81,7 +81,7 @@ _GIVEN_BACK = SeatAnswer.without_person(DecidedBy.MIND, "the seat was given back
 class Seats:
     """The seats of one run, in all its worlds and by round, as rounds may overlap.
 
-    Turns wait only where somebody can answer them. Elsewhere, as in a plan, they are decided at once as if the time
+    Turns wait only where somebody can answer them. Elsewhere, as in a script, they are decided at once as if the time
     were over.
     """
 
@@ -90,8 +90,8 @@ class Seats:
         #: World and agent -> the first round and the terms of each change, in the order of rounds; None: given back.
         self._changes: defaultdict[tuple[str, int], dict[int, SeatTerms | None]] = defaultdict(dict)
         self._waiting: list[WaitingTurn] = []
-        #: Agents whose person has left, although rounds in flight were begun with that person.
-        self._left: set[int] = set()
+        #: Agents whose person has left, and the first round after those that were begun with that person.
+        self._left: dict[int, int] = {}
         self._watches: list[Callable[[], object]] = []
 
     def watch(self, watch: Callable[[], object]) -> None:
@@ -110,18 +110,20 @@ class Seats:
 
     def enter(self, agent: int) -> None:
         """Let turns wait for the person who comes."""
-        self._left.discard(agent)
+        self._left.pop(agent, None)
 
-    def leave(self, agent: int) -> None:
-        """Let the agent's own mind decide all turns that wait, and those of rounds in flight."""
-        self._left.add(agent)
+    def leave(self, agent: int, until: int) -> None:
+        """Let the agent's own mind decide all turns that wait, and those of other rounds in flight before `until`."""
+        self._left[agent] = until
         for turn in self.list_waiting(agent):
             turn.settle(_GIVEN_BACK)
 
     def find(self, world: str, round: int, agent: int) -> SeatTerms | None:
         """Return on which terms a person takes the agent's turn of a round; None where its mind does."""
-        changes = self._changes.get((world, agent), {})
-        return changes[max(since)] if (since := [one for one in changes if one <= round]) else None
+        if (changes := self._changes.get((world, agent))) is None:
+            return None
+        since = max((one for one in changes if one <= round), default=None)
+        return None if since is None else changes[since]
 
     def list_taken(self) -> dict[int, tuple[int, SeatTerms]]:
         """Return the agents in whose seat a person is or soon will be, with the first round and the terms."""
@@ -142,7 +144,7 @@ class Seats:
         """Wait until the person has answered, or until the time is over."""
         if not self.is_attended:
             return SeatAnswer.without_person(terms.otherwise, "nobody could be asked where the run was worked on")
-        if observation.agent in self._left:
+        if observation.round < self._left.get(observation.agent, 0):
             return _GIVEN_BACK
         loop = asyncio.get_running_loop()
         turn = WaitingTurn(observation, terms, time.time(), loop.create_future())

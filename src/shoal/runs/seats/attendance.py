@@ -87,9 +87,10 @@ class SeatAttendance:
         if agent not in simulation.seats.list_taken():
             return
         self._check_holder(agent, secret)
-        simulation.seats.leave(agent)
+        free = self._session.find_free_round()
+        simulation.seats.leave(agent, free)
         # In the last round nothing is left to be given back.
-        if self._session.find_free_round() <= self._session.run.scenario.rounds:
+        if free <= self._session.run.scenario.rounds:
             event = await self._session.inject({"give_back": choose_name(self._session.run.scenario, agent)})
             self._change(simulation, event["round"], agent, None)
         self._holders.pop(agent, None)
