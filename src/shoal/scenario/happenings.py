@@ -264,11 +264,13 @@ class EventResolver:
             case StopEvent():
                 return Happening("stop", event.stop)
             case SeatEvent():
-                terms = {"seconds": event.seconds, "otherwise": event.otherwise}
-                return Happening("seat", "a person takes the turns", to=self._number_all([event.seat]), args=terms)
+                agent, terms = self._index[event.seat], {"seconds": event.seconds, "otherwise": event.otherwise}
+                content = f"a person takes the turns of {self._index.names[agent]}"
+                return Happening("seat", content, to=(agent,), args=terms)
             case GiveBackEvent():
-                back = self._number_all([event.give_back])
-                return Happening("give_back", "the agent's own mind takes the turns again", to=back)
+                agent = self._index[event.give_back]
+                content = f"the own mind of {self._index.names[agent]} takes the turns again"
+                return Happening("give_back", content, to=(agent,))
             case SkipEvent():
                 return Happening("skip", f"{event.skip} minutes", args={"minutes": event.skip})
 

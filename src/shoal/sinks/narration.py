@@ -22,7 +22,7 @@ _LEANING = 0.2
 _SILENT = frozenset({"DO_NOTHING", "REFRESH", "TREND", "LISTEN_FROM_GROUP", "DONE", "SEARCH_POSTS", "SEARCH_USER"})
 
 #: Events without words for people.
-_UNHEARD = frozenset({"intervention", "change", "skip", "mute", "stop"})
+_UNHEARD = frozenset({"intervention", "change", "skip", "mute", "stop", "seat", "give_back"})
 
 #: Finds the number of the person that an action names.
 FindPerson = Callable[[str], int | None]
