@@ -9,15 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from shoal.agents.propositions import JUDGE
 from shoal.engine.decisions import Decider
 from shoal.engine.engine import Engine
-from shoal.journal import Journal
-from shoal.models.base import Answer, Question, Usage
+from shoal.journal import Journal, JournalKey
+from shoal.models.base import Answer, Message, Question, Usage
 from shoal.models.costs import Spent
 from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.config import LimitSettings
 from shoal.runs.operations import create_run
+from shoal.runs.planning.dry_run import CallTally, DryRunModel, Measurements
 from shoal.runs.planning.plan import Plan, plan_run
 from shoal.runs.resources import KnownServer, RunResources, describe_free_models, describe_servers
 from shoal.runs.worker import work_on_run
@@ -430,3 +432,25 @@ def test_a_limit_of_the_cost_says_what_it_cannot_hold(mind: dict[str, Any], limi
     scenario = small(mind={"kind": "language", "model": "our/alias", **mind})
     notes = describe_free_models(scenario, LimitSettings(max_cost=limit), {"OPENAI_API_KEY": "x", "OUR_API_KEY": "x"})
     assert [note[:19] for note in notes] == ["our/alias counts as"] * said
+
+
+async def test_of_a_model_on_this_machine_what_was_read_before_is_not_read_again_and_no_schema() -> None:
+    rules, schema = Message("system", "The rules of this world. " * 40), {"type": "object", "description": "long " * 99}
+    here, hosted = [
+        await _measure_judging(Question(key=key, model=model, messages=(rules,), schema=schema))
+        for model in ("local", MINI)
+        for key in [JournalKey("twitter", 1, 0, JUDGE)]
+    ]
+    assert here.input < hosted.input / 1.4
+    assert here.cached > 0
+    assert hosted.cached == 0
+
+
+async def _measure_judging(question: Question) -> CallTally:
+    """Return what it takes to ask the same question twice."""
+    measured = Measurements()
+    model = DryRunModel(measured)
+    for _ in range(2):
+        await model.answer(question)
+    [found] = measured.judged.values()
+    return found

@@ -24,6 +24,7 @@ from shoal.engine import Decider, DecisionLimits, Engine, RoundRecord
 from shoal.errors import ScenarioInvalid
 from shoal.journal import REMEMBER, Journal, JournalKey
 from shoal.models import Answer, Question, estimate
+from shoal.models.local import is_local
 from shoal.models.openai import is_embedding, pack
 from shoal.rehearsal import PrefixCache, embed_text
 from shoal.scenario import OwnWorldSettings, People, Scenario, Sources, build
@@ -139,8 +140,9 @@ class DryRunModel:
         return Answer(text)
 
     def _measure(self, question: Question, output: int) -> CallTally:
-        schema, form = question.schema, ""
-        if schema is not None:
+        schema, form, runs_here = question.schema, "", is_local(question.model)
+        # On this machine, a schema only limits what can be written, and the whole beginning of a prompt is kept.
+        if schema is not None and not runs_here:
             # Servers count the schema as a part of the prompt, and put it before the messages.
             if id(schema) not in self._schemas:
                 self._schemas[id(schema)] = schema, _encode(schema).decode()
@@ -149,7 +151,7 @@ class DryRunModel:
         input = sum(
             _estimate_shared(one.content) if one.role == "system" else estimate(one.content) for one in messages
         )
-        prefixes = self._prefixes.setdefault(question.model, PrefixCache(CACHED_FROM_TOKENS))
+        prefixes = self._prefixes.setdefault(question.model, PrefixCache(0 if runs_here else CACHED_FROM_TOKENS))
         cached = prefixes.count_cached(form + "\n".join(f"{message.role}: {message.content}" for message in messages))
         return CallTally(1, input + _estimate_shared(form) + TOKENS_AROUND, output, cached)
 
