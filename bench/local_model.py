@@ -1,6 +1,10 @@
 """What Shoal makes of a real language model on this machine: speed against a bare client, and what replies are worth.
 
 Needs `shoal model get smollm2` and `shoal model get wordllama`; `scripts/bench --real local_model` takes some minutes.
+
+python -m bench.local_model FOLDER run     only the run, which stays in the folder
+python -m bench.local_model FOLDER bare    only the bare client, with the prompts of that run
+python -m bench.local_model FOLDER split   where the characters of its prompts are, and which of them were new
 """
 
 from __future__ import annotations
@@ -11,7 +15,10 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +46,15 @@ PEOPLE, ROUNDS = 20, 10
 SECONDS_BEFORE = 13.0
 SHOAL = str(Path(sys.executable).with_name("shoal"))
 _ATTEMPT_SECONDS = 600.0
+#: What is in the first line of each part of a compact prompt, and what it is called here.
+_PARTS = {
+    "# Who you are": "the person",
+    "# What you remember": "the past",
+    "# Now": "the sight",
+    "Refused in your": "what was refused",
+    "You can also": "what can be done now",
+    "What do you do now?": "the last words",
+}
 _POSTS = Path(__file__).parent.parent / "tests" / "worlds" / "data" / "posts_on_topic.jsonl"
 
 
@@ -112,16 +128,8 @@ def run_shoal(*arguments: object) -> str:
 
 def local_model(folder: Path) -> list[Bar]:
     """20 people on one platform for 10 rounds, decided by a real model; and the same prompts sent by a bare client."""
-    table = WordTable.of_user(ModelStore.of_user(os.environ))
-    path, run = folder / "town.json", folder / "run"
-    path.write_text(json.dumps(everyone_active(PEOPLE, ROUNDS, name="town")))
-    _wait_until_served()
-    began = time.perf_counter()
-    run_shoal("run", path, "--model", MODEL, "--out", run, "--no-cache", "--quiet")
-    seconds = time.perf_counter() - began
-    figures = ReplyFigures.read(RunDirectory(run), table)
-    print(f"        {figures.describe()}, in {seconds:.0f} s", file=sys.stderr)
-    questions = run_async(_collect_questions(RunDirectory(run)))
+    seconds, figures = measure_run(folder)
+    questions = run_async(_collect_questions(RunDirectory(folder / "run")))
     bare = run_async(_send_bare(questions))
     each = seconds / max(figures.decisions, 1)
     usable = 100 * figures.usable_at_first / max(figures.decisions, 1)
@@ -134,6 +142,38 @@ def local_model(folder: Path) -> list[Bar]:
         Bar("local model: prompts from the prefix cache", 100 * figures.cached, "%", 75, True, "as llama.cpp counts"),
         *topics(folder),
     ]
+
+
+def measure_run(folder: Path) -> tuple[float, ReplyFigures]:
+    """Make the run, and return the seconds that it took and what its replies are worth."""
+    path, run = folder / "town.json", folder / "run"
+    path.write_text(json.dumps(everyone_active(PEOPLE, ROUNDS, name="town")))
+    _wait_until_served()
+    began = time.perf_counter()
+    run_shoal("run", path, "--model", MODEL, "--out", run, "--no-cache", "--quiet")
+    seconds = time.perf_counter() - began
+    figures = ReplyFigures.read(RunDirectory(run), WordTable.of_user(ModelStore.of_user(os.environ)))
+    print(f"        {figures.describe()}, in {seconds:.0f} s", file=sys.stderr)
+    return seconds, figures
+
+
+def describe_split(questions: Sequence[Question]) -> Iterator[str]:
+    """Yield the parts of the prompts of all turns, and how much of each was not in the agent's prompt before."""
+    size, new, before = Counter[str](), Counter[str](), dict[int | str | None, str]()
+    turns = [question for question in questions if question.key.purpose == DECIDE and question.key.n == 0]
+    for question in sorted(turns, key=lambda each: each.key):
+        prompt = "\n".join(message.content for message in question.messages)
+        earlier = before.get(question.key.agent, question.messages[0].content)
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(prompt, earlier, strict=False)))
+        before[question.key.agent], part, end = prompt, "the rules", 0
+        for line in prompt.splitlines(keepends=True):
+            part = next((name for begin, name in _PARTS.items() if begin in line), part)
+            end += len(line)
+            size[part] += len(line)
+            new[part] += min(len(line), max(0, end - known))
+    for part, characters in size.items():
+        yield f"{part:24} {characters / len(turns):6.0f} characters a prompt, new {new[part] / len(turns):6.0f}"
+    yield f"not new, at best: {1 - new.total() / size.total():.0%}"
 
 
 def topics(folder: Path) -> list[Bar]:
@@ -203,3 +243,22 @@ async def _send_bare(questions: list[Question]) -> float:
             for _ in range(served[MODEL].slots or 1):
                 group.create_task(work())
         return time.perf_counter() - began
+
+
+def main(folder: str, piece: str) -> int:
+    run = RunDirectory(Path(folder) / "run")
+    if piece == "run":
+        Path(folder).mkdir(exist_ok=True)
+        seconds, figures = measure_run(Path(folder))
+        print(f"{seconds:.1f} s, {seconds / figures.decisions:.2f} s each: {figures.describe()}")
+    elif piece == "bare":
+        _wait_until_served()
+        questions = run_async(_collect_questions(run))
+        print(f"{run_async(_send_bare(questions)):.1f} s for {len(questions)} prompts")
+    else:
+        print(*describe_split(run_async(_collect_questions(run))), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
