@@ -6,7 +6,15 @@ import orjson
 import pytest
 
 from shoal.models.base import Answer, FailureKind, Message, ModelFailed, ModelFailure, Usage
-from shoal.models.openai.dialects import Dialect, Form, RequestWriter, make_strict, read_answer, strip_thoughts
+from shoal.models.openai.dialects import (
+    Dialect,
+    Form,
+    RequestWriter,
+    list_steps,
+    make_strict,
+    read_answer,
+    strip_thoughts,
+)
 from shoal.models.tokens import estimate
 from tests.models.fakes import SCHEMA, completion, question
 
@@ -25,6 +33,22 @@ def refused(text: str, status: int = 400, kind: FailureKind = FailureKind.FATAL)
 
 
 # asking
+
+
+def test_numbers_between_bounds_are_listed_where_a_server_does_not_keep_them() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "topic": {"type": "number", "minimum": -1, "maximum": 1},
+            "anger": {"type": "integer", "minimum": 0, "maximum": 10},
+            "any": {"type": "number"},
+        },
+    }
+    listed = list_steps(schema)["properties"]
+    assert listed["topic"]["enum"][0] == -1
+    assert listed["topic"]["enum"][-1] == 1
+    assert 0.3 in listed["topic"]["enum"]
+    assert (listed["anger"], listed["any"]) == (schema["properties"]["anger"], schema["properties"]["any"])
 
 
 def test_a_question_without_a_schema_has_only_what_it_says() -> None:

@@ -36,7 +36,9 @@ class _Server:
         self.embeddings = HttpTarget(f"{endpoint.base_url}/embeddings", headers)
         # Known to refuse bounds in strict schemas; any other server is asked with them first.
         host = urlsplit(endpoint.base_url).hostname or ""
-        self.dialect = Dialect(has_bounds=not host.endswith(("openai.com", ".azure.com")))
+        self.dialect = Dialect(
+            has_bounds=not host.endswith(("openai.com", ".azure.com")), has_number_bounds=endpoint.file is None
+        )
 
     def learn(self, spoken: Dialect, simpler: Dialect) -> None:
         """Give up one step, unless another question in flight at the same time has already done so."""

@@ -23,6 +23,8 @@ from shoal.text import make_storable
 TOOL = "answer"
 #: There are few schemas, one for each world and turn. More than this many means that they are made anew each time.
 _MAX_SCHEMAS = 256
+#: In so many steps a number goes from one bound to the other, where a server does not keep bounds of numbers.
+_STEPS = 20
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning|thought)>.*?(</\1>\s*|$)", re.DOTALL)
 _FORMAT_WORDS = re.compile(
@@ -58,6 +60,8 @@ class Dialect(msgspec.Struct, frozen=True):
     has_seed: bool = True
     #: Whether a schema may bound texts, lists and numbers. Where it may not, whoever reads the answer does it.
     has_bounds: bool = True
+    #: Whether bounds of numbers are kept: llama.cpp keeps those of whole numbers only, and writes any other.
+    has_number_bounds: bool = True
 
     def simplify_after(self, failure: ModelFailure, question: Question) -> Dialect | None:
         """Return the dialect to try next, or None if the failure is not about the form of the request."""
@@ -84,7 +88,7 @@ class RequestWriter:
     """Writes questions as request bodies. Remembers prepared schemas, as the same few are sent again and again."""
 
     def __init__(self) -> None:
-        self._schemas: dict[tuple[int, Form, bool], tuple[dict[str, Any], dict[str, Any] | str]] = {}
+        self._schemas: dict[tuple[int, Dialect], tuple[dict[str, Any], dict[str, Any] | str]] = {}
 
     def write_body(self, model: str, question: Question, dialect: Dialect) -> bytes:
         messages = question.messages
@@ -96,7 +100,7 @@ class RequestWriter:
         if question.iteration and dialect.has_seed:
             body["seed"] = question.iteration
         if question.schema is not None:
-            prepared = self._prepare(question.schema, dialect.form, dialect.has_bounds)
+            prepared = self._prepare(question.schema, dialect)
             if isinstance(prepared, dict):
                 body.update(prepared)
             else:
@@ -110,15 +114,16 @@ class RequestWriter:
         body["messages"] = [{"role": message.role, "content": message.content} for message in messages]
         return orjson.dumps(body)
 
-    def _prepare(self, schema: dict[str, Any], form: Form, has_bounds: bool) -> dict[str, Any] | str:
+    def _prepare(self, schema: dict[str, Any], dialect: Dialect) -> dict[str, Any] | str:
         """Return what to add to the body, already encoded; or an instruction to add to the messages."""
-        key = id(schema), form, has_bounds
+        key, form = (id(schema), dialect), dialect.form
         known = self._schemas.get(key)
         # The schema is kept too, so that its id cannot become that of another one.
         if known is not None and known[0] is schema:
             return known[1]
         prepared: dict[str, Any] | str
-        whole, schema = schema, schema if has_bounds else strip_bounds(schema)
+        whole, schema = schema, schema if dialect.has_number_bounds else list_steps(schema)
+        schema = schema if dialect.has_bounds else strip_bounds(schema)
         if form is Form.SCHEMA:
             wanted = {"name": TOOL, "strict": True, "schema": make_strict(schema)}
             encoded = orjson.dumps({"type": "json_schema", "json_schema": wanted})
@@ -176,6 +181,18 @@ def strip_bounds(schema: Any) -> Any:
         for key, value in schema.items()
         if key not in _BOUNDS
     }
+
+
+def list_steps(schema: Any) -> Any:
+    """Return a schema in which a number between two bounds is one of those in a list, at equal distances."""
+    if isinstance(schema, list):
+        return [list_steps(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number" and {"minimum", "maximum"} <= schema.keys():
+        low, high = schema["minimum"], schema["maximum"]
+        return {"enum": [round(low + (high - low) * n / _STEPS, 6) for n in range(_STEPS + 1)]}
+    return {key: list_steps(part) for key, part in schema.items()}
 
 
 def _allow_null(part: dict[str, Any]) -> dict[str, Any]:
