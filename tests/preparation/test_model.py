@@ -17,6 +17,7 @@ from shoal.errors import ProviderRefused, RunRefused
 from shoal.journal import read_journal
 from shoal.preparation import PreparationFolder, PreparationRequest, PreparationStatus, parse_document, prepare
 from shoal.preparation.asking import prompts
+from shoal.preparation.asking.forms import PassageForm, PersonForm, PlanForm, StagingForm
 from shoal.rehearsal.server import Rehearsal, start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs import LimitSettings, RunResources
@@ -353,3 +354,18 @@ def test_a_budget_stops_the_work_and_a_larger_one_goes_on(tmp_path: Path) -> Non
             assert server.stats.requests == len(lines)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("form", [PassageForm, PlanForm, PersonForm, StagingForm])
+def test_every_text_and_list_of_a_form_has_an_end(form: Any) -> None:
+    assert list_unbounded(form.schema) == []
+    assert list_unbounded({"properties": {"name": {"type": "string"}}})
+
+
+def list_unbounded(schema: Any) -> list[Any]:
+    """Return the texts and lists in a schema that may be of any length."""
+    parts = schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ()
+    found = [each for part in parts for each in list_unbounded(part)]
+    if isinstance(schema, dict) and schema.get("type") in ("string", "array"):
+        found += [] if schema.keys() & {"maxLength", "maxItems", "enum"} else [schema]
+    return found

@@ -22,10 +22,12 @@ _MAX_ROLE_CHARS, _MAX_ABOUT_CHARS, _MAX_KIND_CHARS = 120, 500, 60
 _MAX_PERSONA_CHARS, _LEAST_PERSONA_CHARS, _MAX_BIO_CHARS = 3_000, 20, 150
 _MAX_TOPIC_CHARS, _MAX_CONTEXT_CHARS, _MAX_CLAIM_CHARS, _MAX_CLAIMS = 80, 1_200, 240, 4
 _MAX_POST_CHARS, _MAX_POSTS, _MAX_GROUPS, _MAX_WORDS = 500, 12, 8, 5
+_MAX_TRAIT_CHARS = 60
+#: More than is asked for, and little enough to fit into a reply.
+_USUAL_PERSONA_CHARS = 1_500
 _HOURS, _MINUTES = (1, 720), (30, 60, 120)
 _GENDERS = ("female", "male", "other")
 _LEANS: tuple[Lean, ...] = ("supports", "denies", "none")
-_TEXT = {"type": "string"}
 #: Names that mean other people in events.
 _RESERVED = ("random", "most_followed")
 
@@ -94,7 +96,7 @@ def list_members(value: object, most: int) -> list[Mapping[str, Any]]:
     return [each for each in value if isinstance(each, Mapping)][:most] if isinstance(value, list) else []
 
 
-def list_words(value: object, most: int, chars: int = 60) -> list[str]:
+def list_words(value: object, most: int, chars: int = _MAX_TRAIT_CHARS) -> list[str]:
     """Read a list of short texts, each once."""
     items: Sequence[object] = value if isinstance(value, list) else [value] if isinstance(value, str) else []
     return list(dict.fromkeys(text for each in items if (text := read_line(each, chars))))[:most]
@@ -109,8 +111,13 @@ def _make_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _list_of(items: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": dict(items)}
+def _list_of(items: Mapping[str, Any], most: int) -> dict[str, Any]:
+    return {"type": "array", "items": dict(items), "maxItems": most}
+
+
+def _text(most: int, least: int = 0) -> dict[str, Any]:
+    """Return the schema of a text. Small models come to no end without bounds, and their replies are cut off."""
+    return {"type": "string", "maxLength": most, **({"minLength": least} if least else {})}
 
 
 def _number(low: float, high: float) -> dict[str, Any]:
@@ -125,15 +132,25 @@ class PassageForm:
             "entities": _list_of(
                 _make_schema(
                     {
-                        "name": _TEXT,
+                        "name": _text(MAX_NAME_CHARS),
                         "kind": {"type": "string", "enum": list(KINDS)},
-                        "role": _TEXT,
-                        "about": _TEXT,
+                        "role": _text(_MAX_ROLE_CHARS),
+                        "about": _text(_MAX_ABOUT_CHARS),
                         "stance": _number(-1, 1),
                     }
-                )
+                ),
+                MAX_READ,
             ),
-            "relations": _list_of(_make_schema({"source": _TEXT, "target": _TEXT, "kind": _TEXT})),
+            "relations": _list_of(
+                _make_schema(
+                    {
+                        "source": _text(MAX_NAME_CHARS),
+                        "target": _text(MAX_NAME_CHARS),
+                        "kind": _text(_MAX_KIND_CHARS),
+                    }
+                ),
+                2 * MAX_READ,
+            ),
         }
     )
 
@@ -163,7 +180,13 @@ class PassageForm:
 class PlanForm:
     """What the simulation is about."""
 
-    schema = _make_schema({"topic": _TEXT, "context": _TEXT, "claims": _list_of(_TEXT)})
+    schema = _make_schema(
+        {
+            "topic": _text(_MAX_TOPIC_CHARS),
+            "context": _text(_MAX_CONTEXT_CHARS),
+            "claims": _list_of(_text(_MAX_CLAIM_CHARS), _MAX_CLAIMS),
+        }
+    )
 
     def read(self, answer: Answer) -> TopicPlan:
         found = read_object(answer)
@@ -179,13 +202,13 @@ class PersonForm:
 
     schema = _make_schema(
         {
-            "persona": _TEXT,
-            "bio": _TEXT,
-            "profession": _TEXT,
-            "country": _TEXT,
+            "persona": _text(_USUAL_PERSONA_CHARS, _LEAST_PERSONA_CHARS),
+            "bio": _text(_MAX_BIO_CHARS),
+            "profession": _text(_MAX_TRAIT_CHARS),
+            "country": _text(_MAX_TRAIT_CHARS),
             "age": {"type": "integer", "minimum": 0, "maximum": 120},
             "gender": {"type": "string", "enum": list(_GENDERS)},
-            "interests": _list_of(_TEXT),
+            "interests": _list_of(_text(_MAX_TRAIT_CHARS), _MAX_WORDS),
             "stance": _number(-1, 1),
             "activity": _number(0, 1),
             "influence": _number(0, 10),
@@ -209,8 +232,8 @@ class PersonForm:
         values = {
             "persona": persona,
             "bio": read_line(found.get("bio"), _MAX_BIO_CHARS),
-            "profession": read_line(found.get("profession"), 60),
-            "country": read_line(found.get("country"), 60),
+            "profession": read_line(found.get("profession"), _MAX_TRAIT_CHARS),
+            "country": read_line(found.get("country"), _MAX_TRAIT_CHARS),
             "age": int(age) if age else None,
             "gender": gender if gender in _GENDERS else None,
             "interests": list_words(found.get("interests"), _MAX_WORDS),
@@ -228,25 +251,27 @@ class StagingForm:
             "posts": _list_of(
                 _make_schema(
                     {
-                        "author": _TEXT,
-                        "text": _TEXT,
+                        "author": _text(MAX_NAME_CHARS),
+                        "text": _text(_MAX_POST_CHARS),
                         "claim": {"type": "integer", "minimum": 0, "maximum": _MAX_CLAIMS},
                         "lean": {"type": "string", "enum": list(_LEANS)},
                     }
-                )
+                ),
+                _MAX_POSTS,
             ),
             "groups": _list_of(
                 _make_schema(
                     {
-                        "name": _TEXT,
+                        "name": _text(MAX_NAME_CHARS),
                         "share": _number(0, 1),
                         "stance": _number(-1, 1),
                         "spread": _number(0.05, 0.6),
                         "age": _number(10, 90),
-                        "professions": _list_of(_TEXT),
-                        "interests": _list_of(_TEXT),
+                        "professions": _list_of(_text(_MAX_TRAIT_CHARS), _MAX_WORDS),
+                        "interests": _list_of(_text(_MAX_TRAIT_CHARS), _MAX_WORDS),
                     }
-                )
+                ),
+                _MAX_GROUPS,
             ),
             "hours": {"type": "integer", "minimum": 12, "maximum": 168},
             "minutes_per_round": {"type": "integer", "enum": list(_MINUTES)},
