@@ -73,6 +73,18 @@ def test_people_are_interviewed(folder: Path) -> None:
     assert len(row["answer"].split()) > 3
 
 
+def test_a_form_is_filled_in_and_a_claim_is_judged(folder: Path) -> None:
+    run, form = make_run(folder, "twitter"), "go:yes/no,why:text,anger:integer 0-10,lean:number 0-1"
+    asked = json.loads(run_shoal("ask", run, "Will you go to the meeting?", "--fields", form, "--json"))
+    claim = "People are against closing the bridge."
+    judged = json.loads(run_shoal("ask", run, "--claim", claim, "--world", "twitter", "--json"))
+    rows = [*asked["rows"], *judged["rows"]]
+    print("", *rows, sep="\n")
+
+    assert [row["error"] for row in rows] == [None] * len(rows)
+    assert all(row["go"] in ("yes", "no") and 0 <= row["lean"] <= 1 for row in asked["rows"])
+
+
 def test_a_run_goes_on_after_its_worker_was_killed(folder: Path) -> None:
     scenario, path = folder / "killed.json", folder / "killed"
     scenario.write_text(json.dumps(SCENARIOS["twitter"] | {"seed": 8}))
