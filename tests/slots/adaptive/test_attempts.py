@@ -154,7 +154,7 @@ def test_what_was_accepted_before_a_refusal_is_counted(clock: Clock) -> None:
     clock.begin(2)
     clock.refuse([refused])
     mark = clock.attempts.mark(refused)
-    assert (mark.requests, mark.tokens, mark.size) == (3, 300, 100)
+    assert (mark.requests, mark.tokens) == (3, 300)
 
 
 def test_means_follow_what_calls_take(clock: Clock) -> None:
@@ -173,3 +173,19 @@ def test_a_long_run_does_not_fill_the_memory() -> None:
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert used < 100_000
+
+
+def test_calls_that_are_left_of_those_before_are_counted_exactly_or_from_below(clock: Clock) -> None:
+    first, second, third, fourth = clock.begin(4)
+    clock.end([fourth, first])
+    assert clock.attempts.count_before(third, exactly=True) == 1
+    assert clock.attempts.count_before(third, exactly=False) == 0
+    assert clock.attempts.count_before(second, exactly=True) == 0
+
+
+def test_of_a_burst_of_refusals_only_the_first_size_counts(clock: Clock) -> None:
+    """When nothing is left, calls of all sizes are refused."""
+    large = clock.attempts.begin(clock.now, 900)
+    clock.refuse([large, *clock.begin(5)])
+    assert clock.attempts.mean_refused_size == 900
+    assert clock.attempts.are_few_refused

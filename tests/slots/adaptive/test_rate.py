@@ -28,7 +28,7 @@ def pace(rate: float = 10.0, burst: float = 5.0, unit: Unit = Unit.REQUESTS) -> 
 
 def marks(*moments: tuple[float, float]) -> deque[Mark]:
     """Refusals: when, and how many requests had been let in."""
-    return deque(Mark(at, requests, requests * SIZE, SIZE) for at, requests in moments)
+    return deque(Mark(at, requests, requests * SIZE) for at, requests in moments)
 
 
 def sent(at: float, tokens: int = SIZE) -> Attempt:

@@ -21,7 +21,7 @@ def answer_rounds(slow_down: Callable[[int], float], *, most: int, rounds: int, 
     saturation, draws = Saturation(), Draws(derive(seed, "times"))
     for _ in range(rounds):
         for level in range(1, most + 1):
-            saturation.add_answer(level, most, level - 1, slow_down(level) * draw_seconds(draws, sigma))
+            saturation.add_answer(level, most, 1, slow_down(level) * draw_seconds(draws, sigma))
             if saturation.is_due:
                 saturation.fit((), 0.0)
     return saturation
@@ -50,9 +50,9 @@ def test_calls_that_are_not_answered_for_long_count_as_slow_ones() -> None:
     """Otherwise only the fast answers of a crowd would be known while it is sent."""
     attempts, saturation = Attempts(), Saturation()
     for _ in range(12):
-        saturation.add_answer(4, 4, 3, 1.0)
+        saturation.add_answer(4, 4, 1, 1.0)
     for level in (16, 20, 25):
-        saturation.add_answer(level, level, level - 1, 1.0)
+        saturation.add_answer(level, level, 1, 1.0)
     for _ in range(30):
         attempts.begin(0.0, 1)
     saturation.fit(attempts.open, 0.5)
@@ -64,7 +64,7 @@ def test_calls_that_are_not_answered_for_long_count_as_slow_ones() -> None:
 def test_a_call_that_overtakes_others_shows_that_they_were_in_work_together() -> None:
     """In a queue, a call is answered when at most as many of those before it are left as there are workers."""
     saturation = Saturation()
-    saturation.add_answer(20, 20, 3, 0.1)
+    saturation.add_answer(20, 20, 17, 0.1)
     assert saturation.at_least == 17
 
 

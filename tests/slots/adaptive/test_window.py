@@ -7,7 +7,14 @@ from itertools import pairwise
 
 import pytest
 
-from shoal.slots.adaptive.attempts import PROOF_SECONDS, STALL_SECONDS, Attempt, Attempts
+from shoal.slots.adaptive.attempts import (
+    FIRST_DEVIATION,
+    PROOF_DEVIATIONS,
+    PROOF_SECONDS,
+    STALL_SECONDS,
+    Attempt,
+    Attempts,
+)
 from shoal.slots.adaptive.saturation import Saturation
 from shoal.slots.adaptive.window import EASED, FIRST_PROBE, PATIENT_SECONDS, PROBE_WAITING, PROBES, RISE, START, Window
 
@@ -51,7 +58,8 @@ class Server:
         self.window.on_refusal(attempt, at_most, self.now)
 
     def prove(self) -> None:
-        for _ in range(math.ceil((REFUSAL_SECONDS + PROOF_SECONDS) / STALL_SECONDS) + 3):
+        seconds = REFUSAL_SECONDS * (1 + PROOF_DEVIATIONS * FIRST_DEVIATION) + PROOF_SECONDS
+        for _ in range(math.ceil(seconds / STALL_SECONDS) + 3):
             self.now += STALL_SECONDS
             for attempt in self.attempts.take_proven(self.now):
                 self.window.on_accepted(attempt, self.now)

@@ -22,6 +22,10 @@ PROOF_DEVIATIONS, PROOF_SECONDS = 4.0, 0.02
 STALL_SECONDS = 0.01
 #: How fast means follow: answers vary much, refusals little.
 _ANSWER_GAIN, _REFUSAL_GAIN = 0.05, 0.2
+#: How much refusals differ, as a share of their time, as long as only one was heard.
+FIRST_DEVIATION = 0.5
+#: Sizes of refused calls that are compared with the mean, and fewer of them than this say little.
+SIZES, FEW_SIZES = 16, 4
 #: This many contradictions within this many calls are too many for a cap that changes now and then.
 CONTRADICTIONS, AMONG_CALLS = 2, 100
 
@@ -55,8 +59,6 @@ class Mark(NamedTuple):
     at: float
     requests: float
     tokens: float
-    #: Tokens of the refused call.
-    size: int
 
 
 class Attempts:
@@ -80,6 +82,8 @@ class Attempts:
         self._calls = self._total = 0
         self._ends = self._accepted_ends = 0
         self._refused_calls = self._refused_total = 0
+        #: Of calls that began after the refusal before was heard: calls of all sizes are refused in one burst.
+        self._refused_sizes: deque[int] = deque(maxlen=SIZES)
         #: Refusals since the last contradiction, each of a call that began after the one before was heard.
         self.refusals_that_fit = 0
         self._heard_at = float("-inf")
@@ -94,6 +98,15 @@ class Attempts:
     @property
     def mean_size(self) -> float:
         return self._total / self._calls if self._calls else 1.0
+
+    @property
+    def mean_refused_size(self) -> float:
+        return sum(self._refused_sizes) / len(self._refused_sizes)
+
+    @property
+    def are_few_refused(self) -> bool:
+        """Whether too few were refused to compare their sizes."""
+        return len(self._refused_sizes) < FEW_SIZES
 
     @property
     def begun(self) -> tuple[int, int]:
@@ -158,6 +171,8 @@ class Attempts:
     def refuse(self, attempt: Attempt, now: float, seconds: float) -> int:
         """Count a refusal; return how many calls at least had to be in work if a cap was the reason."""
         self._end(attempt)
+        if self.refusal_seconds is None:
+            self._refusal_deviation = seconds * FIRST_DEVIATION
         usual = seconds if self.refusal_seconds is None else self.refusal_seconds
         self._refusal_deviation += _REFUSAL_GAIN * (abs(seconds - usual) - self._refusal_deviation)
         self.refusal_seconds = _follow(usual, seconds, _REFUSAL_GAIN)
@@ -165,6 +180,7 @@ class Attempts:
         self._refused_total += attempt.tokens
         if attempt.at >= self._heard_at:
             self.refusals_that_fit += 1
+            self._refused_sizes.append(attempt.tokens)
             self._heard_at = now
         at_most = self.held + self._accepted_ends - attempt.accepted_before
         self.at_most = min(self.at_most, at_most)
@@ -192,7 +208,7 @@ class Attempts:
     def mark(self, attempt: Attempt) -> Mark:
         """Return how much had been accepted before a refused call."""
         requests = attempt.calls - self._refused_calls
-        return Mark(attempt.at, requests, attempt.total - self._refused_total, attempt.tokens)
+        return Mark(attempt.at, requests, attempt.total - self._refused_total)
 
     def _end(self, attempt: Attempt) -> None:
         self.held -= 1
@@ -203,9 +219,11 @@ class Attempts:
         while self._unproven and self._unproven[0].has_ended:
             self._unproven.popleft()
 
-    def count_ends_since(self, attempt: Attempt) -> int:
-        """Return how many calls ended while this one was in flight."""
-        return self._ends - attempt.ends_before
+    def count_before(self, attempt: Attempt, *, exactly: bool) -> int:
+        """Return how many calls in flight began before this one; at least so many if not exactly."""
+        if exactly:
+            return next(place for place, each in enumerate(self.open) if each is attempt)
+        return attempt.level - 1 - (self._ends - attempt.ends_before)
 
 
 def _follow(mean: float | None, value: float, gain: float) -> float:

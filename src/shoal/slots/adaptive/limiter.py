@@ -20,7 +20,7 @@ from shoal.slots.adaptive.saturation import Saturation
 from shoal.slots.adaptive.window import BEYOND_PROVEN, START, Window, capacity_within
 from shoal.slots.leases import CallEnd, CallOutcome
 
-#: How much larger refused calls are than the mean if tokens are limited.
+#: How much larger refused calls are than the mean if tokens are limited. If they are no larger, requests are.
 LARGER = 1.25
 #: After the first refusal the rate is guessed as this share of what got through so far.
 GUESS = 0.5
@@ -135,9 +135,10 @@ class Adaptive:
 
     def _on_answer(self, now: float, attempt: Attempt, outcome: CallOutcome) -> None:
         self._noise.count(refused=False)
-        ends_meanwhile = self._attempts.count_ends_since(attempt)
+        is_needed = self._window.is_rising and attempt.level > self._saturation.at_least
+        beside = self._attempts.count_before(attempt, exactly=is_needed) + 1
         self._attempts.answer(attempt, outcome.seconds)
-        self._saturation.add_answer(attempt.level, attempt.crowd, ends_meanwhile, outcome.seconds)
+        self._saturation.add_answer(attempt.level, attempt.crowd, beside, outcome.seconds)
         if self._saturation.is_due:
             # At a cap as many are in flight as before, so there is no crowd whose fast answers come first.
             self._saturation.fit(self._attempts.open if self._window.is_rising else (), now)
@@ -224,9 +225,15 @@ class Adaptive:
         return self._guess_unit()
 
     def _guess_unit(self) -> Unit:
-        """Guess the unit from the size of refused calls: where tokens are limited, large calls are refused."""
-        refused = sum(mark.size for mark in self._marks) / len(self._marks)
-        return Unit.TOKENS if refused > LARGER * self._attempts.mean_size else Unit.REQUESTS
+        """Guess the unit from the size of refused calls: where tokens are limited, large calls are refused.
+
+        What was guessed before is right until their size speaks against it.
+        """
+        larger = self._attempts.mean_refused_size / self._attempts.mean_size
+        for unit, pace in self._paces.items():
+            if not pace.is_published and (1.0 < larger < LARGER or self._attempts.are_few_refused):
+                return unit
+        return Unit.TOKENS if larger > LARGER else Unit.REQUESTS
 
     def _on_rate(self, unit: Unit, attempt: Attempt, now: float) -> None:
         self._window.on_rate_refusal(attempt, now)

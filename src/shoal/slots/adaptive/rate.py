@@ -18,7 +18,7 @@ from shoal.slots.adaptive.attempts import Attempt, Attempts, Mark
 #: The share of a measured rate that is used, so that the next refusal is far.
 MARGIN = 0.97
 #: Growth with each answer after a refusal; the number of answers after which the growth doubles, and how often it does.
-CREEP, CREEP_DOUBLES, CREEP_DOUBLINGS = 0.0002, 100.0, 6.0
+CREEP, CREEP_DOUBLES, CREEP_DOUBLINGS = 0.00015, 120.0, 6.0
 #: Growth with each answer until a rate was measured over enough calls.
 CREEP_UNSURE = 0.005
 #: Calls between two refusals from which a rate can be measured, and from which it is sure.

@@ -159,11 +159,11 @@ class Saturation:
         self._answers = 0
         self._fit_at = float(FIRST_FIT)
 
-    def add_answer(self, level: int, crowd: int, ends_meanwhile: int, seconds: float) -> None:
-        """Count an answer: how many were in flight, how many of them ended before it, and how long it took."""
+    def add_answer(self, level: int, crowd: int, beside: int, seconds: float) -> None:
+        """Count an answer: how many were in flight, how many of these are left with it, and how long it took."""
         if level > self._overtaking:
             # In a queue a call is answered when fewer of those before it are left than there are workers.
-            self._overtaking = max(level - ends_meanwhile, self._overtaking * (1 - FADE), 1.0)
+            self._overtaking = max(beside, self._overtaking * (1 - FADE), 1.0)
         self._in_line.add(level, seconds)
         self._shared.add(crowd, seconds)
         self._answers += 1

@@ -17,8 +17,9 @@ START = 8
 #: Answers for this many seconds are asked for at first, and the window rises no further when answers take half of it:
 #: an attempt is given up after 90 seconds, and must not be because calls queue that were sent together.
 PATIENT_SECONDS = 60.0
-#: Growth of the window for each answer while claims wait.
-RISE = 1.5
+#: Growth of the window for each answer while claims wait; where it is larger than this divided by the least growth, the
+#: least: the larger a window, the more calls are sent, and refused, while the first refusal is on its way.
+RISE, RISING_CALLS, LEAST_RISE = 2.0, 200.0, 1.0
 #: How many times as many calls as a server can be proven to work on may be in flight.
 BEYOND_PROVEN = 2.3
 #: How many more than its capacity are in flight at a full server, so that it never waits for a call on its way; but not
@@ -28,10 +29,10 @@ SPARE = 2
 #: accepted by chance: an answer in flight makes room that is not known here yet.
 PROBES = 3
 #: Round trips until the first probe.
-FIRST_PROBE = 8.0
+FIRST_PROBE = 12.0
 #: How far this doubles at a limit that never moved, but not beyond one call in this many; and at a limit that came down
 #: and may go up again, or that random refusals may have lowered.
-LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_DOUBTFUL = 16.0, 200.0, 2.5
+LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_DOUBTFUL = 24.0, 300.0, 2.5
 #: A limit below this share of the highest one counts as having come down.
 FALLEN_SHARE = 0.7
 #: One more is tried only while at least this many wait: otherwise it would not help.
@@ -149,7 +150,9 @@ class Window:
         self.on_end(attempt)
         is_patient = self._attempts.round_trip < PATIENT_SECONDS / 2
         if self.is_rising and self._has_waiting and is_patient and not self.in_a_row:
-            self.limit += RISE
+            # It rises from where it is used, so that no calls come in a bunch when more are proven to be worked on.
+            limit = min(self.limit, self.furthest)
+            self.limit = limit + max(min(RISE, RISING_CALLS / limit), LEAST_RISE)
             known = min(self._attempts.at_most, self._back_to)
             if self.limit >= known:
                 self._back_to = math.inf
