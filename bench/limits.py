@@ -4,7 +4,8 @@ python -m bench.limits [NAME ...]        each setting cold, and again with what 
 python -m bench.limits pages [NAME ...]  the same as tables for docs/design/adaptive-limits.md
 python -m bench.limits rivals [NAME ...] other ways to decide how many calls at once, as a table
 
-The oracle is the best of several fixed numbers and of a client that knows every limit, on the same calls.
+The oracle is the best of several fixed numbers and of a client that knows every limit, on the same calls. The floor of
+a cold start is what that client gets if it must not overfill a queue, as nobody knows at first whether there is one.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from pathlib import Path
 
 from bench.bars import Bar
 from bench.loads import Load, dialogues, flood, rooms, rounds, rumour, together
-from bench.providers import KnownLimits, Provider
+from bench.providers import KnownLimits, ProvenLimits, Provider
 from bench.rivals import Aimd, Batches, Inspect, Semaphore
 from bench.virtual import Alone, Apart, Drive, Keeping, Learning, Sender, Together, drive
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from shoal.slots.adaptive.limiter import Adaptive, Learned
+from shoal.slots.adaptive.window import START
 
 SEEDS = 10
+#: At most so many times as many calls in flight as a queue has workers are allowed by the goals.
+BEYOND = 2.5
 #: What no rehearsal does in this time, an attempt of a run is given up after.
 ATTEMPT_SECONDS = 90.0
 
@@ -45,6 +49,14 @@ class Setting:
     times: float | None = None
     wasted: float | None = None
     most_in_flight: float | None = None
+
+    @property
+    def has_floor(self) -> bool:
+        """Whether one number of calls at once is the limit all the time, so that one client has to find it."""
+        provider = self.provider
+        is_constant = bool(provider.cap) and not (provider.changes or provider.limits or provider.outages)
+        is_queue = provider.queue and provider.knee is None
+        return is_constant and not is_queue and self.load.processes == 1 and not self.jitter_seconds
 
 
 def _hidden(**settings: object) -> RehearsalSettings:
@@ -84,7 +96,7 @@ def _queue(workers: int, load: Load, name: str, **more: object) -> Setting:
     sweep = (workers, workers + 1, 2 * workers)
     title = f"a queue behind {workers} workers, {name}"
     return Setting(
-        name=title, provider=provider, load=load, sweep=sweep, times=1.02, wasted=0.0, most_in_flight=2.5 * workers
+        name=title, provider=provider, load=load, sweep=sweep, times=1.02, wasted=0.0, most_in_flight=BEYOND * workers
     )
 
 
@@ -264,6 +276,8 @@ class Scores:
 
     cold: list[Score] = field(default_factory=list)
     warm: list[Score] = field(default_factory=list)
+    #: What no client that knows nothing can be better than, as time / oracle, where that is known.
+    floors: list[float] = field(default_factory=list)
 
 
 def _drive(setting: Setting, seed: int, make_sender: Callable[[Provider], Sender]) -> Drive:
@@ -298,6 +312,9 @@ def measure(setting: Setting, seeds: int = SEEDS) -> Scores:
     found = Scores()
     for seed in range(seeds):
         oracle, _ = find_oracle(setting, seed)
+        if setting.has_floor:
+            floor = _drive(setting, seed, lambda provider: Alone(ProvenLimits(provider, START, BEYOND)))
+            found.floors.append(floor.seconds / oracle)
         cold, learned = learn(setting, seed)
         found.cold.append(_score(setting, cold, oracle))
         found.warm.append(_score(setting, learn(setting, seed, learned)[0], oracle))
@@ -355,12 +372,19 @@ def describe(setting: Setting, scores: Sequence[Score]) -> str:
     return said + (", CUT" if any(each.was_cut for each in scores) else "")
 
 
+def _describe_floor(found: Scores) -> str:
+    return f"{statistics.mean(found.floors):.2f}" if found.floors else ""
+
+
 def print_pages(names: Sequence[str]) -> None:
     for name in names:
-        print(f"| {name} | calls | cold | second run | goal |\n|---|---:|---:|---:|---:|")
+        print(f"| {name} | calls | cold | second run | goal | floor of cold |\n|---|---:|---:|---:|---:|---:|")
         for setting, found in measure_all(SETS[name]):
             cells = (describe(setting, found.cold), describe(setting, found.warm), describe_goal(setting))
-            print(f"| {setting.name} | {setting.load.calls:,} | " + " | ".join(cells) + " |", flush=True)
+            print(
+                f"| {setting.name} | {setting.load.calls:,} | {' | '.join(cells)} | {_describe_floor(found)} |",
+                flush=True,
+            )
         print()
 
 
@@ -382,16 +406,17 @@ def print_rivals(names: Sequence[str]) -> None:
 
 def print_scores(names: Sequence[str]) -> None:
     for name in names:
-        print(f"\n{name.upper():52} {'cold: mean (worst), wasted':32} {'second run':32} goal")
+        print(f"\n{name.upper():52} {'cold: mean (worst), wasted':32} {'second run':32} {'goal':18} floor of cold")
         for setting, found in measure_all(SETS[name]):
             cells = (describe(setting, found.cold), describe(setting, found.warm), describe_goal(setting))
-            print(f"{setting.name:52} {cells[0]:32} {cells[1]:32} {cells[2]}", flush=True)
+            print(f"{setting.name:52} {cells[0]:32} {cells[1]:32} {cells[2]:18} {_describe_floor(found)}", flush=True)
 
 
 def limits(folder: Path) -> Iterator[Bar]:
     """What a limit gets that learns, in virtual time: the mean of the seeds against each goal."""
     for setting, found in measure_all(GOALS):
-        yield from make_bars(setting, found, "virtual time")
+        floor = f"; no client that knows nothing below {_describe_floor(found)}" if found.floors else ""
+        yield from make_bars(setting, found, f"virtual time{floor}")
 
 
 def make_bars(setting: Setting, found: Scores, how: str) -> Iterator[Bar]:

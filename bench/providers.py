@@ -3,15 +3,17 @@
 provider = Provider(RehearsalSettings(latency_seconds=1, latency_sigma=0.5, cap=64, seed=7))
 reply = provider.arrive(now, call_id, tokens)        with `now` that never goes back
 KnownLimits(provider)                                the limit of a client that knows every limit in advance
+ProvenLimits(provider)                               the same, while it must not overfill a server that may be a queue
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush, nlargest
-from typing import Literal
+from typing import Any, Literal
 
 from shoal.rehearsal.faults import draw_latency
 from shoal.rehearsal.limits import ProviderLimits
@@ -172,3 +174,33 @@ class KnownLimits:
             self._first = now
             self._provider.begin(now)
         return now - self._first
+
+
+class ProvenLimits(KnownLimits):
+    """The limit of a client that knows all limits, and still fills no queue: a floor for every client that learns.
+
+    A queue behind so many workers answers a call only when fewer of those before it are left. Until then it might have
+    fewer workers, and no more calls than `beyond` times as many may be in flight, apart from the first.
+    """
+
+    def __init__(self, provider: Provider, first: int, beyond: float) -> None:
+        super().__init__(provider)
+        self._most = float(first)
+        self._beyond = beyond
+        self._begun = 0
+        self._in_flight: list[int] = []
+
+    def wait(self, now: float, tokens: int, waiting: int) -> float:
+        return super().wait(now, tokens, waiting) if len(self._in_flight) < int(self._most) else math.inf
+
+    def begin(self, now: float, tokens: int) -> object:
+        super().begin(now, tokens)
+        self._begun += 1
+        self._in_flight.append(self._begun)
+        return self._begun
+
+    def end(self, now: float, sent: Any, outcome: object) -> None:
+        super().end(now, sent, outcome)
+        before = bisect_left(self._in_flight, sent)
+        del self._in_flight[before]
+        self._most = max(self._most, self._beyond * (before + 1))

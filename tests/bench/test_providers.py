@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.loads import flood
-from bench.providers import KnownLimits, Provider, Reply
+from bench.providers import KnownLimits, ProvenLimits, Provider, Reply
 from bench.virtual import Alone, drive
 from shoal.rehearsal.settings import PlannedOutage, RehearsalSettings, SettingChange
 from shoal.seeds import Draws, derive
@@ -175,3 +175,13 @@ def test_the_oracle_takes_as_long_as_the_limits_demand(settings: Any, count: int
     went = drive(player, Alone(KnownLimits(player)), flood(count), seed=0)
     assert went.seconds == pytest.approx(seconds, abs=0.05)
     assert went.sends == count
+
+
+@pytest.mark.parametrize("workers", [4, 9])
+def test_the_floor_of_a_cold_start_never_fills_a_queue_and_comes_up_to_a_cap(workers: int) -> None:
+    queue = provider(cap=workers, queue=True, latency_seconds=0.4, latency_sigma=0.6)
+    # It knows of no limit, so that only what is proven holds it back.
+    assert drive(queue, Alone(ProvenLimits(provider(), 8, 2.5)), flood(300), 0).peak <= max(8, 2.5 * workers)
+    capped = provider(cap=4 * workers, latency_seconds=0.4, latency_sigma=0.6)
+    went = drive(capped, Alone(ProvenLimits(capped, 8, 2.5)), flood(600), 0)
+    assert (went.peak, went.sends) == (4 * workers, 600)
