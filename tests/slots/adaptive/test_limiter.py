@@ -181,6 +181,14 @@ def test_a_rate_that_rose_is_found() -> None:
     assert played.watched.answers(played.seconds - 15, played.seconds - 5) > 10 * 80
 
 
+def test_a_remembered_rate_costs_few_refusals() -> None:
+    """A full bucket gives more than flows in at first, so that the rate has crept up when it is empty."""
+    known = simulate(2000, **PER_SECOND).learned
+    played = simulate(2000, control=Adaptive(known), **PER_SECOND)
+    assert played.refusals <= 0.01 * 2000
+    assert played.times < 1.03
+
+
 @pytest.mark.parametrize("headers", ["openai", "anthropic"])
 def test_a_published_rate_is_followed_without_refusals(headers: str) -> None:
     played = simulate(1500, headers=headers, **PER_SECOND)

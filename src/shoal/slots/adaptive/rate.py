@@ -8,6 +8,7 @@ raised limit is found.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from enum import StrEnum
 from itertools import pairwise
@@ -28,8 +29,9 @@ SHORTEST_SECONDS = 0.1
 LEAST_LEFT = 0.9
 #: What is left of the rate after two refusals with nothing accepted in between: it has fallen.
 FALL = 0.7
-#: A rate that was lowered at this many refusals to this share of what it was is not what they are about.
-LOWERED, LOWERED_TO = 6, 0.88
+#: A rate that was lowered at this many refusals to this share of what it was, and each time to this share of what it
+#: was before, is not what they are about.
+LOWERED, LOWERED_TO, FALLS_TO = 6, 0.88, 0.99
 #: How many refusals are kept, and for how long.
 MARKS, MARK_SECONDS = 64, 60.0
 #: What is left of a burst that was too large, and its growth with each answer after the bucket was full.
@@ -85,6 +87,8 @@ class Pace:
         self._reacted_at = now
         #: The rate before several refusals in a row.
         self._before_fall: float | None = None
+        #: What an earlier run measured, until the first refusal.
+        self._remembered = math.inf
         #: What the rate was at the last refusals.
         self._refused_at: deque[float] = deque(maxlen=LOWERED)
 
@@ -92,11 +96,16 @@ class Pace:
     def keeps_falling(self) -> bool:
         """Whether calls are refused again and again although the rate was lowered each time."""
         rates = self._refused_at
-        return len(rates) == LOWERED and rates[-1] < LOWERED_TO * rates[0] and all(b < a for a, b in pairwise(rates))
+        return (
+            len(rates) == LOWERED
+            and rates[-1] < LOWERED_TO * rates[0]
+            and all(b < FALLS_TO * a for a, b in pairwise(rates))
+        )
 
     def start(self, now: float) -> None:
         """Begin the clock of a restored rate with a full bucket."""
         self.is_sure = True
+        self._remembered = self.rate
         self._level, self._then = self.burst, now
         self._reacted_at = now
 
@@ -133,6 +142,9 @@ class Pace:
         if attempt.at <= self._reacted_at:
             return
         self._reacted_at, self._calm = now, 0
+        if not self.is_published:
+            # Before the first refusal, a full bucket gave more than flows in, which says nothing about the rate.
+            self.rate, self._remembered = min(self.rate, self._remembered), math.inf
         if is_fall:
             self._refused_at.clear()
         self._refused_at.append(self.rate)
