@@ -116,6 +116,7 @@ TO_MEND: dict[str, tuple[Misbehave, str]] = {
     "422 for every call": (reply(422, {"detail": "field required"}), "field required"),
     "context overflow for every call": (reply(400, error("maximum context length is 10 tokens")), "maximum context"),
     "429 quota used up": (reply(429, error("You exceeded your current quota", "insufficient_quota")), "quota"),
+    "429 quota used up for a day": (reply(429, error("your current quota for today"), DAY), "to wait for 24 hours"),
     "429 with a day to wait": (reply(429, error("slow down"), DAY), "it asks to wait for 24 hours"),
     "503 with a day to wait": (reply(503, error("maintenance"), DAY), "it asks to wait for 24 hours"),
     "301 moved": (reply(301, b"", "Location: https://elsewhere/v2\r\n"), "sends us elsewhere"),

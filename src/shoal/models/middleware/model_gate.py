@@ -328,7 +328,8 @@ class ModelGate:
 
     def refuse(self, failure: ModelFailure) -> ProviderRefused:
         """Stop because of a failure that every question meets, and return the error that says so."""
-        error = ProviderRefused(failure.text)
+        asks_for = failure.retry_after if failure.kind is FailureKind.QUOTA else None
+        error = ProviderRefused(f"{failure.text}{f': it asks to wait for {format_wait(asks_for)}' if asks_for else ''}")
         self.stop(error)
         return error
 
