@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any
@@ -60,7 +60,8 @@ class FunctionCaller:
         try:
             result = found(facts)
             if isawaitable(result):
-                result = await self._wait_for(result)
+                async with asyncio.timeout(self._deadline_seconds):
+                    result = await result
             return JournalLine(key, request, reply=function.read(result))
         except ShoalError:
             raise
@@ -74,7 +75,3 @@ class FunctionCaller:
             if self._log is not None:
                 self._log.warning("%s failed in round %d", function.place, key.round, exc_info=error)
         return JournalLine(key, request, outcome="error", reason=clip(reason, _MAX_REASON_CHARS))
-
-    async def _wait_for(self, result: Awaitable[Any]) -> Any:
-        async with asyncio.timeout(self._deadline_seconds):
-            return await result
