@@ -173,6 +173,12 @@ SEEN = (
     _queue(6, together(rounds(8, 25, worlds=2)), "8 rounds of 25 on two worlds", latency_seconds=1.2, seed=210),
     _queue(16, together(rounds(8, 100)), "8 rounds of 100, equally long", latency_sigma=0.0, seed=220),
     _knee(40, together(rounds(10, 120)), "10 rounds of 120", latency_seconds=0.8, seed=230),
+    _knee(50, together(rounds(10, 130)), "10 rounds of 130", latency_seconds=0.6, seed=490),
+    Setting(
+        name="cap 48, 4 % refused at random, 2,500 at once",
+        provider=_hidden(cap=48, limits=0.04, seed=500),
+        load=flood(2500),
+    ),
 )
 
 #: What it is judged on: nothing was chosen by how these went. Whoever chooses by them moves them to those above.
@@ -188,12 +194,6 @@ JUDGED = (
     _tokens_per_second(40_000, 2000, 1.2, latency_seconds=0.5, seed=460),
     _queue(5, together(rounds(8, 22)), "8 rounds of 22", latency_seconds=0.9, seed=470),
     _queue(20, flood(900), "900 at once", latency_seconds=0.7, seed=480),
-    _knee(50, together(rounds(10, 130)), "10 rounds of 130", latency_seconds=0.6, seed=490),
-    Setting(
-        name="cap 48, 4 % refused at random, 2,500 at once",
-        provider=_hidden(cap=48, limits=0.04, seed=500),
-        load=flood(2500),
-    ),
 )
 
 #: What no goal is about.
