@@ -27,11 +27,12 @@ from bench.local_model import local_model, topics
 from bench.recording import recording
 from bench.rooms import room_ageing, room_relations
 from bench.scripts import short_calls
+from bench.shards import shards
 from bench.web import web_open
 
 _PEOPLE = (importing, marginals)
 _OTHERS = (recording, room_ageing, room_relations, dialogues, *_PEOPLE, short_calls, hostile_replies, coverage)
-_RUNS = (*sinks.ALL, *experiments.ALL, *clusters.ALL)
+_RUNS = (*sinks.ALL, *experiments.ALL, *clusters.ALL, shards)
 ALL = (*social.ALL, *_OTHERS, *language.ALL, *slots.ALL, *server.ALL, web_open, *pages.ALL, *_RUNS, limits.limits)
 RESULTS = Path(__file__).parent / "results.json"
 

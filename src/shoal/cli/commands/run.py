@@ -55,6 +55,7 @@ from shoal.runs.commands import RunServing
 from shoal.runs.launchers import make_room
 from shoal.runs.reports import summarize
 from shoal.runs.rerun import archive_failed, plan_retry
+from shoal.runs.shards import count_shards
 from shoal.scenario import BudgetSettings, describe_unheeded, import_mirofish, is_mirofish, sample
 from shoal.text import format_count, quote_path
 from shoal.types import Versioned
@@ -116,6 +117,10 @@ def run_(  # noqa: PLR0913  # a command has as many options as it has
     for note in () if mode.quiet else describe_unheeded(wanted):
         complain(f"note: {note}")
     check_models(wanted, resources)
+    shards = count_shards(wanted, resources)
+    if not mode.quiet and shards < (resources.limits.shards or 1):
+        why = "people in it and decisions that it makes at once allow no more"
+        complain(f"note: the run is spread over {format_count(shards, 'process', 'processes')}: the {why}")
     for note in () if mode.quiet else describe_free_models(wanted, resources.limits, resources.environ):
         complain(f"note: {note}")
     if not yes:

@@ -47,6 +47,7 @@ _LIMITS = {
     "max_calls": "{:,} calls",
     "parallel": "{:,} agents at once over all runs with --parallel",
     "max_workers": "{:,} decisions at once",
+    "shards": "{:,} processes for its agents",
 }
 _ALSO_SPENT = {
     "cache_hits": "answered by the cache",

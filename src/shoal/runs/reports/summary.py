@@ -194,7 +194,12 @@ def summarize(directory: RunDirectory, table: WordTable | None = None) -> Summar
 
 def _list_limits(given: LimitSettings, scenario: Scenario) -> dict[str, float]:
     budget = given.apply_to(scenario.budget).model_dump()
-    limits = {**budget, "parallel": given.parallel, "max_workers": scenario.max_workers}
+    limits = {
+        **budget,
+        "parallel": given.parallel,
+        "max_workers": scenario.max_workers,
+        "shards": None if given.shards == 1 else given.shards,
+    }
     return {name: value for name, value in limits.items() if value is not None}
 
 
