@@ -84,10 +84,6 @@ class ShardPool:
         self._error: ShoalError | None = None
         self._is_closing = False
 
-    @property
-    def processes(self) -> list[int]:
-        return [shard.process.pid for shard in self._shards]
-
     async def open(self, run: RunDirectory, resources: RunResources, count: int) -> None:
         """Start all shards, and wait until each has built its minds."""
         order = replace(resources, environ=dict(resources.environ), answer=None)
@@ -170,6 +166,7 @@ class ShardPool:
             for message in messages:
                 self._receive(shard, message)
         if not self._is_closing:
+            await wait_for_exit(shard.process.pid)
             shard.process.wait()
             self._fail(ShardLost(_describe_end(shard)))
 
