@@ -58,6 +58,11 @@ def test_three_values_have_the_interval_of_student() -> None:
     assert interval.high == pytest.approx(9.5724, abs=1e-4)
 
 
+def test_few_values_of_which_most_are_alike_have_no_endless_interval() -> None:
+    interval = bootstrap_mean([0.5, 0.5001, 0.5002, 0.5003, 1.0])
+    assert -0.5 < interval.low < 0.5 < interval.high < 2.0
+
+
 def test_skewed_values_are_covered_too() -> None:
     draw = np.random.default_rng(7)
     intervals = [bootstrap_mean(draw.exponential(1.0, 20).tolist(), 1000) for _ in range(_TRIALS)]

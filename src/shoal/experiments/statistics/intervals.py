@@ -21,6 +21,9 @@ _RESAMPLES = 4000
 FEWEST_RESAMPLED = 5
 #: Means of more values scatter as Student's t says, however skewed the values are.
 MANY = 400
+#: A resample that scatters by less than this share of what all values do has too few different ones. Without this, an
+#: interval of five values is a hundred times too wide now and then.
+_LEAST_ERROR = 0.25
 _TAILS = ((1 - COVERED) / 2, (1 + COVERED) / 2)
 
 
@@ -62,10 +65,8 @@ def resample_mean(values: NDArray[np.float64], resamples: int = _RESAMPLES) -> N
     counts, centred = _draw_counts(count, resamples), values - mean
     means = counts @ centred / count
     spreads = np.maximum(counts @ centred**2 / count - means**2, 0.0)
-    errors = np.sqrt(spreads / (count - 1))
-    # A resample of one value alone says nothing about how far means scatter.
-    is_usable = errors > error * 1e-6
-    truths: NDArray[np.float64] = mean - error * means[is_usable] / errors[is_usable]
+    errors = np.maximum(np.sqrt(spreads / (count - 1)), _LEAST_ERROR * error)
+    truths: NDArray[np.float64] = mean - error * means / errors
     return truths
 
 
