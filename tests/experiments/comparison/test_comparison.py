@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,12 @@ import polars
 import pytest
 
 from shoal.errors import RunMissing, RunRefused
+from shoal.experiments import BatchSettings
+from shoal.experiments.batch import Batch
+from shoal.experiments.batch_rows import read_rows
 from shoal.experiments.comparison import compare_sides, export_results
+from shoal.scenario import validate
+from tests.experiments.harness import InlineLauncher
 from tests.experiments.report.harness import make_study
 from tests.runs.harness import start
 
@@ -44,6 +50,17 @@ def test_runs_show_what_differs_in_their_scenarios(tmp_path: Path) -> None:
     (found,) = compare_sides([tmp_path / "a", tmp_path / "b"])
     assert [(each.path, each.before, each.after) for each in found.scenario] == [("rounds", 2, 3)]
     assert all(row.effect.p is None for row in found.metrics)
+
+
+async def test_runs_of_a_batch_are_compared_and_a_batch_itself_has_no_arms(tmp_path: Path) -> None:
+    scenario = validate(SCENARIO)
+    rows = read_rows(scenario, [{"id": "a", "seed": 1}, {"id": "b", "seed": 1, "rounds": 3}])
+    batch = Batch(scenario, rows, tmp_path / "batch", BatchSettings(max_simulations=1))
+    await batch.run(InlineLauncher(), asyncio.Event())
+    (found,) = compare_sides([batch.runs_folder / "a", batch.runs_folder / "b"])
+    assert [each.path for each in found.scenario] == ["rounds"]
+    with pytest.raises(RunRefused, match=r"is a batch, which has no arms.*\n.*results\.csv"):
+        compare_sides([batch.folder, batch.runs_folder / "a"])
 
 
 def test_what_is_nothing_of_these_is_refused(tmp_path: Path) -> None:

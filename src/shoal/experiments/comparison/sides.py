@@ -112,7 +112,7 @@ def _read_sides(path: Path) -> dict[str, Side]:
     path = Path(path)
     if (path / RESULTS).exists():
         return {arm.folder: _make_side(path, arm) for arm in read_record(path).list_arms() if arm.runs}
-    if (experiment := path.absolute().parent.parent / RESULTS).exists() and path.is_dir():
+    if (experiment := path.absolute().parent.parent / RESULTS).exists() and not (path / CONFIG).exists():
         place = "/".join(path.absolute().parts[-2:])
         for arm in read_record(experiment.parent).list_arms():
             if arm.folder == place and arm.runs:

@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.errors import RunRefused
-from shoal.experiments.batch import RESULTS
+from shoal.experiments.batch import RESULTS, RESULTS_CSV
 from shoal.experiments.folder import DESIGN, STATE, DesignChange
 from shoal.experiments.results import RunResult
 from shoal.experiments.stopping import ArmStop
+from shoal.runs import RUNS
 from shoal.text import clip
 
 #: The arm that others are compared with where none is declared, if there is one of this name.
@@ -197,6 +198,12 @@ def stream_results(folder: Path) -> Iterator[RunResult]:
                 try:
                     yield decode(line)
                 except msgspec.DecodeError as error:
+                    if not (folder / DESIGN).exists() and (folder / RUNS.name).is_dir():
+                        raise RunRefused(
+                            f"{folder} is a batch, which has no arms.\n"
+                            f"Its results are in {folder / RESULTS_CSV}; its runs can be compared, two or more of "
+                            f"{folder / RUNS.name}/ID."
+                        ) from None
                     raise RunRefused(
                         f"{path}:{number}: is no result of an experiment: {error}.\n"
                         "The same `shoal experiment` command again writes it anew."
