@@ -32,9 +32,10 @@ class HeuristicSettings(MindSettings):
     persuasion: float = Field(
         default=0.08, ge=0, le=1, description="How far one agreeable post pulls the agent's opinion."
     )
-    influence_rule: Literal["pull", "average"] = Field(
+    influence_rule: Literal["pull", "average", "naming"] = Field(
         default="pull",
-        description="pull: each opinion pulls by `persuasion`, one after another; average: all of them count alike.",
+        description="pull: each opinion pulls by `persuasion`, one after another; average: all of them count alike; "
+        "naming: of two words for one thing people take up what they hear, and nothing moves those at -1 or 1.",
     )
     attention: int = Field(
         default=3, ge=1, le=1_000_000, description="Opinions that count in one turn; in a room, the latest."

@@ -1,8 +1,10 @@
-"""How opinions move: bounded confidence, in the two forms of the literature.
+"""How opinions move: bounded confidence, in the two forms of the literature, and the naming game.
 
 Opinions within an agent's confidence persuade it, others do not. With `pull`, the model of Deffuant and others, each
 opinion in turn pulls the agent's own a part of the way. With `average`, the model of Hegselmann and Krause, the agent
-takes the mean of all opinions within its confidence, its own included.
+takes the mean of all opinions within its confidence, its own included. With `naming`, the binary naming game, the sign
+of an opinion is one of two words for the same thing. Who has one and hears the other has both, and who has both keeps
+the one that it hears.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from shoal.agents.settings import HeuristicSettings
 
 #: Stances nearer to zero than the first are not voiced, those beyond the second are voiced firmly.
 UNDECIDED, FIRM = 0.15, 0.55
+#: The opinion of people who have one word in the naming game. Those who are at -1 or 1 never give it up.
+ONE_WORD = 0.9
 #: How little a text moves a person who is sure of the contrary.
 RESISTANCE = 0.6
 #: From this number of opinions on, comparing them as an array is faster.
@@ -41,6 +45,14 @@ def believe(belief: float, lean: float, weight: float) -> float:
     return belief + min(weight * abs(lean), 1.0) * (1.0 - resistance) * (towards - belief)
 
 
+def hear_word(own: float, heard: float) -> float:
+    """Return the opinion of a person in the naming game after it heard one word."""
+    word = (heard > 0) - (heard < 0)
+    if abs(own) == 1 or not word or own * word >= UNDECIDED:
+        return own
+    return ONE_WORD * word if classify_stance(own) == 0 else 0.0
+
+
 def persuade(
     own: float, heard: Sequence[float], settings: HeuristicSettings, weights: Sequence[float] | None = None
 ) -> float:
@@ -49,6 +61,10 @@ def persuade(
     `weights` says how much each of them counts; the agent's own counts 1, and so do all where there are no weights.
     """
     confidence = settings.confidence
+    if settings.influence_rule == "naming":
+        for opinion in heard:
+            own = hear_word(own, opinion)
+        return own
     if settings.influence_rule == "pull":
         for place, opinion in enumerate(heard):
             if -confidence <= opinion - own <= confidence:

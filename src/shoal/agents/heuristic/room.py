@@ -22,7 +22,7 @@ from shoal.agents.heuristic.base import (
     Turn,
     read_numbers,
 )
-from shoal.agents.heuristic.opinion import classify_stance, persuade
+from shoal.agents.heuristic.opinion import ONE_WORD, classify_stance, persuade
 from shoal.agents.heuristic.perception import TextReading
 from shoal.agents.heuristic.sentences import CLAIM, build_sentences, is_question
 from shoal.agents.heuristic.writing import Voice, address, build_room_families, load_phrases, sign
@@ -87,8 +87,11 @@ class RoomMind(OpinionMind):
         seen = cast(RoomObservation, observation)
         agent = seen.agent
         self._enter(seen.round)
-        stance = self._stance_after(seen)
-        turn = RoomTurn(seen, self._draws(agent), self._voice, stance, self._heats[agent], self._written[agent])
+        stance, draws = self._stance_after(seen), self._draws(agent)
+        if self._behaviour.settings.influence_rule == "naming" and classify_stance(stance) == 0:
+            # Who has both words says one of them.
+            stance = draws.choice((-ONE_WORD, ONE_WORD))
+        turn = RoomTurn(seen, draws, self._voice, stance, self._heats[agent], self._written[agent])
         if self._behaviour.settings.outspoken and self._subject is not None and self._may("TALK"):
             return Decision((self._state_opinion(turn),))
         chances = self._chances(seen)

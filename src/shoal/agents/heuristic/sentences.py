@@ -1,4 +1,4 @@
-"""What people write and say since edition 2: one sentence, put together from clauses in `data/sentences.json`.
+"""What people write and say since edition 2: a sentence or two, put together from clauses in `data/sentences.json`.
 
 A sentence names what it is about, and every combination of clauses is another sentence, so that nobody says the same
 thing twice. In the table `{about}` stands for a noun phrase, in `beliefs` and `asks` for a claim as a clause.
@@ -47,14 +47,17 @@ def build_sentences() -> Mapping[FamilyKey, Family]:
     families["chime",] = Family(found["replies", 0], *hobby, joint="", wraps=True)
     families[CLAIM, "ask"] = Family(found["ask_leads"], found["asks"], joint="", wraps=True)
     for lean in LEANINGS:
-        for prefix, clauses in (((), "views"), ((CLAIM,), "beliefs")):
-            rest = found[clauses, lean], found["reasons", sign(lean)], _FULL_STOP
+        for prefix, what in (((), "view"), ((CLAIM,), "belief")):
+            reasons = found[f"{what}_reasons", sign(lean)], _FULL_STOP
+            rest = found[f"{what}s", lean], *reasons
+            # What an answer speaks of has been named.
+            reply = (found["reply_beliefs", lean], *reasons) if prefix else rest
             for kind, start in _STARTS.items():
                 families[*prefix, kind, lean] = Family(found[start], *rest, joint="", wraps=True)
             for kind in _REPLIES:
                 for tone in TONES:
-                    families[*prefix, kind, tone, lean] = Family(found["replies", tone], *rest, joint="", wraps=True)
-                families[*prefix, kind, "asked", lean] = Family(found["answers"], *rest, joint="", wraps=True)
+                    families[*prefix, kind, tone, lean] = Family(found["replies", tone], *reply, joint="", wraps=True)
+                families[*prefix, kind, "asked", lean] = Family(found["answers"], *reply, joint="", wraps=True)
     for way in (-1, 0, 1):
         families["number", way] = Family(found["number_subjects"], found["number_verdicts", way], wraps=True)
     return families

@@ -30,7 +30,7 @@ class CheckVerdict(StrEnum):
     HOLDS = "holds"
     #: The interval crosses a bound: more seeds would tell.
     UNCLEAR = "unclear"
-    FAILS = "fails"
+    FAILS = "not reproduced"
 
 
 @dataclass(frozen=True, slots=True)

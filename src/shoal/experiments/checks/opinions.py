@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,6 +92,30 @@ def _move_by_minority(laboratory: Laboratory, share: float) -> float:
     return float((said - -0.2) / (0.9 - -0.2))
 
 
+def _find_tipping_point(laboratory: Laboratory, people: int, rounds: int, moved: float, first: int) -> float:
+    """Return the smallest share of committed people that brings this share of all others to their word."""
+    for committed in range(first, people // 3):
+        if _spread_word(laboratory, people, committed, rounds) >= moved:
+            return committed / people
+    return 1 / 3
+
+
+def _spread_word(laboratory: Laboratory, people: int, committed: int, rounds: int) -> float:
+    """Return the share of all others who say the word of the committed in the end. They begin with the other word."""
+    scenario = {
+        "topic": _TOPIC,
+        "rounds": rounds,
+        "population": [{"count": people - committed, "stance": -0.9}, {"count": committed, "stance": 1.0}],
+        "worlds": {"room": {"kind": "room", "hearing": "pairs"}},
+        "mind": {"influence_rule": "naming", "outspoken": True},
+    }
+    with laboratory.run(scenario, "room") as database:
+        said = database.execute(
+            "SELECT avg(opinion > 0) FROM utterance WHERE created_at = ? AND user_id < ?", (rounds, people - committed)
+        ).fetchone()[0]
+    return float(said)
+
+
 def _correct(laboratory: Laboratory) -> float:
     """Return how much lower belief in a false claim ends with a fact-check than without, on the scale from -1 to 1."""
     claim = {"id": "closing", "text": "The old bridge will be closed for good", "truth": False}
@@ -132,6 +157,17 @@ CHECKS = (
         "minority", "a large committed minority moves a group much further than a small one",
         "people: about 25 % tip it", "Centola and others 2018; the ordering alone", _tip,
         "shift by 30 % committed less that by 5 %", 0.3, 1, is_offline_only=True,
+    ),
+    ValidationCheck(
+        "tipping-names", "above a critical share a committed minority wins the naming game",
+        "critical share about 10 %", "Xie and others 2011",
+        partial(_find_tipping_point, people=200, rounds=100, moved=0.9, first=8),
+        "smallest share that brings 90 % of the others to its word, 200 people", 0.07, 0.13, is_offline_only=True,
+    ),
+    ValidationCheck(
+        "tipping-people", "the same in groups of people who play for money", "critical share about 25 %",
+        "Centola and others 2018", partial(_find_tipping_point, people=24, rounds=40, moved=0.5, first=1),
+        "smallest share that brings half of the others to its word, 24 people", 0.2, 0.3, is_offline_only=True,
     ),
     ValidationCheck(
         "correction", "a fact-check lowers belief in a false claim", "lower belief after a correction",

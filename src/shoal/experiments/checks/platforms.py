@@ -18,6 +18,9 @@ from shoal.seeds import derive, uniforms
 from shoal.worlds import measure_inequality
 
 _TOPIC = "the old bridge"
+#: First votes of three arms: what they are, and how many.
+_UP_OR_DOWN = {"up": ("liked_by", 1), "down": ("disliked_by", 1), "none": ("liked_by", 0)}
+_ONE_OR_FOUR = {"one": ("liked_by", 1), "four": ("liked_by", 4), "none": ("liked_by", 0)}
 #: The same songs in every world.
 _SONGS = 40
 _REACH = "SELECT value FROM figure WHERE name = 'reach' AND about = 'rumour' ORDER BY round DESC LIMIT 1"
@@ -31,11 +34,34 @@ _WORLDS = 8
 Shares = NDArray[np.float64]
 
 
+#: Lengths of cascades by claim and by size.
+Depths = Mapping[str, Mapping[int, list[int]]]
+
+
 def _compare_shapes(laboratory: Laboratory, graph: str) -> float:
     """Return how much deeper cascades of the likelier shared claim are than others of the same size, as a share."""
+    depths = _measure_depths(laboratory, graph)
+    shared = depths["plain"].keys() & depths["juicy"].keys()
+    if not shared:
+        return nan
+    weights = [min(len(depths["plain"][size]), len(depths["juicy"][size])) for size in shared]
+    means = {claim: [float(np.mean(depths[claim][size])) for size in shared] for claim in depths}
+    plain, juicy = (float(np.average(means[claim], weights=weights)) for claim in ("plain", "juicy"))
+    return juicy / plain - 1
+
+
+def _compare_depths(laboratory: Laboratory, graph: str) -> float:
+    """Return how much deeper cascades of the likelier shared claim are than all others, as a share."""
+    depths = _measure_depths(laboratory, graph)
+    plain, juicy = (np.concatenate([*depths[claim].values(), []]) for claim in ("plain", "juicy"))
+    return float(juicy.mean() / plain.mean() - 1) if len(plain) and len(juicy) else nan
+
+
+def _measure_depths(laboratory: Laboratory, graph: str) -> Depths:
+    """Let forty posts each of two claims spread, one of which is passed on as much more readily as false news is."""
     claims = [
         {"id": "plain", "text": "The council will repair the old bridge", "appeal": 1},
-        {"id": "juicy", "text": "The council will sell the old bridge", "appeal": 3},
+        {"id": "juicy", "text": "The council will sell the old bridge", "appeal": 1.7},
     ]
     posts = [
         {"post": claim["text"], "by": "random", "supports": claim["id"], "round": 1 + number // 5}
@@ -53,21 +79,16 @@ def _compare_shapes(laboratory: Laboratory, graph: str) -> float:
         for cascade in read_cascades(database, 1000):
             if cascade[0].claim in depths:
                 depths[cascade[0].claim][len(cascade)].append(max(share.depth for share in cascade))
-    shared = depths["plain"].keys() & depths["juicy"].keys()
-    if not shared:
-        return nan
-    weights = [min(len(depths["plain"][size]), len(depths["juicy"][size])) for size in shared]
-    means = {claim: [float(np.mean(depths[claim][size])) for size in shared] for claim in depths}
-    plain, juicy = (float(np.average(means[claim], weights=weights)) for claim in ("plain", "juicy"))
-    return juicy / plain - 1
+    return depths
 
 
-def _vote_first(laboratory: Laboratory) -> dict[str, float]:
-    """Return the mean final score of posts that began with a vote up, a vote down or none, without that vote."""
-    people, arms = 900, ("up", "down", "none")
+def _vote_first(laboratory: Laboratory, arms: Mapping[str, tuple[str, int]]) -> dict[str, float]:
+    """Return the mean final score of posts that began with different votes, without those votes."""
+    people, names = 900, list(arms)
     posts = []
     for number in range(300):
-        vote = {"up": {"liked_by": [number]}, "down": {"disliked_by": [number]}}.get(arms[number % 3], {})
+        kind, votes = arms[names[number % 3]]
+        vote = {kind: [(number + 150 * other) % 600 for other in range(votes)]} if votes else {}
         words = f"Case {number}: what should happen to {_TOPIC}?"
         posts.append({"post": words, "by": people - 1 - number, "round": 1, **vote})
     scenario = {
@@ -77,19 +98,21 @@ def _vote_first(laboratory: Laboratory) -> dict[str, float]:
     scores: dict[str, list[float]] = defaultdict(list)
     with laboratory.run(scenario, "reddit") as database:
         for content, score in database.execute(_SCORES):
-            arm = arms[int(content.split(":")[0].removeprefix("Case ")) % 3]
-            scores[arm].append(score - {"up": 1, "down": -1, "none": 0}[arm])
+            arm = names[int(content.split(":")[0].removeprefix("Case ")) % 3]
+            kind, votes = arms[arm]
+            scores[arm].append(score - (votes if kind == "liked_by" else -votes))
     return {arm: float(np.mean(scores[arm])) for arm in arms}
 
 
-def _herd_up(laboratory: Laboratory) -> float:
-    found = _vote_first(laboratory)
-    return found["up"] / found["none"] - 1 if found["none"] > 0 else nan
+def _herd_up(laboratory: Laboratory, arms: Mapping[str, tuple[str, int]], arm: str) -> float:
+    """Return how much higher posts of an arm end than those that began without a vote, as a share."""
+    found = _vote_first(laboratory, arms)
+    return found[arm] / found["none"] - 1 if found["none"] > 0 else nan
 
 
 def _compare_votes(laboratory: Laboratory) -> float:
     """Return how much further a first vote up raises the score than a first vote down lowers it."""
-    found = _vote_first(laboratory)
+    found = _vote_first(laboratory, _UP_OR_DOWN)
     return (found["up"] + found["down"]) / found["none"] - 2 if found["none"] > 0 else nan
 
 
@@ -172,6 +195,11 @@ def _suspend_or_cut(laboratory: Laboratory) -> float:
 
 CHECKS = (
     ValidationCheck(
+        "cascade-depth", "false news, 1.7 times as likely to be passed on, goes deeper", "false news goes deeper",
+        "Vosoughi and others 2018", partial(_compare_depths, graph="scale-free"),
+        "depth of all likelier shared cascades against all others", 0.0,
+    ),
+    ValidationCheck(
         "cascade-shape", "cascades of true and false news have one shape once sizes are matched", "no difference",
         "Juul and Ugander 2021", partial(_compare_shapes, graph="small-world"),
         "depth of likelier shared cascades against others of their size", -0.1, 0.1,
@@ -183,7 +211,13 @@ CHECKS = (
     ),
     ValidationCheck(
         "herding-up", "a first vote up raises the final score", "+25 % (another site: +11 %)",
-        "Muchnik 2013; Glenski 2016", _herd_up, "score with a first vote up against none", 0.05, 0.45,
+        "Muchnik 2013; Glenski 2016", partial(_herd_up, arms=_UP_OR_DOWN, arm="up"),
+        "score with a first vote up against none", 0.05, 0.45,
+    ),
+    ValidationCheck(
+        "herding-four", "four first votes up raise the score far less than four times as much",
+        "more first success, little more later", "van de Rijt 2014", partial(_herd_up, arms=_ONE_OR_FOUR, arm="four"),
+        "score with four first votes up against none", 0.05, 1.0,
     ),
     ValidationCheck(
         "herding-asymmetry", "a first vote down is corrected, a vote up is not", "up moves more than down",
