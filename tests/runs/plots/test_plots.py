@@ -28,7 +28,10 @@ PLATFORM: dict[str, Any] = {
     "rounds": 8,
     "worlds": ["twitter"],
     "time": {"daily_rhythm": False},
-    "events": [{"post": "They say the old bridge will be closed!", "by": "most_followed", "supports": "closing"}],
+    "events": [
+        {"post": "They say the old bridge will be closed!", "by": "most_followed", "supports": "closing"},
+        {"broadcast": "Not true.", "round": 5, "denies": "closing"},
+    ],
 }
 RECORDED = Path(__file__).parents[1] / "recorded"
 
@@ -53,9 +56,27 @@ def list_pictures(page: PlotPage) -> dict[str, str]:
 
 def test_every_figure_that_was_recorded_has_a_chart(run: RunDirectory) -> None:
     with sqlite3.connect(run.path / "twitter_simulation.db") as database:
-        recorded = {"-".join(filter(None, row)) for row in database.execute("SELECT DISTINCT name, about FROM figure")}
+        names = database.execute("SELECT DISTINCT name, about FROM figure WHERE value != 0")
+        recorded = {"-".join(filter(None, row)) for row in names}
     assert recorded
     assert recorded <= list_pictures(plot_runs([run])).keys()
+
+
+def test_figures_that_are_zero_all_the_time_are_left_out(run: RunDirectory) -> None:
+    assert "unread" not in list_pictures(plot_runs([run]))
+
+
+def test_announcements_are_marked_where_they_happen(run: RunDirectory) -> None:
+    chart = list_pictures(plot_runs([run]))["mean-closing"]
+    assert chart.count('class="event"') == 1
+    assert "broadcast: Not true." in chart
+
+
+def test_people_are_coloured_by_what_opinions_changed_most_about(run: RunDirectory, history: WorldHistory) -> None:
+    assert history.find_subject() == "closing"
+    network = list_pictures(plot_runs([run]))["network"]
+    assert "coloured by belief in closing" in network
+    assert "believes" in network
 
 
 def test_a_platform_has_ridges_cascades_and_a_network_as_whole_documents(run: RunDirectory) -> None:

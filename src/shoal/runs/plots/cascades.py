@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from shoal.formats import Drawing, draw_circle, draw_text, wrap_svg
-from shoal.runs.plots.colours import CSS, colour_of
+from shoal.runs.plots.colours import CSS, colour_of, draw_legend
 from shoal.runs.plots.history import WorldHistory
 from shoal.runs.reports import SharedPost
 from shoal.text import clip, format_count
@@ -23,10 +23,10 @@ _TITLE_CHARS, _HINT_CHARS = 84, 120
 
 def draw_cascades(history: WorldHistory) -> Iterator[Drawing]:
     """Draw the largest cascades of a platform. People have the colour of their opinion at the end."""
-    opinions = history.main_opinions()
-    last = {} if opinions is None else dict(enumerate(opinions[-1].tolist()))
     for number, shares in enumerate(history.cascades, 1):
         root, depth = shares[0], max(share.depth for share in shares)
+        about = root.claim if root.claim in history.opinions else history.find_subject()
+        last = {} if about is None else dict(enumerate(history.opinions[about][-1].tolist()))
         title = f"“{clip(root.text, _TITLE_CHARS)}”"
         known = history.names.get(root.agent, str(root.agent))
         facts = f"{known}; passed on {format_count(len(shares) - 1, 'time')}, {format_count(depth, 'step')} deep"
@@ -38,6 +38,7 @@ def draw_cascades(history: WorldHistory) -> Iterator[Drawing]:
             f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{height - 1}" rx="8"/>',
             draw_text(16, 26, title, "title"),
             draw_text(16, 46, facts),
+            *(draw_legend(about, WIDTH - 16, 46) if about else ()),
             *tree,
         ]
         svg = wrap_svg(parts, (WIDTH, height), f"Cascade of {title}", CSS)

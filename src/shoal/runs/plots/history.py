@@ -10,10 +10,10 @@ from sqlite3 import Connection
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine import TOPIC
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import SharedPost, open_database, read_cascades
 from shoal.runs.store import database_path
+from shoal.runs.views.marks import TimelineMark, list_marks
 
 #: The posts that were passed on most, of which the trees are drawn.
 MAX_CASCADES = 3
@@ -29,6 +29,8 @@ _TIES = {
     "relation": "SELECT DISTINCT user_id, other_id FROM relation",
     "pair": "SELECT first_id, second_id FROM pair",
 }
+#: Kind of mark -> how those begin that are drawn.
+_MARKED = {"event": "broadcast", "intervention": ""}
 Opinions = NDArray[np.float64]
 
 
@@ -48,10 +50,17 @@ class WorldHistory:
     tie: str
     edges: Sequence[tuple[int, int]]
     cascades: Sequence[Sequence[SharedPost]]
+    #: Interventions and announcements.
+    marks: Sequence[TimelineMark] = ()
 
-    def main_opinions(self) -> Opinions | None:
-        """Return what people think of the topic, or else of the first claim."""
-        return self.opinions.get(TOPIC, next(iter(self.opinions.values()), None))
+    def find_subject(self) -> str | None:
+        """Return what opinions changed most about, the topic or a claim: what pictures of people are coloured by."""
+        moved = {}
+        for about, values in self.opinions.items():
+            known = values[~np.isnan(values).all(axis=1)]
+            if len(known):
+                moved[about] = float(np.nan_to_num(np.abs(known[-1] - known[0])).mean())
+        return max(moved, key=moved.__getitem__, default=None)
 
 
 def read_history(run: RunDirectory, world: str, label: str) -> WorldHistory | None:
@@ -78,6 +87,7 @@ def read_history(run: RunDirectory, world: str, label: str) -> WorldHistory | No
             tie=tie,
             edges=edges,
             cascades=read_cascades(database, MAX_CASCADES) if "post" in tables else (),
+            marks=[mark for mark in list_marks(run, None, ()) if mark.text.startswith(_MARKED.get(mark.kind, "-"))],
         )
 
 

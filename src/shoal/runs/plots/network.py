@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine import TOPIC
 from shoal.formats import Axis, Drawing, draw_circle, draw_text, wrap_svg
 from shoal.runs.network.communities import find_communities
 from shoal.runs.network.layout import arrange
-from shoal.runs.plots.colours import CSS, colour_of
+from shoal.runs.plots.colours import CSS, colour_of, draw_legend
 from shoal.runs.plots.history import WorldHistory
 from shoal.text import clip, format_count
 
@@ -27,9 +28,10 @@ Places = NDArray[np.float64]
 
 def draw_network(history: WorldHistory) -> Drawing | None:
     """Draw the people twice at the same places, so that only their opinions differ; None if there are no ties."""
-    opinions = history.main_opinions()
-    if not history.edges or opinions is None:
+    about = history.find_subject()
+    if not history.edges or about is None:
         return None
+    opinions = history.opinions[about]
     edges = np.array([edge for edge in history.edges if edge[0] != edge[1]], dtype=np.int32).reshape(-1, 2)
     ties = np.bincount(edges.ravel(), minlength=len(history.names))
     shown = np.argsort(-ties, kind="stable")[:MAX_PEOPLE]
@@ -45,8 +47,9 @@ def draw_network(history: WorldHistory) -> Drawing | None:
         facts += f"; shown are the {len(shown)} with most ties"
     parts = [
         f'<rect class="card" x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8"/>',
-        draw_text(16, 26, "the network, coloured by opinion", "title"),
+        draw_text(16, 26, f"the network, coloured by {'opinion' if about == TOPIC else f'belief in {about}'}", "title"),
         draw_text(16, 46, facts),
+        *draw_legend(about, WIDTH - 16, 26),
     ]
     halves = ((0, MARGIN), (len(history.rounds) - 1, WIDTH / 2 + MARGIN / 2))
     for row, left in halves:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.engine import TOPIC
 from shoal.formats import Axis, Drawing, draw_line, draw_text, join_points, wrap_svg
-from shoal.runs.plots.colours import CSS, GRADIENT
+from shoal.runs.plots.colours import CSS, GRADIENT, name_ends
 from shoal.runs.plots.history import Opinions, WorldHistory
 
 WIDTH, LEFT, RIGHT, TOP = 360, 66, 340, 86
@@ -22,9 +22,7 @@ _GRID = np.linspace(-1, 1, 101)
 def draw_ridges(history: WorldHistory) -> Iterator[Drawing]:
     """Draw how opinions on the topic, and beliefs in each claim, are distributed over time."""
     for about, values in history.opinions.items():
-        title, ends = (
-            ("opinions", ("against", "for")) if about == TOPIC else (f"belief in {about}", ("denies", "believes"))
-        )
+        title, ends = "opinions" if about == TOPIC else f"belief in {about}", name_ends(about)
         shown = np.unique(np.linspace(0, len(history.rounds) - 1, _ROUNDS_SHOWN).round().astype(int))
         shown = shown[[not np.isnan(values[row]).all() for row in shown]]
         if not len(shown):
