@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 import shoal
+from shoal.experiments.statistics.student import find_t
 from shoal.scenario import load
 
 SCENARIO = load(Path(__file__).with_name("misinformation.yaml"))
@@ -23,7 +24,7 @@ def measure(arm: str, seed: int) -> dict[str, float]:
 
 def describe(values: list[float]) -> str:
     """Return the mean with its 95 % interval. A run is one observation, however many people are in it."""
-    half = 1.96 * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
+    half = find_t(0.05, len(values) - 1) * stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
     return f"{fmean(values):.3f} ± {half:.3f}"
 
 

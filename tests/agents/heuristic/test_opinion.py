@@ -36,6 +36,25 @@ def test_an_opinion_beyond_confidence_changes_nothing() -> None:
     assert persuade(0.0, [0.5, -0.9], settings(confidence=0.4, influence_rule="average")) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("own", "heard", "expected"),
+    [
+        (-0.9, [0.9], 0.0),
+        (-0.9, [0.9, 0.9], 0.9),
+        (-0.9, [0.9, -0.9], -0.9),
+        (0.0, [-0.9], -0.9),
+        (0.9, [0.9], 0.9),
+        (1.0, [-0.9, -0.9], 1.0),
+        (-1.0, [0.9], -1.0),
+        (0.9, [0.0], 0.9),
+    ],
+)
+def test_in_the_naming_game_people_take_up_the_word_that_they_hear(
+    own: float, heard: list[float], expected: float
+) -> None:
+    assert persuade(own, heard, settings(influence_rule="naming")) == expected
+
+
 def test_pulling_happens_one_after_another() -> None:
     rule = settings(confidence=0.5, persuasion=1.0)
     # The first brings the second within reach; the other way round it stays out of it.

@@ -11,7 +11,7 @@ import pytest
 from shoal.errors import RunRefused
 from shoal.experiments.checks import ALL_CHECKS, CheckVerdict, ValidationCheck, choose_checks
 from shoal.experiments.checks.base import Laboratory
-from shoal.experiments.checks.opinions import count_camps
+from shoal.experiments.checks.opinions import count_camps, spread_word
 
 
 def make_check(low: float, high: float) -> ValidationCheck:
@@ -83,6 +83,15 @@ def test_the_offline_mind_keeps_the_orderings_that_it_was_fitted_to(check: str, 
         (folder := tmp_path / str(seed)).mkdir()
         values.append(ALL_CHECKS[check].measure(Laboratory(folder, seed)))
     assert all(ALL_CHECKS[check].low < value <= ALL_CHECKS[check].high for value in values)
+
+
+def test_a_committed_minority_wins_the_naming_game_above_a_share_and_not_below(tmp_path: Path) -> None:
+    shares = []
+    for number, committed in enumerate((2, 12)):
+        (folder := tmp_path / str(number)).mkdir()
+        shares.append(spread_word(Laboratory(folder, 3), people=60, committed=committed, rounds=60))
+    assert shares[0] < 0.1
+    assert shares[1] == 1
 
 
 def test_a_seed_gives_the_same_figure_again(tmp_path: Path) -> None:

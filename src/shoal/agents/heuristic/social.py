@@ -374,6 +374,7 @@ class SocialMind(OpinionMind):
         posts, bounds = self._appeals(turn)
         readings = [self._readings.read_post(post) for post in posts]
         attitudes = [self._attitude(turn, reading) for reading in readings]
+        appeals = [bound - before for before, bound in pairwise((0.0, *bounds))]
         stance, heat = self._opinion_after(seen)
         return {
             "mind": "heuristic",
@@ -396,7 +397,7 @@ class SocialMind(OpinionMind):
                     "appeal": _round(appeal),
                     "chance to be picked": _round(appeal / (bounds[-1] + BOREDOM)),
                 }
-                for post, reading, attitude, appeal in zip(posts, readings, attitudes, _steps(bounds), strict=True)
+                for post, reading, attitude, appeal in zip(posts, readings, attitudes, appeals, strict=True)
             ],
             "chances": self._chances(turn, bounds),
             "reactions": {
@@ -423,11 +424,6 @@ class SocialMind(OpinionMind):
         if turn.comments is not None:
             chances["comments in a turn, on average"] = min(turn.comments, MOST_DUE)
         return {what: _round(chance) for what, chance in chances.items()}
-
-
-def _steps(bounds: Sequence[float]) -> list[float]:
-    """Return the terms of running sums."""
-    return [bound - before for before, bound in pairwise((0.0, *bounds))]
 
 
 def _round(value: float) -> float:

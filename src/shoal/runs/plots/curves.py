@@ -55,7 +55,11 @@ def _draw_chart(
         y = scale.at(tick)
         style = "axis" if tick == scale.low else "zero" if tick == 0 else "grid"
         parts += [draw_line([(LEFT, y), (RIGHT, y)], style), draw_text(LEFT - 8, y + 4, f"{tick:.3g}", anchor="end")]
-    parts += [draw_text(rounds.at(tick), BOTTOM + 17, f"{tick:.0f}", anchor="middle") for tick in _whole(rounds)]
+    parts += [
+        draw_text(rounds.at(tick), BOTTOM + 17, f"{tick:.0f}", anchor="middle")
+        for tick in rounds.ticks(5)
+        if tick == int(tick)
+    ]
     parts.append(draw_text(RIGHT + 15, BOTTOM + 17, "round"))
     for round, text in list(marks.items())[:_MAX_MARKS]:
         x = rounds.at(round)
@@ -66,10 +70,6 @@ def _draw_chart(
     for y, value in _spread_labels([(scale.at(value), value) for _, value in ends]):
         parts.append(draw_text(RIGHT + 8, y + 4, f"{value + 0.0:z.2f}", "value"))
     return parts
-
-
-def _whole(axis: Axis) -> list[float]:
-    return [tick for tick in axis.ticks(5) if tick == int(tick)]
 
 
 def _spread_labels(labels: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
