@@ -141,7 +141,9 @@ def test_a_share_came_through_the_latest_sharer_whom_the_person_follows(tmp_path
 def test_rooms_and_dialogues_are_drawn_too(world: dict[str, Any], tmp_path: Path) -> None:
     people = [{"name": "Ada", "stance": 0.7}, {"name": "Ben", "stance": -0.5}]
     start({"topic": "the pool", "rounds": 4, "population": people, "worlds": {"place": world}}, tmp_path / "run")
-    assert "activity" in list_pictures(plot_runs([RunDirectory.open(tmp_path / "run")]))
+    pictures = list_pictures(plot_runs([RunDirectory.open(tmp_path / "run")]))
+    assert "activity" in pictures
+    assert "network" not in pictures
 
 
 def test_a_run_that_recorded_no_state_is_refused_with_what_to_do(tmp_path: Path) -> None:

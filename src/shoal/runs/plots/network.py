@@ -18,6 +18,8 @@ from shoal.text import clip, format_count
 WIDTH, HEIGHT, TOP, MARGIN = 740, 430, 62, 22
 #: More people or ties than these are a hairball: those with most ties are shown.
 MAX_PEOPLE, MAX_EDGES = 400, 4000
+#: Two people are no network.
+_MIN_PEOPLE = 3
 _LABELS = 5
 _LABEL_CHARS = 18
 _SMALL, _LARGE = 2.6, 10.0
@@ -27,9 +29,9 @@ Places = NDArray[np.float64]
 
 
 def draw_network(history: WorldHistory) -> Drawing | None:
-    """Draw the people twice at the same places, so that only their opinions differ; None if there are no ties."""
+    """Draw the people twice at the same places, so that only opinions differ; None without ties or for two people."""
     about = history.find_subject()
-    if not history.edges or about is None:
+    if not history.edges or about is None or len(history.names) < _MIN_PEOPLE:
         return None
     opinions = history.opinions[about]
     edges = np.array([edge for edge in history.edges if edge[0] != edge[1]], dtype=np.int32).reshape(-1, 2)
