@@ -11,6 +11,8 @@ _PRICE_WORDS = frozenset("price cost rent salary wage fee loan budget rate offer
 _MARGIN = 0.3
 #: Prices that differ by less than this share make a deal.
 _NEAR = 0.03
+#: Prices that differ by more than this are far apart.
+_FAR = 0.1
 _NUMBER = re.compile(r"\d[\d,]*")
 _OFFERS = (
     "I could do {price}.", "My figure is {price}.", "Let us say {price}.", "I was thinking of {price}.",
@@ -36,8 +38,14 @@ def find_price(text: str) -> int | None:
     return int(found[-1].replace(",", "")) if found else None
 
 
+def compare_prices(own: int, theirs: int) -> int:
+    """Return 1 where two prices make a deal, -1 where they are far apart, 0 in between."""
+    apart = abs(own - theirs) / own
+    return 1 if apart <= _NEAR else -1 if apart > _FAR else 0
+
+
 def name_price(own: int, theirs: int | None, nth: int) -> str:
     """Return a sentence that names the price, or makes a deal where the other's is near."""
-    if theirs is not None and abs(own - theirs) <= _NEAR * own:
+    if theirs is not None and compare_prices(own, theirs) > 0:
         return _DEALS[nth % len(_DEALS)].format(price=f"{theirs:,}")
     return _OFFERS[nth % len(_OFFERS)].format(price=f"{own:,}")

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import Any, cast
 
-from shoal.agents.heuristic.bargaining import find_price, is_about_price, name_price, set_price
+from shoal.agents.heuristic.bargaining import compare_prices, find_price, is_about_price, name_price, set_price
 from shoal.agents.heuristic.base import ANYTHING, AUTHORITY, NOTHING, OpinionMind
 from shoal.agents.heuristic.opinion import classify_stance, persuade
 from shoal.agents.heuristic.sentences import CLAIM, build_sentences
@@ -119,6 +119,9 @@ class DialogueMind(OpinionMind):
 
     def _tone(self, seen: DialogueObservation) -> int:
         """Return 1 if the two lean the same way and are close, -1 if they are far apart, 0 in between."""
+        if self._edition > 1 and is_about_price(self._subject):
+            own, theirs = self._recall_prices(seen)
+            return 0 if theirs is None else compare_prices(own, theirs)
         leans = self._partner_leans(seen)
         if leans is None:
             return 0
@@ -174,15 +177,19 @@ class DialogueMind(OpinionMind):
         """Name a price where one is negotiated, or say what the agent thinks of a claim that it has heard of."""
         agent, nth = seen.agent, self._written[seen.agent]
         if is_about_price(self._subject):
-            own = set_price(self._seed, self._world, agent, seen.partner_id, self._stances[agent])
-            theirs = [find_price(line.content) for line in seen.lines if line.speaker_id == seen.partner_id]
-            return name_price(own, theirs[-1] if theirs else None, nth + agent)
+            return name_price(*self._recall_prices(seen), nth + agent)
         heard = self._heard.get(agent)
         if not heard:
             return ""
         claim = heard[nth % len(heard)]
         lean = classify_stance(self._beliefs[claim][agent])
         return self._claim_voice.write((CLAIM, "remark", lean), agent, nth, self._readings.claims[claim])
+
+    def _recall_prices(self, seen: DialogueObservation) -> tuple[int, int | None]:
+        """Return the agent's price, and the last one that the other named."""
+        own = set_price(self._seed, self._world, seen.agent, seen.partner_id, self._stances[seen.agent])
+        theirs = [find_price(line.content) for line in seen.lines if line.speaker_id == seen.partner_id]
+        return own, theirs[-1] if theirs else None
 
     def _quote(self, seen: DialogueObservation, phrases: str, quote: str) -> str:
         return self._phrase(seen, phrases).replace("{quote}", shorten(" ".join(quote.split())).rstrip(" .!;,"))

@@ -53,7 +53,9 @@ def build_sentences() -> Mapping[FamilyKey, Family]:
             # What an answer speaks of has been named.
             reply = (found["reply_beliefs", lean], *reasons) if prefix else rest
             for kind, start in _STARTS.items():
-                families[*prefix, kind, lean] = Family(found[start], *rest, joint="", wraps=True)
+                # Thoughts ask nobody and convince nobody.
+                ends = (found[f"{what}s", lean], found["thought_ends"], _FULL_STOP) if kind == "thought" else rest
+                families[*prefix, kind, lean] = Family(found[start], *ends, joint="", wraps=True)
             for kind in _REPLIES:
                 for tone in TONES:
                     families[*prefix, kind, tone, lean] = Family(found["replies", tone], *reply, joint="", wraps=True)
