@@ -152,7 +152,7 @@ CHECKS = (
     ),
     ValidationCheck(
         "minority", "a large committed minority moves a group much further than a small one",
-        "people: about 25 % tip it", "Centola and others 2018; the ordering alone", _tip,
+        "large minorities win, small ones do not", "Centola and others 2018; the ordering", _tip,
         "shift by 30 % committed less that by 5 %", 0.3, 1, is_offline_only=True,
     ),
     ValidationCheck(
