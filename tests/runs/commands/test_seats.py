@@ -102,3 +102,16 @@ async def test_a_person_sits_in_a_world_of_the_users_own(tmp_path: Path) -> None
         await asyncio.wait({worker.work})
     explained = (await explain_turn(worker.run, "Ada", turn["round"])).explanations[0]
     assert [event.action_args for event in explained.events] == [{"tonnes": 7.0}]
+
+
+async def test_a_seat_that_an_event_has_given_back_is_free_for_anybody(tmp_path: Path) -> None:
+    always: dict[str, Any] = {"population": [{"count": 2, "activity": 1.0, "active_hours": "0-23"}]}
+    events = [{"seat": 0, "round": 2}, {"seat": 1, "round": 3}, {"give_back": 0, "round": 3}]
+    more: dict[str, Any] = {"rounds": 4, "worlds": {"twitter": None}, "time": {"daily_rhythm": False}}
+    async with open_worker(tmp_path / "run", **always, **more, events=events) as worker:
+        first = await wait_for_turn(worker)
+        await worker.send(CommandType.TAKE_SEAT, **ME, seconds=120, otherwise="mind")
+        await worker.send(CommandType.ANSWER_TURN, **ME, world="twitter", round=first["round"], actions=[])
+        await wait_for_turn(worker, first["round"])
+        other: dict[str, Any] = {"agent_id": 0, "secret": "another browser"}
+        assert (await worker.send(CommandType.TAKE_SEAT, **other, **TERMS))["is_mine"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.engine import SeatAnswer, SeatTerms, WaitingTurn
+from shoal.engine import SeatAnswer, SeatTerms
 from shoal.errors import RunRefused
 from shoal.runs.seats.forms import FormBook
 from shoal.runs.seats.taking import SeatView, check_agent, choose_name, make_seat_event
@@ -33,6 +33,8 @@ class SeatAttendance:
     def __init__(self, session: RunSession) -> None:
         self._session = session
         self._holders: dict[int, SeatHolder] = {}
+        #: Agents whose seat is being taken.
+        self._taking: set[int] = set()
         self._forms: tuple[Simulation, FormBook] | None = None
 
     @property
@@ -55,6 +57,7 @@ class SeatAttendance:
         if not is_forced:
             self._check_holder(agent, secret)
         self._holders[agent] = SeatHolder(secret, wall_clock())
+        self._taking.add(agent)
         known = simulation.seats.list_taken().get(agent)
         try:
             if known is None or known[1] != terms:
@@ -67,16 +70,22 @@ class SeatAttendance:
             if before is not None:
                 self._holders[agent] = before
             raise
+        finally:
+            self._taking.discard(agent)
         simulation.seats.enter(agent)
         since, _ = simulation.seats.list_taken()[agent]
         return self._view(simulation, agent, since, terms, secret)
 
     def answer(self, turn: tuple[int, str, int], secret: str, entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Answer a turn, given by agent, world and round; what is wrong with an answer is returned, and it waits on."""
-        agent, world, round = turn
+        (agent, world, round), simulation = turn, self._simulation
         self._check_holder(agent, secret)
-        waiting = self._find_turn(agent, world, round)
-        actions, problems = self._book(self._simulation).read_answer(waiting.observation, entries)
+        turns = {(one.observation.world, one.observation.round): one for one in simulation.seats.list_waiting(agent)}
+        waiting = turns.get((world, round))
+        if waiting is None:
+            name = simulation.people.names[agent]
+            raise RunRefused(f"{name}'s turn of round {round} in {world} does not wait for an answer any more")
+        actions, problems = self._book(simulation).read_answer(waiting.observation, entries)
         if not problems:
             waiting.settle(SeatAnswer.of_person(actions))
         return {"is_accepted": not problems, "problems": problems}
@@ -96,22 +105,17 @@ class SeatAttendance:
         self._holders.pop(agent, None)
 
     def _check_holder(self, agent: int, secret: str) -> None:
-        holder = self._holders.get(agent)
-        if holder is not None and holder.secret != secret:
-            name = self._simulation.people.names[agent]
+        simulation, holder = self._simulation, self._holders.get(agent)
+        # Whoever held a seat that an event has given back holds it no more.
+        is_taken = agent in self._taking or agent in simulation.seats.list_taken()
+        if is_taken and holder is not None and holder.secret != secret:
+            name = simulation.people.names[agent]
             raise RunRefused(f"{name}'s seat is taken: another browser holds it since {holder.since}")
 
     def _change(self, simulation: Simulation, round: int, agent: int, terms: SeatTerms | None) -> None:
         """Show at once what the engines will find when they open the round."""
         for world in simulation.worlds:
             simulation.seats.change(world, round, agent, terms)
-
-    def _find_turn(self, agent: int, world: str, round: int) -> WaitingTurn:
-        for turn in self._simulation.seats.list_waiting(agent):
-            if (turn.observation.world, turn.observation.round) == (world, round):
-                return turn
-        name = self._simulation.people.names[agent]
-        raise RunRefused(f"{name}'s turn of round {round} in {world} does not wait for an answer any more")
 
     def _view(self, simulation: Simulation, agent: int, since: int, terms: SeatTerms, secret: str | None) -> SeatView:
         holder, book = self._holders.get(agent), self._book(simulation)
