@@ -114,7 +114,7 @@ class ExperimentRun:
             raise
 
     def _write_end(self, reason: str | None) -> None:
-        """Write what came of it. It has completed once its report is there, too."""
+        """Write the results and the report. An experiment has completed once its report is there, too."""
         write_results(self.results_file, self.batch.list_judged())
         self._write_state(self.make_state(), sync=False)
         write_report(self.folder)

@@ -53,7 +53,7 @@ class BatchView:
 
 
 def draw_running(progress: BatchProgress, most: int, width: int) -> list[Text]:
-    """Draw a line for each simulation that runs, for so many of them at most."""
+    """Draw a line for each simulation that runs, and the number of those that have no room."""
     running, lines = list(progress.running.items()), []
     for name, run in running[:most]:
         state = run.read_state()

@@ -21,10 +21,10 @@ from shoal.seeds import derive
 
 #: With fewer seeds no way to flip signs is rare enough for a p below 0.05.
 FEWEST_FLIPPED = 6
-#: Up to so many seeds every way to flip the signs is tried; with more, as many ways are drawn.
+#: With this many seeds at most every way to flip the signs is tried; with more, this number of ways is drawn.
 _EXACT_SEEDS = 12
 _FLIPS = 10_000
-#: What pairs leave possible for rates, in so many drawings.
+#: How many differences of rates are drawn from what pairs leave possible.
 _DRAWN_RATES = 40_000
 #: What a difference must exceed to be found with 95 % confidence four times out of five, in standard errors.
 _FOUND = 1.96 + 0.84
