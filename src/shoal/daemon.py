@@ -156,7 +156,8 @@ def _is_lost(files: DaemonFiles, seconds: float) -> bool:
         # A process that has not written its number yet has just begun.
         pid = files.lock.read_text().strip()
         if pid not in ("", ended):
-            if not _is_daemon(files, pid):
+            # The number may be old, or that of a process in another container.
+            if not (pid.isdecimal() and b" %s " % os.fsencode(files.socket) in read_command_line(int(pid))):
                 raise DaemonMissing(
                     f"what listens at {files.socket} is silent, and no process that may be ended from here"
                 )
@@ -165,11 +166,6 @@ def _is_lost(files: DaemonFiles, seconds: float) -> bool:
                 os.kill(int(pid), signal.SIGKILL)
             _log.warning("the process at %s (%s) is silent: it was ended, and another begins", files.socket, pid)
     return True
-
-
-def _is_daemon(files: DaemonFiles, pid: str) -> bool:
-    """Return whether this is the shared process: the number may be old, or that of a process in another container."""
-    return pid.isdecimal() and b" %s " % os.fsencode(files.socket) in read_command_line(int(pid))
 
 
 def _spawn(module: str, arguments: Sequence[object]) -> None:

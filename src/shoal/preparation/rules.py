@@ -65,7 +65,10 @@ def draft_by_rules(topic: str, findings: Findings, requirement: str) -> Draft:
     people = [draft_person(entity, topic, findings.relations) for entity in findings.entities]
     posts = draft_posts(findings.entities, findings.claims)
     if not posts:
-        posts = [DraftPost(_make_opening(requirement, topic))]
+        # The requirement if it is a statement, else a question.
+        first = re.split(r"(?<=[.!])\s", requirement.strip())[0]
+        is_statement = first.endswith((".", "!")) and len(first) <= MAX_POST_CHARS
+        posts = [DraftPost(first if is_statement else f"What do you think about {topic}?")]
     return Draft(topic, people, draft_groups(findings.entities), findings.claims, posts)
 
 
@@ -79,10 +82,15 @@ def draft_person(entity: DocumentEntity, topic: str, relations: Sequence[EntityR
         if entity.name in (relation.source, relation.target)
     ]
     standing = {"person": 0.0, "organisation": 1.0, "group": 0.5}[entity.kind] + (0.5 if entity.role else 0.0)
+    if entity.kind == "group":
+        bio = f"For {entity.name[:1].lower() + entity.name[1:]}"
+    else:
+        role = entity.role.removeprefix("who ")
+        bio = f"{role[:1].upper()}{role[1:]}" if role else f"{entity.name}, {entity.kind}"
     return DraftPerson(
         name=entity.name,
         persona=write_persona(entity, topic, relations),
-        bio=clip(_write_bio(entity), 150),
+        bio=clip(bio, 150),
         kind=entity.kind,
         age=entity.age,
         gender=entity.gender,
@@ -127,7 +135,8 @@ def draft_groups(entities: Sequence[DocumentEntity]) -> list[DraftGroup]:
     groups = []
     for entity in named:
         noun = entity.name.split()[-1].lower()
-        profession = [] if noun in _NO_PROFESSION else [_make_singular(noun)]
+        singular = re.sub("men$", "man", re.sub("ies$", "y", noun)).removesuffix("s")
+        profession = [] if noun in _NO_PROFESSION else [singular]
         stance = None if entity.stance is None else (entity.stance, _SPREAD)
         share = _NAMED_GROUPS_SHARE * entity.mentions / total
         groups.append(DraftGroup(entity.name.lower(), round(share, 3), stance, _AGES.get(noun), profession))
@@ -173,31 +182,10 @@ def _introduce(entity: DocumentEntity) -> str:
     return f"{entity.name}{age} is {choose_article(role)} {role}.{account}"
 
 
-def _write_bio(entity: DocumentEntity) -> str:
-    if entity.kind == "group":
-        return f"For {entity.name[:1].lower() + entity.name[1:]}"
-    role = entity.role.removeprefix("who ")
-    return f"{role[:1].upper()}{role[1:]}" if role else f"{entity.name}, {entity.kind}"
-
-
 def _name_profession(entity: DocumentEntity) -> str | None:
     if entity.kind != "person" or not entity.role or entity.role.startswith("who "):
         return None
     return re.split(r"\s+(?:of|for|at|and|with|from)\b", entity.role)[0].strip() or None
-
-
-def _make_singular(noun: str) -> str:
-    if noun.endswith("men"):
-        return f"{noun[:-3]}man"
-    return f"{noun[:-3]}y" if noun.endswith("ies") else noun.removesuffix("s")
-
-
-def _make_opening(requirement: str, topic: str) -> str:
-    """Make the first post where there are no quotations: the requirement if it is a statement, else a question."""
-    first = re.split(r"(?<=[.!])\s", requirement.strip())[0]
-    if first.endswith("?") or len(first) > MAX_POST_CHARS or not first.endswith((".", "!")):
-        return f"What do you think about {topic}?"
-    return first
 
 
 def describe_reading(findings: Findings) -> str:

@@ -19,7 +19,7 @@ from shoal.models import Spent
 from shoal.preparation.asking.drafting import draft_with_model
 from shoal.preparation.draft import Draft, DraftPerson
 from shoal.preparation.folder import PreparationFolder, PreparationState, PreparationStatus, Stage
-from shoal.preparation.reading.findings import DocumentEntity, Findings
+from shoal.preparation.reading.findings import Findings
 from shoal.preparation.request import PreparationRequest
 from shoal.preparation.rules import describe_reading, draft_by_rules, read_by_rules
 from shoal.preparation.writing import PEOPLE, build_scenario, write_scenario_files
@@ -98,7 +98,20 @@ async def prepare(
         if not folder.is_ready:
             progress = Progress(folder, watch)
             with _note_end(progress):
-                await _work(folder, request, resources, progress)
+                check_tables(request)
+                if request.model is None:
+                    draft, findings = _draft_offline(request, progress)
+                else:
+                    draft, findings = await draft_with_model(
+                        folder.journal, request, resources, progress, choose_entities
+                    )
+                for document in request.documents:
+                    draft.notes += document.notes
+                progress.enter(Stage.WRITING, 1, "the scenario")
+                draft.people = draft.people[: request.people]
+                _check_draft(request, draft)
+                write_scenario_files(folder.path, request, draft, findings)
+                progress.advance("the scenario")
         prepared = read_prepared(folder)
         finish(prepared)
     return prepared
@@ -140,23 +153,6 @@ def _note_end(progress: Progress) -> Iterator[None]:
     progress.end(PreparationStatus.READY)
 
 
-async def _work(
-    folder: PreparationFolder, request: PreparationRequest, resources: RunResources, progress: Progress
-) -> None:
-    check_tables(request)
-    if request.model is None:
-        draft, findings = _draft_offline(request, progress)
-    else:
-        draft, findings = await draft_with_model(folder.journal, request, resources, progress, choose_entities)
-    for document in request.documents:
-        draft.notes += document.notes
-    progress.enter(Stage.WRITING, 1, "the scenario")
-    draft.people = draft.people[: request.people]
-    _check_draft(request, draft)
-    write_scenario_files(folder.path, request, draft, findings)
-    progress.advance("the scenario")
-
-
 def _draft_offline(request: PreparationRequest, progress: Progress) -> tuple[Draft, Findings]:
     progress.enter(Stage.READING, len(request.documents) or 1)
     topic, findings = read_by_rules(request.requirement, request.documents, request.topic)
@@ -185,15 +181,10 @@ def choose_entities(findings: Findings, request: PreparationRequest) -> list[str
     names_kept = {entity.name for entity in kept}
     findings.entities = kept
     findings.relations = [each for each in findings.relations if {each.source, each.target} <= names_kept]
-    return notes + (_describe_unknown(kept) if request.model is None else [])
-
-
-def _describe_unknown(entities: list[DocumentEntity]) -> list[str]:
-    """Say which entities have no stance in the text."""
-    silent = [entity.name for entity in entities if entity.stance is None]
-    if not silent:
-        return []
-    return [f"the texts do not say how they stand: {join_words(silent, 6)}; they begin without an opinion"]
+    silent = [entity.name for entity in kept if entity.stance is None]
+    if silent and request.model is None:
+        notes.append(f"the texts do not say how they stand: {join_words(silent, 6)}; they begin without an opinion")
+    return notes
 
 
 def _check_draft(request: PreparationRequest, draft: Draft) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
@@ -231,7 +231,19 @@ class Client:
             with connection.getresponse() as response:
                 if response.status != 200:
                     raise _parse_refusal(response.status, response.read())
-                yield from _parse_events(response, until_end)
+                fields: dict[str, str] = {}
+                has_ended = False
+                for line in response:
+                    text = line.decode().rstrip("\r\n")
+                    if text:
+                        name, _, value = text.partition(": ")
+                        fields[name] = value
+                    elif "data" in fields:
+                        yield ServerEvent(fields["event"], json.loads(fields["data"]), fields["id"])
+                        fields = {}
+                    has_ended = has_ended or text == ": end"
+                if until_end and not has_ended:
+                    raise http.client.RemoteDisconnected("the stream broke off")
 
     # Commands
 
@@ -326,23 +338,6 @@ class Client:
     def _connect(self, timeout: float) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._is_https else http.client.HTTPConnection
         return kind(*self._address, timeout=timeout)
-
-
-def _parse_events(lines: Iterable[bytes], until_end: bool) -> Iterator[ServerEvent]:
-    """Parse a stream of events; RemoteDisconnected where it should have been told of the end, and was not."""
-    fields: dict[str, str] = {}
-    has_ended = False
-    for line in lines:
-        text = line.decode().rstrip("\r\n")
-        if text:
-            name, _, value = text.partition(": ")
-            fields[name] = value
-        elif "data" in fields:
-            yield ServerEvent(fields["event"], json.loads(fields["data"]), fields["id"])
-            fields = {}
-        has_ended = has_ended or text == ": end"
-    if until_end and not has_ended:
-        raise http.client.RemoteDisconnected("the stream broke off")
 
 
 def _parse_refusal(status: int, text: bytes) -> ServerRefused:

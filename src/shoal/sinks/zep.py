@@ -71,7 +71,12 @@ class ZepSink:
         self._run = run
         self._path = path
         self._seconds = seconds
-        self._record = self._read_record()
+        try:
+            self._record = msgspec.json.decode(path.read_bytes(), type=_Record)
+        except FileNotFoundError:
+            self._record = _Record()
+        except (OSError, msgspec.DecodeError) as error:
+            raise SinkFailed(f"{path}: {error}; without this file everything is sent again") from error
         graph = self._server.graph
         status, _ = self._ask("GET", f"/api/v2/graph/{quote(graph, safe='')}")
         if status == 404:
@@ -166,14 +171,6 @@ class ZepSink:
             raise SinkFailed(f"{self._server.address}: {method} {path.partition('?')[0]}: {why}") from error
         finally:
             connection.close()
-
-    def _read_record(self) -> _Record:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Record)
-        except FileNotFoundError:
-            return _Record()
-        except (OSError, msgspec.DecodeError) as error:
-            raise SinkFailed(f"{self._path}: {error}; without this file everything is sent again") from error
 
     def _keep(self) -> None:
         beside = self._path.with_suffix(".new")

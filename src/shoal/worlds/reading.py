@@ -8,7 +8,7 @@ words; `data/reading.json` holds the words of the rules.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib import resources
 from typing import Literal, NamedTuple
 
@@ -206,7 +206,7 @@ class StatementReader:
         poles = [pole for word in stems for pole in _POLES.get(word, {}).items()]
         sides = [side * self._poles[pair] for pair, side in poles if pair in self._poles]
         verdict, negations = _weigh_truth(clause)
-        states = self._states(stems, sides)
+        states = bool(sides) if self._poles else len(self._content & stems) >= 0.6 * len(self._content)
         if not states and (verdict is None or not self._is_verdict(clause, verdict)):
             return 0.0
         sign = verdict or 1.0
@@ -222,12 +222,6 @@ class StatementReader:
             return False
         _, that, rest = " ".join(clause.words).partition(" that ")
         return not that or _stems(rest.split()) <= self._content | _stems(_SMALL)
-
-    def _states(self, stems: set[str], sides: Sequence[int]) -> bool:
-        """Return whether a clause says what the claim says of its matter, or the opposite."""
-        if self._poles:
-            return bool(sides)
-        return len(self._content & stems) >= 0.6 * len(self._content)
 
 
 def _takes_back(clause: _Clause, before: _Clause) -> bool:

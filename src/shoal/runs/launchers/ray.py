@@ -128,7 +128,15 @@ class RayLauncher:
             except RuntimeError as error:
                 raise RunRefused(f"the Ray cluster cannot be used from here: {_first_line(error)}") from error
             self._is_ours = True
-        self._host = _find_own_address(self._address)
+        # The address under which nodes reach this machine.
+        if urlsplit(f"//{self._address}").port != _CLIENT_PORT:
+            self._host = str(_untyped_ray.util.get_node_ip_address())
+        else:
+            parts = urlsplit(f"//{self._address}")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+                # Nothing is sent. The system chooses the way to the cluster, and with it the address of this end.
+                probe.connect((parts.hostname, parts.port))
+                self._host = str(probe.getsockname()[0])
         self._check_nodes()
 
     def _check_nodes(self) -> None:
@@ -254,17 +262,6 @@ def _check_reachable(address: str) -> None:
                 f"no Ray cluster answers at {parts.netloc}: {error}.\n"
                 "Start one with `ray start --head`, or name another: --on ray://HOST:6379."
             ) from error
-
-
-def _find_own_address(address: str) -> str:
-    """Return the address under which nodes reach this machine."""
-    if urlsplit(f"//{address}").port != _CLIENT_PORT:
-        return str(_untyped_ray.util.get_node_ip_address())
-    parts = urlsplit(f"//{address}")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        # Nothing is sent. The system chooses the way to the cluster, and with it the address of this end.
-        probe.connect((parts.hostname, parts.port))
-        return str(probe.getsockname()[0])
 
 
 def _select_keys(environ: Mapping[str, str]) -> dict[str, str]:

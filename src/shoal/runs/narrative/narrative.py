@@ -131,8 +131,13 @@ def _tell_world(teller: _WorldTeller) -> Iterator[NarrativeSection]:
 
 def _tell_turns(teller: _WorldTeller) -> Iterator[NarrativeStatement]:
     """Tell in which rounds figures changed their course, and what was heard and most reacted to just before."""
+    found = [
+        (turn, name, about)
+        for (name, about), figure in teller.history.figures.items()
+        for turn in (find_turning_points(figure, _LEAST_TURNS[name]) if name in _LEAST_TURNS else ())
+    ]
     turns: dict[int, list[tuple[TurningPoint, str, str]]] = {}
-    for turn, name, about in sorted(_list_turns(teller), key=lambda each: each[0].round):
+    for turn, name, about in sorted(found, key=lambda each: each[0].round):
         near = next((round for round in turns if turn.round - round <= 1), turn.round)
         turns.setdefault(near, []).append((turn, name, about))
     for round, changed in turns.items():
@@ -148,12 +153,6 @@ def _tell_turns(teller: _WorldTeller) -> Iterator[NarrativeStatement]:
         text += "".join(f" Most reactions just before: {clip(episode.text, _POST_CHARS)}" for episode in posts)
         figures = tuple(f"{teller.name}: {name}{f' of {about}' if about else ''}" for _, name, about in changed)
         yield NarrativeStatement(text, tuple(episode.event for episode in (*announced[-1:], *posts)), figures)
-
-
-def _list_turns(teller: _WorldTeller) -> Iterator[tuple[TurningPoint, str, str]]:
-    for (name, about), figure in teller.history.figures.items():
-        for turn in find_turning_points(figure, _LEAST_TURNS[name]) if name in _LEAST_TURNS else ():
-            yield turn, name, about
 
 
 def _name_figure(teller: _WorldTeller, name: str, about: str) -> str:

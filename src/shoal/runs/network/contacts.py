@@ -158,7 +158,12 @@ class FollowContacts(Contacts):
         causes: list[Cause] = []
         for event in events:
             self._add_post(event, rows)
-            causes += self._react(event)
+            post = self.posts.get(event.action_args.get(REACTIONS.get(event.action_type, ""), -1))
+            if post is not None and post.agent != event.agent_id:
+                self.reactions[post.post].append((event.round, event.agent_id))
+                if post.lean is not None:
+                    cause = Cause(event.round, event.agent_id, post.agent, post.claim or TOPIC, post.lean, event.id)
+                    causes.append(cause)
         return causes
 
     def _read_events(self, until: int) -> Iterator[Event]:
@@ -185,16 +190,6 @@ class FollowContacts(Contacts):
                 self.by_claim[claim].append(text)
             elif root != post:
                 self.shares[root] += 1
-
-    def _react(self, event: Event) -> Iterator[Cause]:
-        if (argument := REACTIONS.get(event.action_type)) is None:
-            return
-        post = self.posts.get(event.action_args.get(argument, -1))
-        if post is None or post.agent == event.agent_id:
-            return
-        self.reactions[post.post].append((event.round, event.agent_id))
-        if post.lean is not None:
-            yield Cause(event.round, event.agent_id, post.agent, post.claim or TOPIC, post.lean, event.id)
 
 
 class RoomContacts(Contacts):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from sqlite3 import Connection
 from threading import RLock
@@ -139,7 +139,13 @@ class NetworkHistory:
                 self.contacts.read_ties(database, last)
             self.last_round = last
             until = last if most_actions is None else self._find_part_end(database, last, most_actions)
-            self._read_changes(database, until)
+            for row, about, round, agent, value in database.execute(_CHANGES, (self._last_change,)):
+                if round > until:
+                    break
+                self._last_change = row
+                change = self.opinions.setdefault(about, OpinionChanges()).add(round, agent, value)
+                if change is not None and abs(change) >= _LEAST_CHANGE:
+                    self._changes[round, agent].append((about, value - change, value))
             for cause in self.contacts.read_on(database, until):
                 turn = cause.round, cause.agent
                 # Most that people notice changes nothing; what is noticed in a round may be felt in the next one.
@@ -254,15 +260,6 @@ class NetworkHistory:
         self.contacts = open_contacts(self._run, self.world, tables)
         self._is_open = True
 
-    def _read_changes(self, database: Connection, until: int) -> None:
-        for row, about, round, agent, value in database.execute(_CHANGES, (self._last_change,)):
-            if round > until:
-                break
-            self._last_change = row
-            change = self.opinions.setdefault(about, OpinionChanges()).add(round, agent, value)
-            if change is not None and abs(change) >= _LEAST_CHANGE:
-                self._changes[round, agent].append((about, value - change, value))
-
     def _join(self, until: int) -> Iterator[Move]:
         """Share each change of opinion among the authors of what the person noticed in its round.
 
@@ -270,18 +267,15 @@ class NetworkHistory:
         """
         for turn in sorted(key for key in self._changes if key[0] <= until):
             for about, before, after in self._changes.pop(turn):
-                causes = list(_list_causes(self._causes.get(turn, ()), about, before, after))
+                causes = [
+                    cause
+                    for cause in self._causes.get(turn, ())
+                    if cause.subject == about
+                    and cause.author != cause.agent
+                    and (cause.lean - before) * (after - before) > 0
+                ]
                 for cause in causes:
-                    yield Move(*_name_move(cause, about), (after - before) / len(causes), cause.event)
+                    share = (after - before) / len(causes)
+                    yield Move(cause.round, cause.author, cause.agent, about, share, cause.event)
         for turn in [key for key in self._causes if key[0] <= until]:
             del self._causes[turn]
-
-
-def _name_move(cause: Cause, about: str) -> tuple[int, int, int, str]:
-    return cause.round, cause.author, cause.agent, about
-
-
-def _list_causes(causes: Iterable[Cause], about: str, before: float, after: float) -> Iterator[Cause]:
-    for cause in causes:
-        if cause.subject == about and cause.author != cause.agent and (cause.lean - before) * (after - before) > 0:
-            yield cause

@@ -226,7 +226,10 @@ class RunReceiver:
     async def _send_input(self, stream: FrameStream[NodeMessage], held: ExitStack) -> None:
         """Send what the run starts from, and open its journal where that ends."""
         run = self._run
-        self._journal = _open_journal(run)
+        # A torn last line was never acted upon, so it is cut off.
+        with storage_errors(run.journal):
+            self._journal = os.open(run.journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            os.ftruncate(self._journal, run.journal.read_bytes().rfind(b"\n") + 1)
         held.callback(os.close, self._journal)
         folder = run.file(INPUTS)
         waited = msgspec.structs.replace(self._state, waiting=None, process_pid=None)
@@ -353,15 +356,6 @@ def _compare_versions(hello: NodeHello) -> str | None:
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
-
-
-def _open_journal(run: RunDirectory) -> int:
-    """Open the journal for appending. A torn last line was never acted upon, so it is cut off."""
-    with storage_errors(run.journal):
-        file = os.open(run.journal, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        content = run.journal.read_bytes()
-        os.ftruncate(file, content.rfind(b"\n") + 1)
-    return file
 
 
 def _append(path: Path, file: int, text: bytes) -> None:

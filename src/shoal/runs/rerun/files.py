@@ -69,7 +69,22 @@ class FileCheck:
         path = database_path(self._folder, self._world.name)
         with open_to_read(path) as committed:
             for (table,) in self._made.execute(_TABLES).fetchall():
-                self._compare(path, committed, table)
+                # In the order in which rows were written, and not in that of an index.
+                sql = f'SELECT * FROM "{table}" NOT INDEXED'
+                if table == "trace":
+                    sql += f" WHERE {NO_INTERVIEW}"
+                try:
+                    pairs = zip_longest(committed.execute(sql), self._made.execute(sql))
+                    different = next(((n, *pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1]), None)
+                except sqlite3.Error as error:
+                    raise RunChanged(path, f"in table {table}: {error}") from error
+                if different is not None:
+                    number, found, made = different
+                    raise RunChanged(
+                        path,
+                        f"in table {table}, row {number:,}: it holds {clip(str(found), _MAX_ROW_CHARS)}, "
+                        f"and the history {clip(str(made), _MAX_ROW_CHARS)}",
+                    )
 
     def _read(self, size: int = -1) -> bytes:
         try:
@@ -78,24 +93,6 @@ class FileCheck:
                 return stream.read(size)
         except FileNotFoundError:
             return b""
-
-    def _compare(self, path: Path, committed: sqlite3.Connection, table: str) -> None:
-        # In the order in which rows were written, and not in that of an index.
-        sql = f'SELECT * FROM "{table}" NOT INDEXED'
-        if table == "trace":
-            sql += f" WHERE {NO_INTERVIEW}"
-        try:
-            pairs = zip_longest(committed.execute(sql), self._made.execute(sql))
-            different = next(((n, *pair) for n, pair in enumerate(pairs, 1) if pair[0] != pair[1]), None)
-        except sqlite3.Error as error:
-            raise RunChanged(path, f"in table {table}: {error}") from error
-        if different is not None:
-            number, found, made = different
-            raise RunChanged(
-                path,
-                f"in table {table}, row {number:,}: it holds {clip(str(found), _MAX_ROW_CHARS)}, "
-                f"and the history {clip(str(made), _MAX_ROW_CHARS)}",
-            )
 
     def close(self) -> None:
         self._made.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from sqlite3 import Connection
 
@@ -53,24 +53,21 @@ def list_conversations(
         (total,) = database.execute(f"SELECT count(*) FROM pair{who}", values).fetchone()
         query = f"SELECT pair_id, first_id, second_id FROM pair{who} ORDER BY pair_id LIMIT ? OFFSET ?"
         pairs = database.execute(query, (*values, limit, offset)).fetchall()
-        cards = _describe(database, pairs, _EVER if until is None else until)
+        numbers = [pair for pair, *_ in pairs]
+        names = _find_names(database, {agent for _, *both in pairs for agent in both})
+        counted = database.execute(
+            _COUNTS.format(pairs=make_placeholders(len(numbers))), (*numbers, _EVER if until is None else until)
+        ).fetchall()
+        lasts = [last for *_, last in counted]
+        query = f"SELECT line_id, round, content FROM line WHERE line_id IN ({make_placeholders(len(lasts))})"
+        said = {line: (round, content) for line, round, content in database.execute(query, lasts)}
+        found = {pair: (count, *said[last]) for pair, count, last in counted}
+        cards = []
+        for pair, *both in pairs:
+            lines, last_round, text = found.get(pair, (0, None, ""))
+            people = [Speaker(agent, names[agent]) for agent in both]
+            cards.append(ConversationCard(pair, people, lines, last_round, text[:_MAX_SHOWN_CHARS]))
     return ViewPage(cards, total, str(offset + limit) if offset + limit < total else None)
-
-
-def _describe(database: Connection, pairs: Sequence[tuple[int, int, int]], until: int) -> list[ConversationCard]:
-    numbers = [pair for pair, *_ in pairs]
-    names = _find_names(database, {agent for _, *both in pairs for agent in both})
-    counted = database.execute(_COUNTS.format(pairs=make_placeholders(len(numbers))), (*numbers, until)).fetchall()
-    lasts = [last for *_, last in counted]
-    query = f"SELECT line_id, round, content FROM line WHERE line_id IN ({make_placeholders(len(lasts))})"
-    said = {line: (round, content) for line, round, content in database.execute(query, lasts)}
-    found = {pair: (count, *said[last]) for pair, count, last in counted}
-    cards = []
-    for pair, *both in pairs:
-        lines, last_round, text = found.get(pair, (0, None, ""))
-        people = [Speaker(agent, names[agent]) for agent in both]
-        cards.append(ConversationCard(pair, people, lines, last_round, text[:_MAX_SHOWN_CHARS]))
-    return cards
 
 
 def read_conversation(

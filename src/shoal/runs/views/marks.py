@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -54,8 +54,10 @@ def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tupl
     ]
     if any(version.interventions for version in run.scenario_versions.versions()):
         for world in run.worlds:
-            found = _find_interventions(run.open_stream(world).path)
-            marks += [TimelineMark(notice.round, "intervention", _abridge(notice.content), None) for notice in found]
+            path = run.open_stream(world).path
+            found = path.stat() if path.exists() else None
+            notices = () if found is None else _search_stream(path, found.st_ino, found.st_size)
+            marks += [TimelineMark(notice.round, "intervention", _abridge(notice.content), None) for notice in notices]
     if parent is not None:
         marks.append(TimelineMark(parent.round, "fork", f"branches off {parent.id}", parent.id))
     marks += [TimelineMark(round, "fork", f"{name} branches off", name) for round, name in forks]
@@ -92,26 +94,15 @@ def _abridge(text: str) -> str:
     return clip(text, _MAX_CHARS)
 
 
-def _find_interventions(path: Path) -> Sequence[Notice]:
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return ()
-    return _search_stream(path, found.st_ino, found.st_size)
-
-
 @lru_cache(maxsize=_MAX_SEARCHED)
 def _search_stream(path: Path, inode: int, size: int) -> Sequence[Notice]:
     """Search a stream for the interventions that happened, without reading the lines between them."""
-    return tuple(_list_notices(path)) if size else ()
-
-
-def _list_notices(path: Path) -> Iterator[Notice]:
+    notices: list[Notice] = []
+    if not size:
+        return notices
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as stream:
         at = stream.find(_NOTICE)
-        while at >= 0:
-            end = stream.find(b"\n", at + 1)
-            if end < 0:
-                return
-            yield msgspec.json.decode(stream[at + 1 : end], type=Notice)
+        while at >= 0 and (end := stream.find(b"\n", at + 1)) >= 0:
+            notices.append(msgspec.json.decode(stream[at + 1 : end], type=Notice))
             at = stream.find(_NOTICE, end)
+    return notices

@@ -72,7 +72,9 @@ class PeopleReader:
     def read_page(self, run: RunDirectory, wanted: PeopleFilter, offset: int, limit: int) -> ViewPage[PersonCard]:
         """List some people. Of all of them, only the figure is counted that decides about the order."""
         people = self.draw(run)
-        numbers = _find(people, wanted.words)
+        words = wanted.words.casefold().split()
+        names = enumerate(map(str.casefold, people.names))
+        numbers = [number for number, name in names if all(word in name for word in words)]
         if wanted.order == "name":
             numbers.sort(key=lambda number: (people.names[number].casefold(), number))
         elif wanted.order != "number":
@@ -82,14 +84,6 @@ class PeopleReader:
         figures = _PeopleFigures.read(run, shown, wanted.round)
         following = str(offset + limit) if offset + limit < len(numbers) else None
         return ViewPage([figures.describe(number, people[number]) for number in shown], len(numbers), following)
-
-
-def _find(people: People, words: str) -> list[int]:
-    wanted = words.casefold().split()
-    if not wanted:
-        return [*range(len(people))]
-    names = enumerate(people.names)
-    return [number for number, name in names if all(word in name.casefold() for word in wanted)]
 
 
 class _PeopleFigures:

@@ -105,7 +105,11 @@ def describe_people(run: RunDirectory, offset: int, limit: int) -> tuple[int, li
         person = people[number]
         profiles.append(
             {
-                **{name: value for name, value in person.traits.items() if _is_plain(value)},
+                **{
+                    name: value
+                    for name, value in person.traits.items()
+                    if value is None or isinstance(value, str | int | float | list)
+                },
                 "user_id": number,
                 "username": person.username,
                 "user_name": person.username,
@@ -116,10 +120,6 @@ def describe_people(run: RunDirectory, offset: int, limit: int) -> tuple[int, li
             }
         )
     return len(people), profiles
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool | list | None.__class__)
 
 
 def read_config_file(run: RunDirectory) -> bytes:

@@ -17,17 +17,7 @@ def find_references(value: Mapping[str, Any], key_variables: frozenset[str]) -> 
             if key in ("file", "fragments", "marginals"):
                 yield Problem(path, "a scenario that is sent cannot name files; send what is in them")
     yield from _find_code(value)
-    yield from _find_keys(value, key_variables)
-    # Find sinks that would send a run, and a key of this machine, to an address that a client chose.
-    for path, key, address in _walk(value.get("sinks"), ("sinks",)):
-        if key == "address" and address is not None:
-            yield Problem(path, "a scenario that is sent cannot name addresses of sinks; leave out address")
-    if value.get("play"):
-        yield Problem(("play",), "there is no terminal at the server; play from a terminal with `shoal run --play`")
-
-
-def _find_keys(value: Mapping[str, Any], key_variables: frozenset[str]) -> Iterator[Problem]:
-    """Find keys that were not declared, and those that would be sent to an address that a client chose."""
+    # Find keys that were not declared, and those that would be sent to an address that a client chose.
     every = [(path, key, inner) for path, key, inner in _walk(value, ()) if inner is not None]
     variables = [(path, name) for path, key, name in every if key == "key_variable"]
     for path, name in variables:
@@ -35,6 +25,12 @@ def _find_keys(value: Mapping[str, Any], key_variables: frozenset[str]) -> Itera
             yield Problem(path, "this variable was not declared; start the server with --key-variable to allow it")
     for path in [path for path, key, _ in every if key == "base_url"] if variables else ():
         yield Problem(path, "an address that is sent gets no key of this machine; leave out key_variable")
+    # Find sinks that would send a run, and a key of this machine, to an address that a client chose.
+    for path, key, address in _walk(value.get("sinks"), ("sinks",)):
+        if key == "address" and address is not None:
+            yield Problem(path, "a scenario that is sent cannot name addresses of sinks; leave out address")
+    if value.get("play"):
+        yield Problem(("play",), "there is no terminal at the server; play from a terminal with `shoal run --play`")
 
 
 def _find_code(value: Mapping[str, Any]) -> Iterator[Problem]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -58,9 +56,8 @@ def export_graphml(store: GraphStore, path: Path) -> int:
     ):
         numbers[entity] = number
         nodes.append(dict(zip(columns, values, strict=True)))
-    return write_graphml(DirectedGraph(nodes, _read_edges(store.database, numbers), _EDGE_VALUES), path)
-
-
-def _read_edges(database: sqlite3.Connection, numbers: dict[int, int]) -> Iterator[Edge]:
-    for source, target, *values in database.execute(_EDGES):
-        yield Edge(numbers[source], numbers[target], dict(zip(_EDGE_VALUES, values, strict=True)))
+    edges = (
+        Edge(numbers[source], numbers[target], dict(zip(_EDGE_VALUES, values, strict=True)))
+        for source, target, *values in store.database.execute(_EDGES)
+    )
+    return write_graphml(DirectedGraph(nodes, edges, _EDGE_VALUES), path)

@@ -147,14 +147,12 @@ class Platform(BaseWorld):
         state.find_trend(round)
         self._posted.clear()
         if round == 0:
-            state.rows.stream(database.USER, self._user_rows())
+            known = (agent for agent in self.people if agent not in state.unknown)
+            state.rows.stream(database.USER, (self._user_row(agent) for agent in known))
             state.rows.add(SIGN_UP)
             state.rows.stream(database.FOLLOW, self._follow_rows())
             for number, product in enumerate(self.settings.first.products, 1):
                 state.rows.add(database.PRODUCT, number, product, 0)
-
-    def _user_rows(self) -> Iterator[tuple[Any, ...]]:
-        return (self._user_row(agent) for agent in self.people if agent not in self._state.unknown)
 
     def _user_row(self, agent: int) -> tuple[Any, ...]:
         who, follows = self.given.population[agent], self._state.follows

@@ -10,7 +10,7 @@ import asyncio
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,7 @@ async def _write(writer: BundleWriter, source: Path, name: str) -> BundleNote:
     if not is_experiment(source):
         raise RunMissing(f"{source} is neither a run nor an experiment; `shoal list` shows runs")
     await writer.add_experiment(source.name)
-    runs = list(_find_runs(source))
+    runs = _list_runs(source)
     for path in runs[:_MAX_EXPERIMENT_RUNS]:
         identity = IN_EXPERIMENT.join((source.name, *path.relative_to(source).parts))
         await writer.add_run(RunDirectory.open(path), identity)
@@ -252,8 +252,8 @@ async def _write(writer: BundleWriter, source: Path, name: str) -> BundleNote:
     return writer.finish(source.name)
 
 
-def _find_runs(experiment: Path) -> Iterator[Path]:
-    """Find the runs of an experiment: first one of each arm, then the others."""
+def _list_runs(experiment: Path) -> list[Path]:
+    """List the runs of an experiment: first one of each arm, then the others."""
     found = sorted(config.parent for config in experiment.glob("*/*/*/simulation_config.json"))
     seeds = sorted({path.name for path in found})
-    yield from sorted(found, key=lambda path: (seeds.index(path.name), path))
+    return sorted(found, key=lambda path: (seeds.index(path.name), path))

@@ -59,20 +59,15 @@ async def ask_graph(
 
 def _excerpt(run: RunDirectory, max_nodes: int, max_edges: int) -> GraphExcerpt:
     with open_graph(run) as graph:
-        return excerpt_graph(graph, run.path.name, max_nodes, max_edges, _list_people(run, max_nodes))
-
-
-def _list_people(run: RunDirectory, limit: int) -> dict[int, GraphPerson]:
-    """Return the first people as they are before they act: their kind, what their profile says, and who they are."""
-    people = sample(run.scenario)
-    found = {}
-    for number in range(min(limit, len(people))):
-        person = people[number]
-        traits = {"persona": person.persona, "username": person.username, **person.traits}
-        attributes = {name: value for name, value in traits.items() if isinstance(value, str | int)}
-        label = str(person.traits.get("entity_type") or "Person")
-        found[number] = GraphPerson(person.name, label, person.bio or person.persona, attributes)
-    return found
+        people = sample(run.scenario)
+        found = {}
+        for number in range(min(max_nodes, len(people))):
+            person = people[number]
+            traits = {"persona": person.persona, "username": person.username, **person.traits}
+            attributes = {name: value for name, value in traits.items() if isinstance(value, str | int)}
+            label = str(person.traits.get("entity_type") or "Person")
+            found[number] = GraphPerson(person.name, label, person.bio or person.persona, attributes)
+        return excerpt_graph(graph, run.path.name, max_nodes, max_edges, found)
 
 
 def _place(excerpt: GraphExcerpt) -> list[list[float]]:

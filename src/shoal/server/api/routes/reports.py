@@ -70,7 +70,20 @@ async def chat(body: QuestionRequest, context: Context) -> Response:
     """Answer a question about a simulation from its graph memory, with the actions that show the answer."""
     found = await in_thread(_ask, await find_run(context, body.simulation_id), body.message)
     sources = [episode.event for episode in found.episodes]
-    return answer({"response": _write_answer(found), "tool_calls": [], "sources": sources})
+    parts = []
+    for about, views in found.views.items():
+        parts.append(f"- {about}: {', '.join(f'{count} {view.lower()}' for view, count in views.items())}")
+    parts += [f"- {fact.sentence}" for fact in found.facts]
+    parts += [f"- Round {episode.round}: {episode.text} (`{episode.event}`)" for episode in found.episodes]
+    parts += [f"- {note}" for note in found.notes]
+    return answer(
+        {
+            "response": escape("\n".join(parts), quote=False)
+            or "The graph knows nothing about this. Name a person, or a word.",
+            "tool_calls": [],
+            "sources": sources,
+        }
+    )
 
 
 @router.get("/{report_id}", response_model=Envelope[ReportInfo])
@@ -190,14 +203,3 @@ def _list_steps(run: RunDirectory) -> list[dict[str, Any]]:
     total = {"total_sections": len(outline["sections"]), "total_time_seconds": 0.0}
     add("report_complete", _COMPLETED, {**total, "message": "the report is complete"})
     return steps
-
-
-def _write_answer(found: GraphAnswer) -> str:
-    """Write what the graph knows as Markdown for pages that take HTML in it for HTML."""
-    parts = []
-    for about, views in found.views.items():
-        parts.append(f"- {about}: {', '.join(f'{count} {view.lower()}' for view, count in views.items())}")
-    parts += [f"- {fact.sentence}" for fact in found.facts]
-    parts += [f"- Round {episode.round}: {episode.text} (`{episode.event}`)" for episode in found.episodes]
-    parts += [f"- {note}" for note in found.notes]
-    return escape("\n".join(parts), quote=False) or "The graph knows nothing about this. Name a person, or a word."
