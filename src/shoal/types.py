@@ -428,6 +428,6 @@ class FollowGraph:
         return edges + [(place, who, agent) for place, who in zip(places.tolist(), followers.tolist(), strict=True)]
 
     def enlarge(self, people: int) -> FollowGraph:
-        """Return the graph with further people, who follow nobody."""
+        """Return the graph with further people, who have no ties yet."""
         more = people + 1 - len(self.starts)
         return FollowGraph(np.append(self.starts, [self.edges] * more), self.targets) if more else self

@@ -268,42 +268,33 @@ async def test_a_decision_that_cannot_be_written_down_is_unusable(outside: bool,
     assert ledger.records[1].tally.errors == 1
 
 
+class CountingMind(Mind):
+    """Counts how many of its decisions are under way at once."""
+
+    outside = True
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+
+    async def decide(self, observation: Observation) -> Decision:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.001)
+        self.now -= 1
+        return Decision()
+
+
 async def test_never_more_decisions_at_once_than_max_workers(tmp_path: Path) -> None:
-    now = most = 0
-
-    class Counting(Mind):
-        outside = True
-
-        async def decide(self, observation: Observation) -> Decision:
-            nonlocal now, most
-            now += 1
-            most = max(most, now)
-            await asyncio.sleep(0.001)
-            now -= 1
-            return Decision()
-
-    await play(crowd(30, rounds=2), tmp_path / "j.jsonl", Counting(), DecisionLimits(7, 30))
-    assert most == 7
+    mind = CountingMind()
+    await play(crowd(30, rounds=2), tmp_path / "j.jsonl", mind, DecisionLimits(7, 30))
+    assert mind.most == 7
 
 
 async def test_worlds_that_share_limits_share_the_workers(tmp_path: Path) -> None:
-    now = most = 0
-
-    class Counting(Mind):
-        outside = True
-
-        async def decide(self, observation: Observation) -> Decision:
-            nonlocal now, most
-            now += 1
-            most = max(most, now)
-            await asyncio.sleep(0.001)
-            now -= 1
-            return Decision()
-
-    limits = DecisionLimits(3, 30)
-    runs = (play(crowd(12, rounds=2), tmp_path / f"{n}.jsonl", Counting(), limits) for n in range(2))
+    limits, mind = DecisionLimits(3, 30), CountingMind()
+    runs = (play(crowd(12, rounds=2), tmp_path / f"{n}.jsonl", mind, limits) for n in range(2))
     await asyncio.gather(*runs)
-    assert most == 3
+    assert mind.most == 3
 
 
 async def test_a_reply_in_the_journal_is_not_asked_for_again(tmp_path: Path) -> None:

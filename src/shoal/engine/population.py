@@ -31,7 +31,7 @@ STATE_INDEXES = "CREATE INDEX IF NOT EXISTS opinion_by_agent ON opinion_change (
 _ADD_OPINION = "INSERT INTO opinion_change VALUES (?,?,?,?)"
 _ADD_FIGURE = "INSERT INTO figure VALUES (?,?,?,?)"
 _ADD_COUNT = "INSERT INTO opinion_count VALUES (?,?,?)"
-#: The scale of opinions, from -1 to 1, in so many equal parts.
+#: How many equal parts the scale of opinions has, from -1 to 1.
 OPINION_PARTS = 11
 _DIGITS = 4
 

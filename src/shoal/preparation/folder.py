@@ -118,7 +118,7 @@ class PreparationFolder:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the scenario is written: it is the last file that is."""
+        """Whether the scenario, which is the last file, is written."""
         return self.is_begun and self.scenario.is_file()
 
     def begin(self, request: PreparationRequest) -> None:

@@ -1,4 +1,4 @@
-"""What was asked of a preparation and what came of it, as pages show it: who was found, and on which sentences."""
+"""The request and the result of a preparation, as pages show them: people, and the sentences that speak of them."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class PreparationShelf:
 
 
 def describe_prepared_simulation(folder: PreparationFolder) -> dict[str, Any]:
-    """Return what a simulation is that is not prepared yet, and where it stands."""
+    """Describe a simulation that is still being prepared, with the fields of any other."""
     state, request = folder.read_state(), folder.read_request()
     working = state.status in (PreparationStatus.PREPARING, PreparationStatus.READY)
     name = folder.path.name

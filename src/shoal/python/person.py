@@ -213,7 +213,7 @@ class Person:
             world.check_stimulus(stimulus)
 
     def enter(self, world: PersonWorld) -> None:
-        """Be in a world. It checks from now on what the person is to perceive there."""
+        """Join a world, which from now on checks what the person perceives."""
         self.world, self._world = world.name, ref(world)
 
     def exit(self) -> None:

@@ -33,7 +33,7 @@ class Cast:
         self.entries: list[Person | dict[str, Any]] = []
 
     def add(self, who: Person | Mapping[str, Any], has_begun: bool = False) -> Person | None:
-        """Add a person, and return it; or a group, of whom only single people can join where the world has begun."""
+        """Add a person, and return it; or a group. Once the world has begun, only single people can join."""
         if isinstance(who, Mapping):
             if "name" not in who and not has_begun:
                 self.entries.append(dict(who))

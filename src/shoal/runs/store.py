@@ -38,7 +38,7 @@ _ADD_ROUND = "INSERT INTO shoal_round VALUES (?,?,?,?)"
 
 #: Holds for rows of the trace that belong to the history, and not for interviews from outside.
 NO_INTERVIEW = "(action != 'interview' OR json_extract(info, '$.outside') IS NULL)"
-#: Holds for rows of the trace in which somebody did something, beside looking on.
+#: Holds for rows of the trace in which a person did more than look on.
 IS_DEED = f"action NOT IN ('sign_up', 'refresh', 'do_nothing', 'done') AND {NO_INTERVIEW}"
 #: How much each agent did so far, so that a page of people need not count the whole trace. Runs of earlier versions
 #: go without, also where they are continued: what they did before was not counted.

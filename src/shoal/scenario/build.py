@@ -327,7 +327,7 @@ def find_object(kind: str, field: str) -> Any:
 
 
 def find_class(kind: str, field: str, base: type) -> Any:
-    """Find a subclass of the base; ScenarioInvalid says what to do where there is none."""
+    """Find the user's subclass of the base; ScenarioInvalid says how to write one where none is found."""
     found = find_object(kind, field)
     if not isinstance(found, type):
         raise ScenarioInvalid([f"{field}: {kind} is not a class"])
@@ -346,7 +346,7 @@ def find_function(kind: str, field: str) -> Callable[..., Any]:
 
 
 def find_variables(scenario: Scenario) -> tuple[Variable, ...]:
-    """Find the variables of the user's own; ScenarioInvalid says what to do where there is none."""
+    """Find the variables that the user wrote; ScenarioInvalid says how to write one where none is found."""
     found = [find_object(place, f"variables.{index}") for index, place in enumerate(scenario.variables)]
     problems = [
         f"variables.{index}: {scenario.variables[index]} is not a variable; write @shoal.variable above the function"

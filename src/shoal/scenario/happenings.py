@@ -112,7 +112,7 @@ def find_absent(scenarios: Versioned[Scenario], names: Sequence[str]) -> frozens
 
 
 def count_by_round(scenarios: Versioned[Scenario]) -> Versioned[int]:
-    """Count the people of the scenario, and those from each round on in which there are more."""
+    """Count the people of the scenario at the start, and again from each round in which people are added."""
     last, changes = scenarios.first.population, list[tuple[int, int]]()
     for since, version in scenarios.changes:
         if version.population is not last and version.population != last:

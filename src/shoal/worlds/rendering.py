@@ -156,7 +156,7 @@ class ObservationRenderer(Generic[S]):
     occasional: frozenset[str] = frozenset()
 
     def find_senseless(self, seen: S, done: Collection[str]) -> frozenset[str]:
-        """Return the kinds of action that can come to nothing now; `done` are those that the agent has carried out."""
+        """Return the kinds of action that would have no effect now; `done` are those that the agent has carried out."""
         return frozenset()
 
     def list_said(self, seen: S) -> Iterator[tuple[bool, str]]:

@@ -61,7 +61,7 @@ class WorldSettings(BaseModel):
         return self
 
     def least_turns(self, acting: int) -> int | None:
-        """Return the turns that are taken at least if the world ends as early as it can, or None where it cannot.
+        """Return the fewest turns that a world takes if it ends as early as possible; None where it cannot end early.
 
         `acting` is the number of agents that act in the busiest of the first rounds.
         """

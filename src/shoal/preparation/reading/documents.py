@@ -24,7 +24,7 @@ from shoal.text import format_count, hide_controls, join_words
 
 MAX_DOCUMENT_CHARS = 20_000_000
 ENGLISH = "English"
-#: Of a document, so much is looked at to tell its language.
+#: How much of a document is read to detect its language.
 _LANGUAGE_CHARS = 20_000
 _MARKDOWN = (".md", ".markdown", ".mdown")
 _PDF_START = b"%PDF-"
@@ -41,7 +41,6 @@ _MARKUP = (
     (re.compile(r"(?<![\w*])[*_](?=\S)([^*_\n]+?)(?<=\S)[*_](?![\w*])"), r"\1"),
     (re.compile(r"`([^`\n]+)`"), r"\1"),
 )
-_RULE = re.compile(r"[\s,:-]*-[\s,:-]*")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+", re.MULTILINE)
 _HYPHENATED = re.compile(r"(\w)-\n(?=[a-zß-ÿ])")
 _BLANK = re.compile(r"\n[ \t]*\n")

@@ -43,7 +43,6 @@ _WILL = re.compile(r"\bwould\b")
 _SLUG = re.compile(r"[^a-z0-9]+")
 #: A noun between two names that states a relation: Lena Fischer, spokeswoman for Green Eastport.
 _BELONGS = re.compile(r"\b(?P<noun>[\w-]+)\s+(?:of|for|at|with|from)\s+(?:the\s+)?$")
-_WORKS_AT = re.compile(r"\b(?:at|of|for|from)\s+(?:the\s+)?$")
 
 
 def attach_statements(index: EntityIndex, sentences: Sequence[Sentence], topic: str) -> None:
@@ -154,7 +153,7 @@ def _find_speaker(index: EntityIndex, number: int, sentence: Sentence, before: s
     ]
     if not outside:
         bare = _QUOTE.sub(" ", sentence.text)
-        # A name that is not known speaks here, and not the one before.
+        # An unknown name speaks here, so the previous speaker does not.
         return None if _STRANGER_SPEAKS.search(bare) else before
     if before is not None and _PRONOUN_SPEAKS.search(sentence.text):
         return before

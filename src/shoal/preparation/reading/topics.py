@@ -31,7 +31,7 @@ _QUOTED = re.compile(r"[“\"«]([^”\"»]{3,80})[”\"»]")
 def choose_topic(requirement: str, sentences: Sequence[Sentence]) -> str:
     """Return the phrase of the requirement that the documents speak of most; a longer one counts more.
 
-    In a paragraph the question says what it is about; the rest is what is known, and quotes whoever said something.
+    In a paragraph the question says what it is about. The rest is what is known, and quotations.
     """
     parts = _SENTENCE_END.split(requirement.strip())
     questions = " ".join(part for part in parts if part.endswith(("?", "？")))

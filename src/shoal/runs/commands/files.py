@@ -74,7 +74,7 @@ class CommandResponse(msgspec.Struct, frozen=True):
         return cls(command.command_id, "failed", None, error, wall_clock(), refused)
 
     def unwrap(self) -> Any:
-        """Return the result; QueryFailed or RunRefused with the worker's words where there is none."""
+        """Return the result; where the command failed, raise QueryFailed or RunRefused with the worker's message."""
         if self.status != "completed":
             raise (RunRefused if self.refused else QueryFailed)(self.error or "the worker did not say why it refused")
         return self.result

@@ -20,7 +20,7 @@ class Influence:
 
 
 def measure_influence(run: RunDirectory, world: str) -> list[Influence]:
-    """Sum up the influence of everybody on a platform, the largest first.
+    """Sum up the influence of each author on a platform, the largest first.
 
     This shows what went together, not what caused what.
     """

@@ -142,7 +142,7 @@ class FollowContacts(Contacts):
                 tie.until = round
                 self.past_ties.append(tie)
         if not self._has_follows:
-            # Whom people followed from the start is no action of theirs.
+            # Ties that the scenario declares are in no action.
             self._has_follows = True
             known = {(tie.one, tie.other) for tie in self.ties.values()}
             for pair in database.execute(_FOLLOWS):

@@ -126,7 +126,7 @@ class NetworkHistory:
         self.lock = RLock()
 
     def refresh(self, most_actions: int | None = None) -> None:
-        """Read on: up to the last committed round, or to the end of that in which so many actions were read."""
+        """Read on to the last committed round, or to the end of the round in which `most_actions` are reached."""
         with self.lock, open_world(self._run, self.world) as database:
             if database is None:
                 return

@@ -48,7 +48,7 @@ def draw_cascades(history: WorldHistory) -> Iterator[Drawing]:
 def _draw_tree(
     shares: Sequence[SharedPost], history: WorldHistory, opinions: dict[int, float]
 ) -> tuple[list[str], float]:
-    """Return the drawn tree and its lower end. Every leaf has a row of its own; a parent is amid its children."""
+    """Return the drawn tree and its lower end. Each leaf has its own row; a parent is halfway between its children."""
     rows = _place_rows(shares)
     depth = max(share.depth for share in shares)
     across = min((WIDTH - 2 * LEFT) / max(depth, 1), _STEP_WIDTH_MAX)

@@ -24,12 +24,12 @@ PAGE = "index.html"
 
 @dataclass(frozen=True, slots=True)
 class PlotSection:
-    """Pictures of one kind in one world: of all runs together, or of one of them."""
+    """Pictures of one kind in one world, of all runs together or of a single one."""
 
     world: str
     heading: str
     drawings: Sequence[Drawing]
-    #: The run that they are of, where they are of one.
+    #: The single run that the pictures show; None where they show all runs.
     run: str | None = None
 
 

@@ -72,7 +72,7 @@ def read_last_opinions(directory: RunDirectory, world: str) -> list[tuple[str, s
 def find_opinions(
     database: Connection, about: str, round: int | None = None, agents: Collection[int] | None = None
 ) -> dict[int, float]:
-    """Find what people think after a round, or now: everybody, or some."""
+    """Find what all people, or the named agents, think after a round, or now."""
     if not has_table(database, "opinion_change"):
         return {}
     is_indexed = has_table(database, _INDEX)

@@ -1,7 +1,7 @@
 """Finds how many at once is best, from measurements alone.
 
-Levels double until more brings nothing more. Recommended is the knee: the smallest level that does nearly as much as
-the best one, among those at which no more fails than with fewer at once.
+Levels double until a higher one brings no gain. The knee is recommended: the smallest level whose rate is close to the
+best, among the levels that fail no more often than lower ones.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class AgentBiography:
 
 
 def read_biography(run: RunDirectory, people: People, agent: int, round: int | None = None) -> AgentBiography:
-    """Read what is known of a person after a round; AgentMissing for a number that nobody has."""
+    """Read what is known of a person after a round; AgentMissing where no person has this number."""
     if not 0 <= agent < len(people):
         raise AgentMissing(f"there is no agent {agent}; there are agents 0 to {len(people) - 1}")
     scenario, who = run.scenario, people[agent]

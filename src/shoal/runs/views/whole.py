@@ -22,7 +22,7 @@ class WholeFeed:
     """The posts of a platform, the newest first, with the rounds of every reaction to them."""
 
     posts: Sequence[PostCard]
-    #: `likes`, `dislikes`, `shares` or `comments` -> post -> the rounds in which somebody reacted so.
+    #: `likes`, `dislikes`, `shares` or `comments` -> post -> the rounds of these reactions.
     reactions: Mapping[str, Mapping[int, Sequence[int]]]
     comments: Mapping[int, Sequence[CommentCard]]
     #: Whether older posts were left out.

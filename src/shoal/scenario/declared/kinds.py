@@ -153,7 +153,7 @@ def parse_mind(value: object) -> object:
 
 
 def name_variables(value: object) -> object:
-    """Turn functions with `@shoal.variable` into where they are."""
+    """Replace functions with `@shoal.variable` by where they are found: `module:name`."""
     if not isinstance(value, list | tuple):
         return value
     return tuple(each.place if isinstance(each, Variable) else each for each in value)

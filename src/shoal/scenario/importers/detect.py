@@ -35,7 +35,7 @@ _KINDS = {
     ".json": "JSON list of people",
 }
 _OASIS = {"oasis-reddit": "OASIS Reddit profiles", "oasis-twitter": "OASIS Twitter profiles"}
-#: Where the people of other systems meet there.
+#: The kind of world in which another system places its people.
 _WORLDS = {"oasis-reddit": "reddit", "oasis-twitter": "twitter", "tinytroupe": "room"}
 #: Columns that often hold the numbers of people.
 _ID_COLUMNS = ("id", "user_id", "userid", "uid", "agent_id", "node_id")

@@ -128,7 +128,7 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_gender(stated: Any) -> Any:
-    """Read the gender; what a text says in words of its own counts as `other`, and stands in the persona text."""
+    """Read the gender. A text in other words counts as `other`; the words stay in the persona text."""
     if not isinstance(stated, str):
         return stated
     found = read_gender(stated)

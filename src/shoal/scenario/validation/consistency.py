@@ -288,7 +288,7 @@ def check_conditions(scenario: Scenario) -> Iterator[Problem]:
 
 
 def check_measure(scenario: Scenario) -> Iterator[Problem]:
-    """Find a survey of opinions that nobody can answer, or about nothing."""
+    """Find a survey of opinions that no mind can answer, or that asks about nothing."""
     if scenario.measure is None:
         return
     if not isinstance(scenario.mind, LanguageSettings):

@@ -180,7 +180,7 @@ def _answer_errors(app: FastAPI, folder: str) -> None:
     async def answer_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path", "header"))
-        # An id that is none is a simulation that does not exist.
+        # A malformed id is answered like that of a missing simulation.
         status = 404 if first["loc"][0] == "path" else 400
         return fail(status, f"{where}: {first['msg']}" if where else str(first["msg"]), where or None)
 

@@ -1,6 +1,6 @@
 """What every request passes before anything is done for it: rate, host, origin, token, size.
 
-It works on the plain ASGI messages, so that nothing of a request is parsed for somebody who may not send it.
+It works on the plain ASGI messages, so that a request that is refused is not parsed at all.
 """
 
 from __future__ import annotations

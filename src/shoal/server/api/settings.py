@@ -28,7 +28,7 @@ class ServerSettings:
     results: Path = RESULTS_FOLDER
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
-    #: Whoever knows it may use the server; None only on the loopback address.
+    #: Clients must send it; None is allowed only on the loopback address.
     token: str | None = None
     #: Names under which the server may be reached, beside its own address.
     hosts: frozenset[str] = frozenset()

@@ -186,7 +186,7 @@ def person_term(person: int) -> str:
 
 
 def agent_term(person: int) -> str:
-    """Return the word under which what a person did is found."""
+    """Return the index term of the episodes in which a person acted."""
     return f"by{person}"
 
 

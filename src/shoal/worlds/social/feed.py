@@ -220,7 +220,7 @@ class Feed:
         return np.where(rows >= picture.first, picture.general[np.maximum(rows - picture.first, 0)], 0)
 
     def _hide(self, picture: Picture, agents: Agents, rows: Rows) -> Rows:
-        """Return the rows with -1 for whom an agent has muted or is suspended, and what it has not come across yet."""
+        """Replace with -1 posts of suspended or muted authors, and those that have not reached the agent yet."""
         if len(picture.suspended):
             shown = np.maximum(rows, 0)
             authors = np.stack([self._posts.author[shown], self._posts.author[self._posts.root[shown]]])

@@ -34,7 +34,7 @@ class Meanings:
     def score_for_people(self, agents: NDArray[np.int64], newest: NDArray[np.int64], rows: Rows) -> Scores:
         """Return how well posts suit each agent, 0 to FULL: a line for each agent, a column for each post.
 
-        What suits an agent is like its bio and like the newest post of its own; -1: it has none.
+        What suits an agent is like its bio and like its own newest post; -1: it has written none.
         """
         if not len(agents) or not len(rows):
             return np.zeros((len(agents), len(rows)), np.int64)

@@ -51,7 +51,7 @@ class Platform(BaseWorld):
         self._last_turn = np.full(len(given.population), -1, np.int32)
         self._previous_turn = self._last_turn.copy()
         self._broadcasts: list[tuple[int, Happening]] = []
-        #: What becomes of people's accounts in rounds that have not begun: the round, the kind of event, and of whom.
+        #: Changes of accounts in later rounds: the round, the kind of event, and the agents.
         self._comings: list[tuple[int, str, tuple[int, ...]]] = []
         #: People who have joined, until their accounts are written: the round, the agent, and its edges by number.
         self._new_accounts: list[tuple[int, int, list[tuple[int, int, int]]]] = []
@@ -323,7 +323,7 @@ class Platform(BaseWorld):
         return {**super().figures(), **own_figures}
 
     def _write_recommended(self) -> None:
-        """Keep what is recommended to those who acted, where that is worth knowing: it is not to be seen elsewhere."""
+        """Record what was recommended by meaning to the people who acted, as no other table shows it."""
         rules, rows = self._feed_rules.at(self._round), self._state.rows
         if rules.recommendation != "meaning" or self._state.meanings is None:
             return

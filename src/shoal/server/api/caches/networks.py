@@ -9,7 +9,7 @@ from shoal.runs import RunDirectory
 from shoal.runs.network import NetworkHistory
 
 _MAX_KEPT = 12
-#: So many actions are read in the first look at a network that shall not wait, and in each further one: a moment.
+#: How many actions the first and each further look at a long network reads, so that a page waits only a moment.
 _FIRST_ACTIONS, _MORE_ACTIONS = 3_000, 40_000
 
 

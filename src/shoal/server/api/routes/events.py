@@ -108,7 +108,7 @@ async def _follow(
             yield b": connected\n\n"
             while not context.is_leaving:
                 changed.clear()
-                # Read first: what is written after it is told by the next look.
+                # Read first: the next look finds what is written after it.
                 state = run.observe_state()
                 history = _count_histories(run)
                 if history != position.history:
