@@ -135,7 +135,18 @@ def start_daemon(files: DaemonFiles, module: str, arguments: Sequence[object], s
                     raise TimeoutError(f"another process has been starting one at {files.starting} for too long")
                 time.sleep(_LOCK_POLL_SECONDS)
             if _is_lost(files, seconds):
-                _spawn(module, arguments)
+                done = subprocess.run(
+                    [sys.executable, "-P", "-c", _CODE, str(_ROOT), module, *map(str, arguments)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    timeout=START_SECONDS,
+                    start_new_session=True,
+                    check=False,
+                )
+                if done.returncode:
+                    last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+                    raise DaemonMissing(last_line or f"it ended with {done.returncode}")
         finally:
             os.close(starting)
     except (OSError, subprocess.SubprocessError) as error:
@@ -166,21 +177,6 @@ def _is_lost(files: DaemonFiles, seconds: float) -> bool:
                 os.kill(int(pid), signal.SIGKILL)
             _log.warning("the process at %s (%s) is silent: it was ended, and another begins", files.socket, pid)
     return True
-
-
-def _spawn(module: str, arguments: Sequence[object]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _CODE, str(_ROOT), module, *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        timeout=START_SECONDS,
-        start_new_session=True,
-        check=False,
-    )
-    if done.returncode:
-        last_line = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise DaemonMissing(last_line or f"it ended with {done.returncode}")
 
 
 # becoming one

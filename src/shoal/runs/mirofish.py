@@ -20,6 +20,7 @@ _MAX_LISTED_AGENTS = 10_000
 def config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
     """Return the fields that MiroFish expects in `simulation_config.json`."""
     notes, time = scenario.notes, scenario.time
+    events = [event.model_dump(mode="json") for event in scenario.events]
     return {
         "simulation_requirement": notes.get("simulation_requirement", scenario.topic or scenario.name),
         "time_config": {
@@ -38,7 +39,16 @@ def config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
         },
         "agents_count": len(people),
         "agent_configs": [_agent_config(people, agent) for agent in range(min(len(people), _MAX_LISTED_AGENTS))],
-        "event_config": _event_config(scenario),
+        "event_config": {
+            "initial_posts": [
+                {"content": event["post"], "poster_agent_id": event["by"]}
+                for event in events
+                if "post" in event and event["round"] == 0
+            ],
+            "scheduled_events": [event for event in events if event["round"] > 0],
+            "hot_topics": [scenario.topic] if scenario.topic else [],
+            "narrative_direction": "",
+        },
         **{name: notes.get(name) for name in ("project_id", "graph_id", "llm_model", "llm_base_url")},
         "generation_reasoning": notes.get("generation_reasoning", ""),
         **{f"{platform}_config": _platform_config(platform, scenario.worlds.get(platform)) for platform in _PLATFORMS},
@@ -71,20 +81,6 @@ def _agent_config(people: People, agent: int) -> dict[str, Any]:
         "sentiment_bias": 0.0,
         "influence_weight": 1.0,
         **{name: value for name, value in known.items() if not isnan(value)},
-    }
-
-
-def _event_config(scenario: Scenario) -> dict[str, Any]:
-    events = [event.model_dump(mode="json") for event in scenario.events]
-    return {
-        "initial_posts": [
-            {"content": event["post"], "poster_agent_id": event["by"]}
-            for event in events
-            if "post" in event and event["round"] == 0
-        ],
-        "scheduled_events": [event for event in events if event["round"] > 0],
-        "hot_topics": [scenario.topic] if scenario.topic else [],
-        "narrative_direction": "",
     }
 
 

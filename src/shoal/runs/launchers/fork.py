@@ -193,7 +193,17 @@ class _ForkServer:
         """Start a worker and wait until it is at work; ForkServerLost where the fork server ends meanwhile."""
         self._asked += 1
         work = self._works[self._asked] = ForkWork()
-        await self._send(ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()), is_shared(run)))
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            loop.add_reader(self._connection.fileno(), self._read)
+        try:
+            request = ForkRequest(self._asked, str(run.path.absolute()), mode, str(Path.cwd()), is_shared(run))
+            await loop.sock_sendall(self._connection, _encode(request))
+        except OSError:
+            self._lose()
+        if self._is_lost:
+            raise ForkServerLost
         while work.pid is None or not is_at_work(work.pid):
             if work.code:
                 raise WorkerLost(run.path, run.read_last_words())
@@ -204,18 +214,6 @@ class _ForkServer:
                 break
             await asyncio.sleep(LOOK_SECONDS)
         return ForkedWorker(run, work.pid, may_go_on=True, work=work)
-
-    async def _send(self, request: ForkRequest) -> None:
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop = loop
-            loop.add_reader(self._connection.fileno(), self._read)
-        try:
-            await loop.sock_sendall(self._connection, _encode(request))
-        except OSError:
-            self._lose()
-        if self._is_lost:
-            raise ForkServerLost
 
     def _read(self) -> None:
         """Read what the fork server has said."""

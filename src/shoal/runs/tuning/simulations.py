@@ -86,7 +86,21 @@ async def measure_simulations(
             results = await asyncio.gather(*(asyncio.to_thread(_receive, end) for end in ends))
         if at_once == 1 and results[0].failure is not None:
             raise RunRefused(f"{scenario.name} cannot be run: {results[0].failure}")
-        gauge.add(_sum_up(at_once, results, count_cores()))
+        seconds = max((each.seconds for each in results if each.seconds), default=1.0)
+        p50, p95 = compute_percentiles([took for each in results for took in each.rounds])
+        gauge.add(
+            MeasuredLevel(
+                at_once=at_once,
+                tried=sum(each.runs for each in results),
+                failures=dict(sorted(Counter(each.failure for each in results if each.failure is not None).items())),
+                per_second=sum(each.steps / each.seconds for each in results if each.seconds),
+                p50=p50,
+                p95=p95,
+                seconds=seconds,
+                cpu=sum(each.cpu_seconds for each in results) / seconds / count_cores(),
+                memory_mb=sum(each.memory_mb for each in results),
+            )
+        )
         return None
 
     return await measure_levels(gauge, up_to, measure_level)
@@ -126,22 +140,6 @@ def _receive(end: Connection) -> _ProcessResult:
         return _ProcessResult(runs=1, failure="killed")
     assert isinstance(result, _ProcessResult)
     return result
-
-
-def _sum_up(at_once: int, results: list[_ProcessResult], cores: float) -> MeasuredLevel:
-    window = max((each.seconds for each in results if each.seconds), default=1.0)
-    p50, p95 = compute_percentiles([seconds for each in results for seconds in each.rounds])
-    return MeasuredLevel(
-        at_once=at_once,
-        tried=sum(each.runs for each in results),
-        failures=dict(sorted(Counter(each.failure for each in results if each.failure is not None).items())),
-        per_second=sum(each.steps / each.seconds for each in results if each.seconds),
-        p50=p50,
-        p95=p95,
-        seconds=window,
-        cpu=sum(each.cpu_seconds for each in results) / window / cores,
-        memory_mb=sum(each.memory_mb for each in results),
-    )
 
 
 def _run_process(scenario: Scenario, window_seconds: float, folder: Path, gate: Barrier, end: Connection) -> None:

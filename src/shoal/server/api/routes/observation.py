@@ -76,15 +76,14 @@ async def get_detail(
     hides_failures = is_foreign_page(context, request)
     actions = [msgspec.Raw(action) for action in page.actions if not (hides_failures and has_failed(action))]
     by_world = {
-        f"{world}_actions": [action for action in actions if _is_of(action, world)] for world in ("twitter", "reddit")
+        f"{world}_actions": [
+            action for action in actions if bytes(action).startswith(b'{"platform":"%s",' % world.encode())
+        ]
+        for world in ("twitter", "reddit")
     }
     current = b'"round_num":%d,' % status["current_round"]
     recent = [action for action in actions[:_MAX_RECENT] if current in bytes(action)[:80]]
     return answer({**status, "all_actions": actions, **by_world, "recent_actions": recent, "next_cursor": page.cursor})
-
-
-def _is_of(action: msgspec.Raw, world: str) -> bool:
-    return bytes(action).startswith(b'{"platform":"%s",' % world.encode())
 
 
 @router.get("/{simulation_id}/actions", response_model=Envelope[ActionsAnswer])
