@@ -67,7 +67,9 @@ class ExperimentJudging:
 
             async def work() -> None:
                 for result in waiting:
-                    found = await self._judging.judge(self._locate(result), resources)
+                    here = self._experiment / result.id
+                    moved = msgspec.structs.replace(result, run=str(here)) if (here / CONFIG).exists() else result
+                    found = await self._judging.judge(moved, resources)
                     link_run(Path(found.run), self.folder / found.id)
                     file.write(msgspec.json.encode(found) + b"\n")
                     judged[found.id] = found
@@ -103,11 +105,6 @@ class ExperimentJudging:
                 if (self._experiment / name).is_file():
                     shutil.copy2(self._experiment / name, self.folder / name)
         replace_json(path, record)
-
-    def _locate(self, result: RunResult) -> RunResult:
-        """Find the run in the folder of the experiment, wherever that was moved."""
-        here = self._experiment / result.id
-        return msgspec.structs.replace(result, run=str(here)) if (here / CONFIG).exists() else result
 
 
 def link_run(run: Path, beside: Path) -> None:

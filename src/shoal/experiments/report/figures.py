@@ -217,7 +217,14 @@ class ExperimentReport:
 def report_experiment(record: ExperimentColumns) -> ExperimentReport:
     """Compute all figures of an experiment from its results."""
     metrics = list(dict.fromkeys(name for arm in record.list_arms() for name in arm.metrics))
-    effects = _correct(_compare_arms(record, metrics))
+    comparisons = _compare_arms(record, metrics)
+    # Each outcome is corrected for the number of arms that are compared in it, over all tiers.
+    corrected: dict[tuple[str, str, str], float] = {}
+    for about in dict.fromkeys(about for _, _, about in comparisons):
+        keys = [key for key, effect in comparisons.items() if key[2] == about and effect.p is not None]
+        values = correct_holm([p for key in keys if (p := comparisons[key].p) is not None])
+        corrected |= dict(zip(keys, values, strict=True))
+    effects = {key: ArmEffect(effect, corrected.get(key)) for key, effect in comparisons.items()}
     tiers = []
     for tier in record.tiers.values():
         arms = [_report_arm(arm, name == tier.control, effects) for name, arm in tier.arms.items()]
@@ -264,16 +271,6 @@ def _compare_arms(record: ExperimentColumns, metrics: Sequence[str]) -> Comparis
             effects |= {name: compare_paired(arm.read_metric(name), values[name]) for name in metrics}
             found |= {(tier.name, arm.name, name): effect for name, effect in effects.items() if effect is not None}
     return found
-
-
-def _correct(comparisons: Comparisons) -> dict[tuple[str, str, str], ArmEffect]:
-    """Correct the comparisons of each outcome for the number of arms that are compared in it, over all tiers."""
-    corrected: dict[tuple[str, str, str], float] = {}
-    for outcome in dict.fromkeys(outcome for _, _, outcome in comparisons):
-        keys = [key for key, effect in comparisons.items() if key[2] == outcome and effect.p is not None]
-        values = correct_holm([p for key in keys if (p := comparisons[key].p) is not None])
-        corrected |= dict(zip(keys, values, strict=True))
-    return {key: ArmEffect(effect, corrected.get(key)) for key, effect in comparisons.items()}
 
 
 def _report_arm(arm: ArmColumns, is_control: bool, effects: Mapping[tuple[str, str, str], ArmEffect]) -> ArmReport:

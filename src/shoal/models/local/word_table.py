@@ -55,8 +55,17 @@ class WordTable:
 
     @cached_property
     def _rows(self) -> NDArray[np.float16]:
-        with _report_damage(self._paths[0]):
-            return _read_safetensors(self._paths[0])
+        path = self._paths[0]
+        with _report_damage(path):
+            # The format safetensors: the length of a header, the header, the numbers.
+            with path.open("rb") as file:
+                (length,) = struct.unpack("<Q", file.read(8))
+                header = msgspec.json.decode(file.read(length))
+            (matrix,) = (field for name, field in header.items() if name != "__metadata__")
+            if matrix["dtype"] != "F16":
+                raise ValueError(f"{path} holds no numbers in half precision")
+            begin = 8 + length + matrix["data_offsets"][0]
+            return np.memmap(path, np.dtype("<f2"), "r", begin, tuple(matrix["shape"]))
 
     @cached_property
     def _pieces(self) -> tuple[dict[str, int], dict[tuple[str, ...], int]]:
@@ -81,22 +90,19 @@ class WordTable:
     def _embed_text(self, text: str) -> Vectors:
         total = np.zeros(self._rows.shape[1], np.int64)
         for word in text.split():
-            total += self._find_word(word)
+            known = self._words.get(word)
+            if known is None:
+                if len(self._words) >= _MAX_WORDS:
+                    self._words.clear()
+                ids = self.find_pieces(word[:_MAX_WORD_CHARS])
+                vectors = self._rows[ids].astype(np.float64) * _STEPS
+                known = self._words[word] = vectors.astype(np.int64).sum(axis=0)
+            total += known
         most = int(np.abs(total).max())
         if not most:
             return total.astype(np.int8)
         # Rounded to the nearest level in whole numbers.
         return ((total * (2 * _MAX_LEVEL) + most) // (2 * most)).astype(np.int8)
-
-    def _find_word(self, word: str) -> NDArray[np.int64]:
-        known = self._words.get(word)
-        if known is None:
-            if len(self._words) >= _MAX_WORDS:
-                self._words.clear()
-            ids = self.find_pieces(word[:_MAX_WORD_CHARS])
-            vectors = self._rows[ids].astype(np.float64) * _STEPS
-            known = self._words[word] = vectors.astype(np.int64).sum(axis=0)
-        return known
 
     def find_pieces(self, word: str) -> list[int]:
         """Cut a word into known pieces: from single characters on, the most frequent pair is joined first."""
@@ -123,18 +129,6 @@ def _report_damage(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, struct.error, msgspec.MsgspecError) as error:
         raise RunRefused(f"{path} is damaged ({error}): `shoal model get {TABLE} --force` mends it") from error
-
-
-def _read_safetensors(path: Path) -> NDArray[np.float16]:
-    """Map the only matrix of a file in the format safetensors: the length of a header, the header, the numbers."""
-    with path.open("rb") as file:
-        (length,) = struct.unpack("<Q", file.read(8))
-        header = msgspec.json.decode(file.read(length))
-    (matrix,) = (field for name, field in header.items() if name != "__metadata__")
-    if matrix["dtype"] != "F16":
-        raise ValueError(f"{path} holds no numbers in half precision")
-    begin = 8 + length + matrix["data_offsets"][0]
-    return np.memmap(path, np.dtype("<f2"), "r", begin, tuple(matrix["shape"]))
 
 
 def compare_texts(left: Vectors, right: Vectors) -> NDArray[np.float64]:
