@@ -36,6 +36,10 @@ _WHOLE_POPULATION = "Whoever the texts speak of comes first; the others are draw
 def build_scenario(request: PreparationRequest, draft: Draft, tables: Sequence[str]) -> dict[str, Any]:
     """Build the scenario in plain values, without fields that say nothing."""
     followed = sorted(draft.people, key=lambda person: -person.influence)
+    mind: dict[str, Any] = {"kind": "heuristic"}
+    if request.model is not None:
+        address = {} if request.base_url is None else {"base_url": request.base_url}
+        mind = {"kind": "language", "model": request.model, **address}
     content: dict[str, Any] = {
         "name": request.name,
         "topic": draft.topic,
@@ -47,7 +51,7 @@ def build_scenario(request: PreparationRequest, draft: Draft, tables: Sequence[s
         "population": [*([{"file": PEOPLE}] if draft.people else []), *_list_groups(request, draft, tables)],
         "follows": {"graph": "scale-free"} if followed and request.people > 1 else None,
         "worlds": list(request.worlds),
-        "mind": _describe_mind(request),
+        "mind": mind,
         "events": [_describe_post(post, draft) for post in draft.posts],
         "notes": {
             "simulation_requirement": request.requirement,
@@ -161,13 +165,6 @@ def share_out(groups: Sequence[DraftGroup], people: int) -> list[int]:
     for place in by_rest[: people - sum(counts) if groups else 0]:
         counts[place] += 1
     return counts
-
-
-def _describe_mind(request: PreparationRequest) -> dict[str, Any]:
-    if request.model is None:
-        return {"kind": "heuristic"}
-    address = {} if request.base_url is None else {"base_url": request.base_url}
-    return {"kind": "language", "model": request.model, **address}
 
 
 def _describe_post(post: DraftPost, draft: Draft) -> dict[str, Any]:

@@ -428,7 +428,8 @@ class RunDirectory:
         A run that is killed here is repeated from its journal, so each step may be the last one.
         """
         with storage_errors(self.path):
-            archive = next(path for number in count(1) if _make_with_parent(path := self.file(ARCHIVE) / str(number)))
+            self.file(ARCHIVE).mkdir(exist_ok=True)
+            archive = next(path for number in count(1) if _make(path := self.file(ARCHIVE) / str(number)))
             shutil.copy2(self.journal, archive / JOURNAL)
             for world in self.worlds:
                 database = database_path(self.path, world)
@@ -477,11 +478,6 @@ def claim_directory(out: Path | None, folder: Path, name: str) -> Iterator[Path]
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()
         raise
-
-
-def _make_with_parent(path: Path) -> bool:
-    path.parent.mkdir(exist_ok=True)
-    return _make(path)
 
 
 def _move(path: Path, target: Path) -> None:

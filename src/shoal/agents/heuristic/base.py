@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.agents.heuristic.opinion import believe, classify_stance
 from shoal.agents.heuristic.perception import TextReadings
-from shoal.agents.heuristic.reactions import CHANCES, FIRST_CHANCES, Chances
+from shoal.agents.heuristic.reactions import CHANCES, FIRST_CHANCES
 from shoal.agents.heuristic.writing import FamilyKey, Voice
 from shoal.agents.settings import HeuristicSettings
 from shoal.seeds import Draws, derive, extend
@@ -51,7 +51,14 @@ class Behaviour:
         self._allowed = None if actions is None else frozenset(actions)
         usual = FIRST_CHANCES if edition == 1 else CHANCES
         #: Attitude towards a post -> chances of the reactions that the platform offers.
-        self.chances = {attitude: self._select(chances) for attitude, chances in usual.items()}
+        self.chances = {
+            attitude: {
+                kind: chance * (settings.talkativeness if kind in TEXTS else 1.0)
+                for kind, chance in chances.items()
+                if self.may(kind)
+            }
+            for attitude, chances in usual.items()
+        }
         #: The same for agents that comment at a rate of their own.
         self.other_chances = {
             attitude: {kind: chance for kind, chance in chances.items() if kind != "CREATE_COMMENT"}
@@ -63,10 +70,6 @@ class Behaviour:
 
     def may(self, kind: str) -> bool:
         return self._allowed is None or kind in self._allowed
-
-    def _select(self, chances: Chances) -> Chances:
-        talk = self.settings.talkativeness
-        return {kind: chance * (talk if kind in TEXTS else 1.0) for kind, chance in chances.items() if self.may(kind)}
 
 
 @dataclass(slots=True)

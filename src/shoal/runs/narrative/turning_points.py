@@ -42,17 +42,13 @@ def find_turning_points(figure: Mapping[int, float], least: float) -> list[Turni
     values = np.asarray([figure[int(round)] for round in rounds], np.float64)
     cuts = _choose_cuts(_fit_all(rounds, values), len(rounds))
     ends = [0, *cuts, len(rounds)]
-    slopes = [_fit_slope(rounds[a:b], values[a:b]) for a, b in pairwise(ends)]
+    slopes = [float(np.polyfit(rounds[a:b], values[a:b], 1)[0]) if b - a > 1 else 0.0 for a, b in pairwise(ends)]
     found = []
     for n, cut in enumerate(cuts):
         shorter = min(rounds[cut - 1] - rounds[ends[n]], rounds[ends[n + 2] - 1] - rounds[cut])
         if abs(slopes[n + 1] - slopes[n]) * shorter >= least:
             found.append(TurningPoint(int(rounds[cut]), slopes[n], slopes[n + 1]))
     return found
-
-
-def _fit_slope(rounds: Values, values: Values) -> float:
-    return float(np.polyfit(rounds, values, 1)[0]) if len(rounds) > 1 else 0.0
 
 
 def _fit_all(rounds: Values, values: Values) -> Values:

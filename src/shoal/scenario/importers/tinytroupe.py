@@ -87,14 +87,11 @@ def redefine(persona: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]
     """Return what a specification says with one fact replaced, or added. Fields of a person stand where it has them."""
     place = {"country": "residence", "profession": "occupation"}.get(key, key)
     if key == "interests":
-        place, value = "preferences", {**_as_mapping(persona.get("preferences")), "interests": value}
+        stated = persona.get("preferences")
+        place, value = "preferences", {**(stated if isinstance(stated, Mapping) else {}), "interests": value}
     elif key == "profession" and isinstance(persona.get("occupation"), Mapping):
         value = {**persona["occupation"], "title": value}
     return {**persona, place: list(value) if isinstance(value, tuple) else value}
-
-
-def _as_mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:

@@ -151,13 +151,10 @@ def _list_changes(tier: object) -> list[tuple[str, Any]]:
         return []
     arms, factors = tier.get("arms"), [tier.get(name) for name in ("grid", "sweep")]
     found = [change for arm in (arms.values() if isinstance(arms, dict) else ()) for change in _list_items(arm)]
-    for levels in factors:
-        found += [(path, each) for path, of_path in _list_items(levels) for each in _list_levels(of_path)]
+    for factor in factors:
+        for path, levels in _list_items(factor):
+            found += [(path, level) for level in (levels if isinstance(levels, list) else [levels])]
     return found
-
-
-def _list_levels(value: object) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _list_items(value: object) -> list[tuple[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -93,7 +93,9 @@ class GraphStore:
                     rows.append(
                         (number, episode.id, episode.world, episode.round, episode.time, episode.agent, episode.text)
                     )
-                    terms.append((number, space_scripts(episode.text), _list_terms(episode.agent, about)))
+                    people = [person_term(person) for person in about]
+                    people += [] if episode.agent is None else [agent_term(episode.agent)]
+                    terms.append((number, space_scripts(episode.text), " ".join(people)))
                 self.database.executemany("INSERT INTO episode VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
                 self.database.executemany("INSERT INTO episode_text (rowid, text, people) VALUES (?, ?, ?)", terms)
                 end = (batch.world, *astuple(batch.end))
@@ -188,10 +190,6 @@ def person_term(person: int) -> str:
 def agent_term(person: int) -> str:
     """Return the index term of the episodes in which a person acted."""
     return f"by{person}"
-
-
-def _list_terms(agent: int | None, about: Iterable[int]) -> str:
-    return " ".join([*map(person_term, about), *([] if agent is None else [agent_term(agent)])])
 
 
 def space_scripts(text: str) -> str:

@@ -258,16 +258,14 @@ class Platform(BaseWorld):
             args |= msgspec.to_builtins(happening.mention)
         author = happening.agent or 0
         if happening.args.get("anybody"):
-            author = next((who for who in self._list_from(author) if who not in self.absent), author)
+            # The next person who is there speaks.
+            later = chain(range(author, len(self.people)), range(author))
+            author = next((who for who in later if who not in self.absent), author)
         post = self._act_in_name_of(round, author, "CREATE_POST", args)
         yield post
         for kind, voters in (("LIKE_POST", "liked_by"), ("DISLIKE_POST", "disliked_by")):
             for voter in happening.args.get(voters, ()) if post.success else ():
                 yield self._act_in_name_of(round, voter, kind, {"post_id": post.action_args["post_id"]})
-
-    def _list_from(self, agent: int) -> Iterator[int]:
-        """Yield all people, from this one on."""
-        return chain(range(agent, len(self.people)), range(agent))
 
     def _act_in_name_of(self, round: int, agent: int, kind: str, args: dict[str, Any]) -> Event:
         """Carry out an action of the scenario. There is room for as many in a round as for the agent's own actions."""

@@ -30,7 +30,10 @@ async def plan(body: PlanRequest, context: Context) -> Response:
 def _plan(context: ServerContext, body: PlanRequest) -> dict[str, Any]:
     value = read_document(body.text, "scenario").value
     if isinstance(value, dict) and "experiment" in value:
-        return _plan_experiment(context, _change_model(context.experiments.read(body.text), body.model))
+        experiment = context.experiments.read(body.text)
+        if body.model is not None:
+            experiment = replace(experiment, base=_use_model(experiment.base, body.model))
+        return _plan_experiment(context, experiment)
     scenario = context.folder.read_scenario(body.text)
     return _plan_run(context, scenario if body.model is None else _use_model(scenario, body.model))
 
@@ -40,10 +43,6 @@ def _use_model(scenario: Scenario, model: str) -> Scenario:
     is_language = isinstance(scenario.mind, LanguageSettings)
     path, value = ("mind.model", model) if is_language else ("mind", {"kind": "language", "model": model})
     return override(scenario, {f"{path}={msgspec.json.encode(value).decode()}": "model"})
-
-
-def _change_model(experiment: Experiment, model: str | None) -> Experiment:
-    return experiment if model is None else replace(experiment, base=_use_model(experiment.base, model))
 
 
 def _describe(scenario: Scenario) -> dict[str, Any]:
