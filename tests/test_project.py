@@ -41,7 +41,7 @@ RIDDLES = re.compile(
     r"is told|are told|by lot|what came of|made to happen|where there is none|as it stands)\b",
     re.IGNORECASE,
 )
-MAX_RIDDLES = 60
+MAX_RIDDLES = 40
 
 module = pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
 
