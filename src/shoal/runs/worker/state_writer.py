@@ -52,6 +52,7 @@ class StateWriter:
         #: Calls of earlier workers; None until rounds are counted, and the state keeps what an earlier worker counted.
         self._calls_before: int | None = None
         self._journal: Journal | None = None
+        self._has_sinks = False
         progress.watch_pauses(self._show_pause)
 
     def __enter__(self) -> StateWriter:
@@ -59,6 +60,8 @@ class StateWriter:
             path = self._run.file(METRICS)
             with storage_errors(path):
                 self._metrics = path.open("ab", buffering=0)
+        # Asked once: to know the latest version of the scenario, all that is added to the journal is read.
+        self._has_sinks = bool(self._run.scenario_versions.latest.sinks)
         self.state.process_pid = os.getpid()
         self.state.become(Status.RUNNING)
         if not self._written_at:
@@ -182,7 +185,7 @@ class StateWriter:
             self.state.journal = self._journal.mark
         if self.prefixes:
             self.state.prefixes = total_share(each.total for each in self.prefixes.values()).as_dict()
-        if self._run.scenario_versions.latest.sinks:
+        if self._has_sinks:
             self.state.sinks = read_sinks(self._run.path)
         self.state.updated_at = wall_clock()
         self._run.write_state(self.state)
