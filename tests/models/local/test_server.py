@@ -37,7 +37,9 @@ def sockets() -> Iterator[Path]:
 async def ask(served: ServedModel, key: str | None = None) -> Answer:
     endpoint = Endpoint(model="tiny", base_url=served.base_url, key=key or served.key)
     messages = (Message("user", "Hello"),)
-    question = Question(key=JournalKey("w", 1, 0, "decide"), model="tiny", messages=messages, max_tokens=4)
+    key = JournalKey("w", 1, 0, "decide")
+    # Without chance, which would sometimes end an answer early.
+    question = Question(key=key, model="tiny", messages=messages, temperature=0.0, max_tokens=4)
     async with open_transport(Proxies()) as transport:
         return await ModelClient(transport, {"tiny": endpoint}, 60.0).answer(question)
 
