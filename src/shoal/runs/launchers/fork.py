@@ -319,11 +319,14 @@ class _WorkerPool:
 
     def start(self, request: ForkRequest) -> None:
         """Let a worker that is ready work on a run, or else a new one."""
-        if request.is_shared and self._ready:
+        while request.is_shared and self._ready:
             pid = self._ready.pop()
-            # One that was killed a moment ago is reported as ended after this.
-            with suppress(ConnectionError):
+            try:
                 self._connections[pid].sendall(_encode(request))
+                break
+            except ConnectionError:
+                # It was killed a moment ago, which costs no run.
+                continue
         else:
             connection, other = socket.socketpair()
             if (pid := os.fork()) == 0:
