@@ -14,8 +14,14 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-#: Files whose tests share what is slow to start, such as a cluster: one process runs all tests of such a file.
-SHARING = ("browser", "runs/launchers/test_ray.py")
+#: Files whose tests share what takes long, such as a cluster or a run: one process runs all tests of such a file.
+SHARING = (
+    "agents/heuristic/test_opinion.py",
+    "browser",
+    "runs/launchers/test_ray.py",
+    "runs/narrative/test_narrative.py",
+    "test_project.py",
+)
 #: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
 SLOW = (
     "agents/heuristic/test_opinion.py",
