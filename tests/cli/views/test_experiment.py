@@ -63,12 +63,13 @@ async def test_what_runs_is_shown_with_the_end_of_its_name(tmp_path: Path) -> No
 
 
 def test_a_log_has_lines_without_colours(tmp_path: Path) -> None:
-    work, written = make_study(tmp_path, TEXT.replace(LONG, "long")), io.StringIO()
+    text = TEXT.replace(LONG, "long").replace("[1, 2, 3, 4, 5, 6, 7, 8]", "[1]")
+    work, written = make_study(tmp_path, text), io.StringIO()
     display = choose_experiment_display(Console(file=written), work, "title", quiet=False)
     display.open()
     asyncio.run(work.run(InlineLauncher(), asyncio.Event()))
     lines = written.getvalue().splitlines()
     assert lines[0] == "title"
-    assert lines[-1].startswith("36/36 done")
+    assert lines[-1].startswith("8/8 done")
     assert "\x1b" not in written.getvalue()
     assert any(line.startswith("tier last starts from x") for line in lines)
