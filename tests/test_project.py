@@ -42,7 +42,7 @@ RIDDLES = re.compile(
     r"is told|are told|by lot|what came of|made to happen|where there is none|as it stands)\b",
     re.IGNORECASE,
 )
-MAX_RIDDLES = 40
+MAX_RIDDLES = 50
 
 # exports
 
