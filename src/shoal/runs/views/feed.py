@@ -16,7 +16,7 @@ from typing import Any, Literal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
 from shoal.runs.store import has_table
-from shoal.runs.views.opinions import OpinionPast, name_subject
+from shoal.runs.views.figures import OpinionPast, name_subject
 from shoal.runs.views.pages import ViewPage, check_world, make_placeholders, parse_cursor
 from shoal.scenario import count_by_round
 from shoal.worlds import content_words

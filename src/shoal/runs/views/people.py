@@ -12,7 +12,7 @@ from typing import Literal
 from shoal.runs.directory import CONFIG, RunDirectory
 from shoal.runs.reports import find_opinions, open_world
 from shoal.runs.views.activity import WorldActivity
-from shoal.runs.views.opinions import name_subject
+from shoal.runs.views.figures import name_subject
 from shoal.runs.views.pages import ViewPage
 from shoal.scenario import People, sample
 from shoal.types import Persona

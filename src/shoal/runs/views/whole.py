@@ -10,7 +10,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.reports import open_world
 from shoal.runs.views.activity import WorldActivity
 from shoal.runs.views.feed import CommentCard, FeedFilter, PostCard, open_platform
-from shoal.runs.views.opinions import OpinionPast, name_subject
+from shoal.runs.views.figures import OpinionPast, name_subject
 from shoal.runs.views.people import PeopleFilter, PeopleReader, PersonCard
 from shoal.runs.views.talk import TalkTurn, read_talk
 

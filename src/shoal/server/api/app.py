@@ -47,10 +47,9 @@ from shoal.server.api.routes import (
     planning,
     preparing,
     reports,
-    seats,
     views,
 )
-from shoal.server.api.routes.people import agents, network, surveys
+from shoal.server.api.routes.people import agents, network, seats, surveys
 from shoal.server.api.settings import ServerSettings
 from shoal.server.messages.base import ErrorAnswer, SessionRequest
 from shoal.unix import FolderWatch

@@ -1,1 +1,1 @@
-"""The routes about people: one agent, surveys of many, and their network."""
+"""The routes about people: one agent, surveys of many, their network, and seats in which a person plays one."""
