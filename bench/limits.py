@@ -415,8 +415,7 @@ def print_scores(names: Sequence[str]) -> None:
 def limits(folder: Path) -> Iterator[Bar]:
     """What a limit gets that learns, in virtual time: the mean of the seeds against each goal."""
     for setting, found in measure_all(GOALS):
-        floor = f"; no client that knows nothing below {_describe_floor(found)}" if found.floors else ""
-        yield from make_bars(setting, found, f"virtual time{floor}")
+        yield from make_bars(setting, found, "virtual time")
 
 
 def make_bars(setting: Setting, found: Scores, how: str) -> Iterator[Bar]:
@@ -424,7 +423,9 @@ def make_bars(setting: Setting, found: Scores, how: str) -> Iterator[Bar]:
         title = f"{setting.name}, {state}"
         times, wasted = _average(scores)
         if setting.times is not None:
-            yield Bar(f"{title}: time / oracle", times, "x", setting.times, False, how)
+            is_bounded = found.floors and scores is found.cold
+            floor = f"; no client that knows nothing gets below {_describe_floor(found)}" if is_bounded else ""
+            yield Bar(f"{title}: time / oracle", times, "x", setting.times, False, f"{how}{floor}")
         if setting.wasted:
             yield Bar(f"{title}: wasted", wasted * 100, "%", setting.wasted * 100, False, how)
         if setting.most_in_flight is not None:
