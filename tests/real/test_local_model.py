@@ -21,8 +21,9 @@ from tests.real.scenarios import SCENARIOS, TOPIC
 
 pytestmark = pytest.mark.timeout(1800)
 
-#: The share of decisions that come to nothing with a model of this size.
+#: The share of decisions that come to nothing with a model of this size, and that of actions that a world refuses.
 MAX_LOST = 0.34
+MAX_REFUSED = 0.25
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +57,8 @@ def test_replies_can_be_used_and_cost_nothing(run: RunDirectory, table: WordTabl
 
     assert figures.decisions > 0
     assert figures.lost <= MAX_LOST * figures.decisions
-    assert figures.actions > figures.refused
+    # What is in sight can be named, and nothing else.
+    assert figures.refused <= MAX_REFUSED * figures.actions
     assert run.read_state().cost == 0
 
 

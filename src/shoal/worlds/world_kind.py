@@ -80,7 +80,7 @@ class Argument:
     meant: str = ""
     #: The least and the most that a whole number may be.
     bounds: tuple[int, int] | None = None
-    #: What the argument names: a `user`, a `person`, a `post` or a `group`. Then a name may stand for a number.
+    #: What the argument names: a `user`, `person`, `post`, `comment` or `group`. Then a name may stand for a number.
     names: str = ""
 
     @property

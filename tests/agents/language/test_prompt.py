@@ -388,6 +388,28 @@ def test_a_small_model_gets_compact_prompts() -> None:
         assert build_question(["twitter"], FEED, **settings).messages == full.messages
 
 
+def test_a_small_model_can_name_only_what_is_in_sight() -> None:
+    feed = on_twitter(followed=FEED.followed, recommended=FEED.recommended[:1])
+    choices = find_choices(build_question(["twitter"], feed, prompt={"size": "compact"}))
+    assert choices["LIKE_POST"]["post_id"]["enum"] == [12, 13, 14]
+    assert choices["LIKE_COMMENT"]["comment_id"]["enum"] == [7, 8]
+    assert choices["FOLLOW"]["user"]["enum"] == ["Ada Lund", "Bo Berg", "Bo Berg (7)"]
+    hidden = on_twitter(followed=tuple(post(n, "A long story. " * 20, author_id=1) for n in range(20, 40)))
+    shown = find_choices(build_question(["twitter"], hidden, prompt={"size": "compact"}))["LIKE_POST"]["post_id"]
+    assert 20 in shown["enum"]
+    assert 39 not in shown["enum"]
+    room = find_choices(build_question(["room"], in_room(present=("Bo Berg",)), prompt={"size": "compact"}))
+    assert room["TALK"]["target"]["enum"] == ["Bo Berg", None]
+    assert "REACH_OUT" not in find_choices(build_question(["room"], in_room(), prompt={"size": "compact"}))
+
+
+def find_choices(question: Question) -> dict[str, dict[str, Any]]:
+    """Return the properties of each action that the schema offers."""
+    assert question.schema is not None
+    choices = question.schema["properties"]["actions"]["items"]["anyOf"]
+    return {kind: each["properties"] for each in choices for kind in each["properties"]["action"]["enum"]}
+
+
 @pytest.mark.parametrize("prompt", [{}, {"size": "compact"}])
 def test_texts_and_lists_of_a_reply_are_bounded(prompt: dict[str, Any]) -> None:
     schema = build_question(["dialogue"], in_dialogue(rating=True), max_actions=2, prompt=prompt).schema

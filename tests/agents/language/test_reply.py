@@ -281,6 +281,12 @@ def test_the_reader_keeps_the_bounds_that_a_server_does_not() -> None:
     [post] = reply('{"thought":"","actions":[{"action":"CREATE_POST","content":"' + "word " * 40 + '"}]}', card).actions
     assert len(post.args["content"]) <= 50
     assert post.args["content"].endswith("…")
+    for written, kept in (
+        ("It stays. I said so in a post", "It stays. I said so in a post"),
+        ("It stays. I said so in a post that was as long as", "It stays."),
+    ):
+        [cut] = reply(f'{{"actions":[{{"action":"CREATE_POST","content":"{written}"}}]}}', card).actions
+        assert cut.args["content"] == kept
     rules = describe_world(DialogueSettings(), NO_WORLD)
     [rate] = reply('{"actions":[{"action":"RATE","score":99}]}', build_card(rules, CardLimits(2, (20, 50)))).actions
     assert rate.args["score"] == 10

@@ -15,7 +15,7 @@ from shoal.agents.language.prefix_stats import PrefixMeter
 from shoal.agents.language.prompt import PersonaTexts, PromptBook
 from shoal.agents.language.reply import Finder, ParsedReply, read_reply
 from shoal.agents.language.unusable_turns import UnusableTurns
-from shoal.agents.language.world_card import CardLimits, WorldCard, build_card, list_offered
+from shoal.agents.language.world_card import CardLimits, WorldCard, build_card, list_in_sight, list_offered, turn_schema
 from shoal.agents.memory.knowledge import GraphKnowledge
 from shoal.agents.memory.memory import Memory
 from shoal.agents.settings import LanguageSettings
@@ -269,6 +269,9 @@ class LanguageMind(Mind):
         card = self.card(observation)
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
         person, known = self._people.values(agent, book), self._list_known(observation)
+        sight = renderer_for(observation).render_prompt(
+            observation, budget_chars, self._ago, speech_chars=asking.speech_chars
+        )
         moment = {
             "memory": "\n\n".join(
                 [
@@ -276,18 +279,19 @@ class LanguageMind(Mind):
                     *([f"# What is known of the people you see\n{known}"] if known else []),
                 ]
             ),
-            "sight": renderer_for(observation).render_prompt(
-                observation, budget_chars, self._ago, speech_chars=asking.speech_chars
-            ),
+            "sight": sight,
             "results": f"Refused in your last turn: {refused}" if (refused := self._refused.get(agent)) else "",
         }
         system, user = book.write_system(card, person), book.write_user(card, person, moment)
+        schema = card.schema
+        if settings.is_compact:
+            schema = turn_schema(card.actions.values(), CardLimits.of(settings), list_in_sight(observation, sight))
         return Question(
             key=JournalKey.of_turn(observation),
             model=settings.by_agent.get(self._people.names[agent], settings.model),
             iteration=self.given.seed,
             messages=(Message("system", system), Message("user", user)),
-            schema=card.schema,
+            schema=schema,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
         )

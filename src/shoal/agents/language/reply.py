@@ -13,7 +13,7 @@ import msgspec
 from shoal.agents.language.world_card import WorldCard
 from shoal.agents.loose_json import decode_json, read_json
 from shoal.models import Answer, strip_reasoning
-from shoal.text import MAX_INTEGER, clip
+from shoal.text import MAX_INTEGER, clip, drop_cut_sentence
 from shoal.types import Action, Observation
 from shoal.worlds import ActionCard, Argument, NameIndex, renderer_for
 
@@ -120,7 +120,7 @@ def read_reply(answer: Answer, card: WorldCard, finder: Finder) -> ParsedReply:
     actions, complaints = [], []
     for entry in entries[: card.max_actions]:
         try:
-            actions.append(bound_action(read_action(entry, card, finder), card))
+            actions.append(bound_action(_end_with_sentence(read_action(entry, card, finder), card), card))
         except UnusableReply as why:
             complaints.append(str(why))
     thought = found.get("thought") if isinstance(found, dict) else None
@@ -138,6 +138,19 @@ def read_action(entry: Any, card: WorldCard, finder: Finder) -> Action:
     if known is None:
         raise UnusableReply(f"there is no action {_quote(name)}; possible are {', '.join(card.actions)}")
     return Action(known.kind, _read_arguments(known, given, finder))
+
+
+def _end_with_sentence(action: Action, card: WorldCard) -> Action:
+    """Drop the last sentence of texts that are as long as they can be: the schema has cut it off."""
+    if card.max_chars is None:
+        return action
+    # A space at the end is gone already.
+    most = card.max_chars[1] - 1
+    args = {
+        name: drop_cut_sentence(value) if isinstance(value, str) and most <= len(value) <= most + 1 else value
+        for name, value in action.args.items()
+    }
+    return Action(action.kind, args)
 
 
 def bound_action(action: Action, card: WorldCard) -> Action:

@@ -6,16 +6,17 @@ has to read it only once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import cleandoc
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from shoal.agents.settings import LanguageSettings
-from shoal.types import WorldProtocol
-from shoal.worlds import NOTHING, ActionCard, Argument, WorldRules, kind_named
+from shoal.types import Observation, WorldProtocol
+from shoal.worlds import NOTHING, ActionCard, Argument, WorldRules, kind_named, renderer_for
 
 #: How much of the docstring of a user's own world stands in its card.
 _MAX_DOCSTRING_CHARS = 2000
@@ -112,14 +113,31 @@ def list_offered(rules: WorldRules, senseless: Collection[str], occasional: Coll
     return [*(kind for kind in kinds if kind not in last), NOTHING.kind, *last]
 
 
-def turn_schema(cards: Iterable[ActionCard], limits: CardLimits) -> dict[str, Any]:
+def list_in_sight(seen: Observation, sight: str) -> dict[str, list[Any]]:
+    """Return what arguments can name, by what they name: numbers and names, as the prompt shows them."""
+    renderer = renderer_for(seen)
+    found: dict[str, list[Any]] = {
+        what: [number for number, _ in renderer.things(seen, what) if f"[{number}]" in sight]
+        for what in ("post", "comment", "group")
+    }
+    users = [(name, f"{name} ({agent})") for agent, name in renderer.users(seen) if agent != seen.agent]
+    found["user"] = [numbered if numbered in sight else name for name, numbered in users if name in sight]
+    found["person"] = [name for name in renderer.people(seen) if name in sight and name != seen.name]
+    return {what: list(dict.fromkeys(names)) for what, names in found.items()}
+
+
+def turn_schema(
+    cards: Iterable[ActionCard], limits: CardLimits, in_sight: Mapping[str, Sequence[Any]] = MappingProxyType({})
+) -> dict[str, Any]:
     """Return the JSON schema of a turn, with all keys required and texts and lists bounded.
 
-    Actions that take the same arguments are one alternative, told apart by its first key.
+    Actions that take the same arguments are one alternative, told apart by its first key. Where it is given what is in
+    sight, nothing else can be named, and an action that needs something that is not there is left out.
     """
     alike: dict[tuple[Argument, ...], list[str]] = {}
     for card in cards:
-        alike.setdefault(card.arguments, []).append(card.kind)
+        if all(in_sight.get(one.names, True) for one in card.arguments if one.is_needed):
+            alike.setdefault(card.arguments, []).append(card.kind)
     choices = []
     for arguments, kinds in alike.items():
         fields: dict[str, Any] = {"action": {"type": "string", "enum": kinds}}
@@ -128,7 +146,10 @@ def turn_schema(cards: Iterable[ActionCard], limits: CardLimits) -> dict[str, An
             fields[argument.name] = {"type": name if argument.is_needed else [name, "null"]}
             if argument.value_type is list:
                 fields[argument.name] = {"type": "array", "items": {"type": "string"}}
-            if limits.max_chars is not None:
+            if argument.names in in_sight:
+                nobody = [] if argument.is_needed else [None]
+                fields[argument.name]["enum"] = [*in_sight[argument.names], *nobody]
+            elif limits.max_chars is not None:
                 fields[argument.name] |= _bound(argument, limits.max_chars[1])
         choices.append(_object(fields))
     items = choices[0] if len(choices) == 1 else {"anyOf": choices}

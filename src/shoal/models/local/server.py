@@ -40,6 +40,8 @@ _RESTART_SECONDS = 0.5
 _MAX_GREETING_BYTES = 64 << 10
 #: How much less likely it is that a sequence of more tokens than this is repeated, in the steps of llama.cpp's DRY.
 _REPEAT_PENALTY, _REPEAT_TOKENS = 0.8, 4
+#: How much less likely it is that a token of the last few comes again: without this, numbers follow numbers for ever.
+_WORD_PENALTY, _WORD_TOKENS = 1.1, 64
 #: As many tokens in a row must be the same for them to be moved within a prompt that was read before.
 _LEAST_MOVED_TOKENS = 16
 #: What a model is measured with: about 400 tokens to read, and some to write.
@@ -243,6 +245,7 @@ def _start_llama(model: Path, size: ServerSize, address: _Address) -> tuple[obje
     # Small models begin to say the same again and again. Single words may come again, such as those of the topic.
     parameters.sampling.dry_multiplier = _REPEAT_PENALTY
     parameters.sampling.dry_allowed_length = _REPEAT_TOKENS
+    parameters.sampling.penalty_repeat, parameters.sampling.penalty_last_n = _WORD_PENALTY, _WORD_TOKENS
     server: Any = xllamacpp.Server(parameters)
     return server, server.listening_address
 

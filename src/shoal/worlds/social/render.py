@@ -96,11 +96,14 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
             yield from ((message.author_id, message.author) for message in group.messages)
 
     def things(self, seen: SocialObservation, what: str) -> Iterator[tuple[int, str]]:
-        """Yield groups by their name, or posts by the name of their author."""
-        if what == "group":
-            yield from ((group.group_id, group.name) for group in seen.groups)
-        else:
-            yield from ((post.post_id, post.author) for post in seen.posts())
+        """Yield groups by their name, or posts and comments by the name of their author."""
+        match what:
+            case "group":
+                yield from ((group.group_id, group.name) for group in seen.groups)
+            case "comment":
+                yield from ((reply.comment_id, reply.author) for post in seen.posts() for reply in post.replies)
+            case _:
+                yield from ((post.post_id, post.author) for post in seen.posts())
 
     def choices(self, seen: SocialObservation, argument: str, names: str) -> Iterator[tuple[int | str, str]]:
         posts = {post.post_id: post for post in seen.posts()}

@@ -12,7 +12,7 @@ from shoal.worlds.social.state import Actor, Done, State
 from shoal.worlds.world_kind import ActionCard, Argument
 
 _POST = Argument("post_id", int, names="post")
-_COMMENT = Argument("comment_id", int)
+_COMMENT = Argument("comment_id", int, names="comment")
 _GROUP = Argument("group_id", int, names="group")
 _CONTENT = Argument("content")
 _QUERY = Argument("query")
