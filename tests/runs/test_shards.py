@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -25,12 +26,20 @@ from shoal.runs.state import RunOutcome
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
 from shoal.unix import read_command_line, wait_for_exit
+from tests.contracts.own import Pot
 from tests.rehearsal.client import Client
 from tests.runs.harness import check_consistency, list_asked, repeat
 from tests.runs.test_language_runs import PEOPLE, ROUNDS, count_paid, make_asking, run_to_end, serve
 
 #: All kinds of world in one run, so that few processes do for many tests.
 WORLDS: dict[str, Any] = {"twitter": None, "reddit": None, "room": None, "dialogue": {"turns": ROUNDS}}
+
+
+class LockedPot(Pot):
+    """Shows what cannot be sent to another process."""
+
+    def view(self, round: int, agent: int) -> dict[str, Any]:
+        return {**super().view(round, agent), "lock": Lock()}
 
 
 def make_asking_everywhere(**more: Any) -> dict[str, Any]:
@@ -176,6 +185,14 @@ def test_minds_without_a_model_decide_the_same_in_shards(latency: dict[str, Any]
 def test_what_cannot_be_spread_is_refused_in_one_sentence(change: dict[str, Any], why: str) -> None:
     with pytest.raises(RunRefused, match=why):
         count_shards(validate(make_asking("room", **change)), RunResources(limits=LimitSettings(shards=2)))
+
+
+def test_a_world_that_shows_what_cannot_be_sent_ends_the_run_in_one_sentence(tmp_path: Path) -> None:
+    pot = {"worlds": {"pot": {"kind": f"{__name__}:LockedPot"}}, "rounds": 2, "population": {"count": 4}}
+    run = create(pot, tmp_path / "run")
+    with pytest.raises(RunRefused, match="cannot be sent to another process: cannot pickle"):
+        asyncio.run(work(run))
+    assert list_shards(run) == []
 
 
 def test_there_are_no_more_shards_than_people_or_calls_at_once() -> None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from shoal import errors
 from shoal.agents.language import PrefixShare
 from shoal.engine import DecisionTimings
-from shoal.errors import ShoalError
+from shoal.errors import RunRefused, ShoalError
 from shoal.models import CallSize, Pause, Spending, Usage
 from shoal.runs.model_limits import CallCounts
 from shoal.runs.resources import RunResources
@@ -237,12 +237,18 @@ class MessageStream:
         self._unsent.append(message)
 
     def flush(self) -> None:
-        """Send now what would be sent soon."""
-        if self._unsent:
-            body = pickle.dumps(self._unsent, pickle.HIGHEST_PROTOCOL)
-            self._unsent = []
-            self._writer.write(_LENGTH.pack(len(body)))
-            self._writer.write(body)
+        """Send now what would be sent soon. Where it cannot be pickled, this end reads an error."""
+        unsent, self._unsent = self._unsent, []
+        if not unsent:
+            return
+        try:
+            body = pickle.dumps(unsent, pickle.HIGHEST_PROTOCOL)
+        except Exception as error:
+            why = f"what agents see or decide cannot be sent to another process: {error}; run it without --shards"
+            self._reader.set_exception(RunRefused(f"--shards: {why}"))
+            return
+        self._writer.write(_LENGTH.pack(len(body)))
+        self._writer.write(body)
 
     async def drain(self) -> None:
         """Wait until little is unsent."""

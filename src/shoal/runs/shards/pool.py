@@ -162,9 +162,14 @@ class ShardPool:
     # What shards send
 
     async def _follow(self, shard: Shard) -> None:
-        while messages := await shard.stream.read():
-            for message in messages:
-                self._receive(shard, message)
+        try:
+            while messages := await shard.stream.read():
+                for message in messages:
+                    self._receive(shard, message)
+        except Exception as error:
+            # Nothing else would end the wait of the engines.
+            self._fail(PackedError.pack(error).unpack())
+            return
         if not self._is_closing:
             await wait_for_exit(shard.process.pid)
             shard.process.wait()

@@ -159,9 +159,9 @@ class ShardWorker:
             if self._models is not None:
                 beside.add(asyncio.create_task(self._models.model.availability.wait_for_end()))
             self._tasks |= beside
-            waiting: list[asyncio.Future[Any]] = [self._dismissal, *beside]
+            waiting: list[asyncio.Future[Any]] = [self._dismissal, reading, *beside]
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in beside:
+            for task in (reading, *beside):
                 if task.done():
                     task.result()
 
