@@ -24,6 +24,7 @@ from shoal.rehearsal.server import start
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs import LimitSettings
 from shoal.runs.commands import CommandType, call_worker
+from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers import Launcher, find_worker, open_launcher, start_run, stop_run
 from shoal.runs.launchers.ray import RayLauncher
 from shoal.runs.operations import create_run
@@ -148,6 +149,12 @@ def digests(results: list[RunResult]) -> dict[str, str]:
     return {result.id: result.digest for result in results}
 
 
+def find_running(results: Path) -> list[RunDirectory]:
+    """Runs of a study that have done a round and go on."""
+    runs = [RunDirectory.open(path.parent) for path in results.glob("**/run_state.json")]
+    return [run for run in runs if run.read_status() is Status.RUNNING and max(run.read_last_rounds().values()) > 0]
+
+
 async def test_a_killed_node_costs_only_the_calls_in_flight(tmp_path: Path, cluster: Cluster) -> None:
     with temporary_location() as place:
         async with start(RehearsalSettings(latency_seconds=0.02)) as server:
@@ -155,13 +162,13 @@ async def test_a_killed_node_costs_only_the_calls_in_flight(tmp_path: Path, clus
             async with open_launcher("local", environ) as forks:
                 local = await make_study(tmp_path / "a").run(forks, asyncio.Event())
             wanted = server.stats.answered
-        # Slow enough to be in the middle when the node is lost.
-        async with start(RehearsalSettings(latency_seconds=0.2)) as server:
+        # Slow enough that both nodes are in the middle of a run when one of them is lost.
+        async with start(RehearsalSettings(latency_seconds=0.5)) as server:
             environ = make_environ(tmp_path / "b", place.socket, server.base_url)
             node = add_node(cluster, 1)
             async with RayLauncher(cluster.address, environ) as launcher:
                 working = asyncio.create_task(make_study(tmp_path / "b").run(launcher, asyncio.Event()))
-                await wait_until(lambda: server.stats.answers > 30)
+                await wait_until(lambda: len(find_running(tmp_path / "b" / "results")) == 2)
                 cluster.remove_node(node, allow_graceful=False)
                 results = await working
             stats = server.stats
