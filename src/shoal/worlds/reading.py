@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from importlib import resources
 from typing import Literal, NamedTuple
 
@@ -26,6 +27,8 @@ _AFTER_BUT = 3.0
 _PLAIN = 0.8
 #: One word of praise gives 1 / (1 + this) of the full lean.
 _DAMPING = 1.0
+#: Words whose stems are remembered, and texts whose clauses are: a text is read once for each claim, and for the topic.
+_MEMORY_WORDS, _MEMORY_TEXTS = 65_536, 256
 
 _SENTENCES = re.compile(r"[^.!?;\n]+[.!?;\n]*")
 _WORDS = re.compile(r"[^\W_]+(?:'[^\W_]+)?|“|”|\"")
@@ -74,6 +77,7 @@ class _Words(msgspec.Struct):
 _RULES = msgspec.json.decode(resources.files(__package__).joinpath("data", "reading.json").read_bytes(), type=_Words)
 
 
+@lru_cache(_MEMORY_WORDS)
 def stem(word: str) -> str:
     """Cut the ending of a word, so that its forms are alike: close, closes, closed, closing."""
     word = _RULES.irregular.get(word := word.removesuffix("'s"), word)
@@ -99,7 +103,7 @@ for _pair, _sides in enumerate(_RULES.poles):
     for _side, _members in zip((1, -1), _sides, strict=True):
         for _member in _members:
             _POLES.setdefault(stem(_member), {})[_pair] = _side
-_PHRASES = re.compile("|".join(rf"\b{re.escape(phrase)}" for phrase, _ in _RULES.phrases))
+_PHRASES = re.compile(rf"\b(?:{'|'.join(re.escape(phrase) for phrase, _ in _RULES.phrases)})")
 _PHRASE_WORDS = dict(_RULES.phrases)
 #: Words that say nothing about the matter of a claim.
 _SMALL = (_RULES.english | {"next", "year", "ever", "really", "make", "get", "go", "goe", "become"}) - {
@@ -113,16 +117,19 @@ _SMALL = (_RULES.english | {"next", "year", "ever", "really", "make", "get", "go
 }
 
 
+@lru_cache(_MEMORY_TEXTS)
 def is_english(text: str) -> bool:
     """Return whether a text may be English; a short one may be anything."""
-    letters = [letter for letter in text if letter.isalpha()]
-    if letters and sum(letter.isascii() for letter in letters) < 0.7 * len(letters):
-        return False
+    if not text.isascii():
+        letters = [letter for letter in text if letter.isalpha()]
+        if letters and sum(map(str.isascii, letters)) < 0.7 * len(letters):
+            return False
     words = [word.strip(".,!?;:\"'“”") for word in text.lower().replace("’", "'").split()]
-    known, foreign = (sum(word in words_of for word in words) for words_of in (_RULES.english, _RULES.foreign))
+    known, foreign = (sum(map(words_of.__contains__, words)) for words_of in (_RULES.english, _RULES.foreign))
     return known >= foreign and (known > 0 or len(words) < _MIN_WORDS)
 
 
+@lru_cache(_MEMORY_TEXTS)
 def sounds_sarcastic(text: str) -> bool:
     """Return whether a text has a mark of sarcasm: a set phrase, or praise in quotation marks."""
     lower = text.lower().replace("’", "'")
@@ -145,7 +152,8 @@ class _Clause(NamedTuple):
     answers: bool
 
 
-def _split(text: str) -> list[_Clause]:
+@lru_cache(_MEMORY_TEXTS)
+def _split(text: str) -> tuple[_Clause, ...]:
     lower = text.lower().replace("’", "'")
     lower = _PHRASES.sub(lambda match: _PHRASE_WORDS[match[0]], lower)
     clauses = []
@@ -162,7 +170,7 @@ def _split(text: str) -> list[_Clause]:
             if words:
                 answers = part.lstrip().startswith(("no, ", "never, ", "no: "))
                 clauses.append(_Clause([*map(stem, words)], words, weight, asks, answers))
-    return clauses
+    return tuple(clauses)
 
 
 class StatementReader:
