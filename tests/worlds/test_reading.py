@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from shoal.types import Claim, Mention
+from shoal.worlds.clauses import is_english
 from shoal.worlds.lexicon import TextReader
-from shoal.worlds.reading import StatementReader, is_english, read_attitude
+from shoal.worlds.reading import StatementReader, read_attitude
 
 #: 202 sentences of our own. Rules were written with every third of them in sight; the others only count.
 LABELLED: list[dict[str, Any]] = msgspec.json.decode(
