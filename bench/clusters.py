@@ -41,6 +41,9 @@ def _clustering() -> Iterator[Any]:
     """A cluster whose nodes have four CPUs each, as Ray counts them, beside a head that works on nothing."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+        # Ray writes the address of the cluster into a folder that only its own commands make.
+        os.environ["RAY_TMPDIR"] = folder
+        Path(folder, "ray").mkdir()
         common = {"object_store_memory": _OBJECT_STORE_BYTES, "node_ip_address": _HOST}
         head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": folder, **common}
         cluster: Any = Cluster(initialize_head=True, head_node_args=head)

@@ -12,6 +12,8 @@ import os
 import signal
 import struct
 import subprocess
+import sys
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -84,6 +86,43 @@ def spawn_session(command: list[str], environ: Mapping[str, str], log: Path, inp
     # What this process ignores, such as the end of a terminal, its child would ignore too.
     usual = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE]
     return os.posix_spawn(command[0], command, environ, file_actions=actions, setsid=True, setsigdef=usual)
+
+
+def may_fork() -> bool:
+    """Return whether a fork of this process can do what a new one could: it has no threads and no event loop.
+
+    On macOS libraries of the system may have threads of their own, and end forks that use them.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return sys.platform == "linux" and threading.active_count() == 1
+    return False
+
+
+def fork_session(work: Callable[[], object], environ: Mapping[str, str], log: Path, input: int) -> int:
+    """Do work in a fork of this process that is in everything else what `spawn_session` starts. Return its number."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            # The fork would write what is left in them, too.
+            stream.flush()
+    if pid := os.fork():
+        return pid
+    try:
+        os.setsid()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(input, 0)
+        os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+        os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
+        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        os.environ.clear()
+        os.environ.update(environ)
+        work()
+    finally:
+        os._exit(0)
 
 
 def has_ended(pid: int) -> int | None:

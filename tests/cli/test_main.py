@@ -174,6 +174,17 @@ def test_an_internal_error_is_shown_in_full_on_request(folder: Path) -> None:
     assert "Traceback (most recent call last)" in result.stderr
 
 
+def test_closed_input_and_output_change_nothing(folder: Path) -> None:
+    command = f"exec {COMMAND} experiment study.yaml --out study <&- >&-"
+    (folder / "study.yaml").write_text(
+        "{topic: cats, rounds: 1, worlds: [twitter], population: [{count: 3}],"
+        " experiment: {seeds: 1, tiers: [{name: one, arms: {all: {}}}]}}"
+    )
+    result = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, env=environment(), text=True, check=False)
+    assert (result.returncode, result.stderr.splitlines()[-1]) == (0, "1/1 done")
+    assert "completed" in (folder / "study/one/all/1/simulation.log").read_text()
+
+
 @pytest.mark.parametrize("command", [["list"], ["list", "--json"], ["show", "runs/small-1"]])
 def test_a_closed_pipe_ends_the_command_quietly(folder: Path, command: list[str]) -> None:
     call("run", "small.yaml", "--quiet")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from traceback import format_exception
 from typing import Any
@@ -152,6 +154,12 @@ def cli(traceback: bool) -> None:
 def main() -> None:
     """Run the command. Users' own worlds and minds are also looked for in the current folder."""
     sys.path.append("")
+    for number in range(3):
+        # What the caller has closed would be given to a socket, and be taken for the terminal.
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdout, sys.stderr):
         # A terminal shows a question mark for characters it does not know.
         if hasattr(stream, "reconfigure"):

@@ -91,29 +91,49 @@ from pathlib import Path
 from shoal.runs.directory import CONTROL_LOCK, RunDirectory, read_outcome
 from shoal.runs.launchers import ForkLauncher, start_run
 
-async def main():
-    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
-        await start_run(RunDirectory.open(Path(sys.argv[1])), launcher)
+sys.stdout.write("before ")
+
+def launch():
+    return ForkLauncher(os.environ, idle_seconds=0)
+
+async def main(launcher=None):
+    with launcher or launch() as launcher:
+        await start_run(RunDirectory.open(Path(sys.argv[2])), launcher)
         print(launcher.server_pid, flush=True)
         await asyncio.Event().wait()
 
-asyncio.run(main())
+if sys.argv[1] == "early":
+    with launch() as launcher:
+        asyncio.run(main(launcher))
+else:
+    asyncio.run(main())
 """
 
 
+@pytest.mark.parametrize("moment", ["early", "late"])
 async def test_a_fork_server_ends_with_its_client_and_the_worker_goes_on(
-    tmp_path: Path, launcher: ForkLauncher
+    tmp_path: Path, launcher: ForkLauncher, moment: str
 ) -> None:
     run = create_run(validate(LONG), tmp_path / "run")
-    command = [sys.executable, "-c", CLIENT, str(run.path)]
+    command = [sys.executable, "-c", CLIENT, moment, str(run.path)]
     client = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert client.stdout is not None
-    server = int(await client.stdout.readline())
+    before, number = (await client.stdout.readline()).split()
+    assert before == b"before"
+    server = int(number)
+    # Before there is an event loop it is a fork of the client.
+    assert (read_command(server) == read_command(client.pid)) is (moment == "early")
     client.kill()
+    assert await client.stdout.read() == b""
     await client.wait()
     async with asyncio.timeout(60):
         await wait_for_exit(server)
     await wait_for_round(run)
+    assert "running with Shoal" in run.file("simulation.log").read_text()
+
+
+def read_command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 DRAWING = """

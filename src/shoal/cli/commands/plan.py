@@ -141,7 +141,8 @@ def is_confirmed(calls: int, cost: float | None, question: str) -> bool:
 
 def is_watched() -> bool:
     """Return whether a person at a terminal can answer a question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    # Both are None where they are closed.
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
 def _format_figures(each: Expected) -> list[str]:

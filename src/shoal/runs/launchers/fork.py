@@ -1,8 +1,10 @@
 """Starts workers as forks of a process that has imported everything, in milliseconds instead of most of a second.
 
-That process, the fork server, has no threads and no event loop, and does nothing but fork. Workers lead sessions of
-their own, as those of the `LocalLauncher` do: neither the end of the fork server nor that of its client reaches them.
-The fork server ends when its client has ended, and a client whose fork server was killed starts another one.
+That process, the fork server, has no threads and no event loop, and does nothing but fork. It is a fork of its client
+where that is such a process itself, as a command is at first, or else a new process that imports everything again.
+Workers lead sessions of their own, as those of the `LocalLauncher` do: neither the end of the fork server nor that of
+its client reaches them. The fork server ends when its client has ended, and a client whose fork server was killed
+starts another one.
 
 A fork copies every page that it touches, which takes longer than a short run. So a worker that is done with a run works
 on another one, if neither names code of the user: what a user's module remembers never passes from one run to the next.
@@ -24,6 +26,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn
@@ -34,16 +37,15 @@ from shoal.errors import WorkerLost
 from shoal.runs.directory import LOG, RunDirectory, read_outcome
 from shoal.runs.launchers.base import IDLE_VARIABLE, MODE_VARIABLE, WorkerMode, WorkerProcess, find_worker
 from shoal.runs.launchers.local import IDLE_SECONDS, LOOK_SECONDS, ROOT, LocalLauncher
-from shoal.runs.launchers.process import WorkerEnd
+from shoal.runs.launchers.process import WorkerEnd, work_as_process
 from shoal.runs.state import RunOutcome
 from shoal.scenario import list_own_code
-from shoal.unix import spawn_session
+from shoal.unix import fork_session, may_fork, spawn_session
 
-# Neither the working directory nor the environment decides which Shoal is started. Imported is all that a run uses.
+# Neither the working directory nor the environment decides which Shoal is started.
 _CODE = (
     "import sys; sys.path.append(sys.argv[1]); from importlib import import_module; "
-    "import_module('numpy.ma'); work = import_module('shoal.runs.launchers.process').work_as_process; "
-    "import_module('shoal.runs.launchers.fork').serve_forks(work)"
+    "import_module('shoal.runs.launchers.fork').serve_forks()"
 )
 _READ_BYTES = 1 << 16
 #: A worker that has needed more memory than this ends after its run, and gives it back.
@@ -136,7 +138,7 @@ class ForkLauncher:
             server.close()
 
     def __enter__(self) -> ForkLauncher:
-        # It imports while runs are prepared.
+        """Start the fork server, best before this process has threads, an event loop, or code of the user."""
         self._server = self._server or _ForkServer(self._environ)
         return self
 
@@ -180,8 +182,11 @@ class _ForkServer:
         self._connection, other = socket.socketpair()
         self._connection.setblocking(False)
         with other:
-            command = [sys.executable, "-P", "-c", _CODE, str(ROOT)]
-            self.pid = spawn_session(command, environ, Path(os.devnull), other.fileno())
+            if may_fork():
+                self.pid = fork_session(serve_forks, environ, Path(os.devnull), other.fileno())
+            else:
+                command = [sys.executable, "-P", "-c", _CODE, str(ROOT)]
+                self.pid = spawn_session(command, environ, Path(os.devnull), other.fileno())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._received = b""
         self._asked = 0
@@ -269,9 +274,11 @@ def _encode(message: ForkRequest | ForkStarted | ForkDone | ForkEnded) -> bytes:
 # The server
 
 
-def serve_forks(work: Callable[[str], WorkerEnd]) -> None:
-    """Become the fork server of the process at the other end of standard input; `work` is what a worker does."""
-    client = socket.socket(fileno=os.dup(sys.stdin.fileno()))
+def serve_forks() -> None:
+    """Become the fork server of the process at the other end of standard input."""
+    # Every run uses it, and numpy itself imports it late.
+    import_module("numpy.ma")
+    client = socket.socket(fileno=os.dup(0))
     woken, wake = socket.socketpair()
     wake.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -283,7 +290,7 @@ def serve_forks(work: Callable[[str], WorkerEnd]) -> None:
     with selectors.DefaultSelector() as selector, suppress(ConnectionError):
         selector.register(client, selectors.EVENT_READ)
         selector.register(woken, selectors.EVENT_READ)
-        pool = _WorkerPool(work, client, selector, (woken, wake))
+        pool = _WorkerPool(client, selector, (woken, wake))
         while True:
             ready = [key.fileobj for key, _ in selector.select()]
             if woken in ready:
@@ -302,13 +309,8 @@ class _WorkerPool:
     """The workers of a fork server, and those of them that are ready for another run."""
 
     def __init__(
-        self,
-        work: Callable[[str], WorkerEnd],
-        client: socket.socket,
-        selector: selectors.BaseSelector,
-        inherited: tuple[socket.socket, ...],
+        self, client: socket.socket, selector: selectors.BaseSelector, inherited: tuple[socket.socket, ...]
     ) -> None:
-        self._work = work
         self._client = client
         self._selector = selector
         #: What no worker must keep open.
@@ -333,7 +335,7 @@ class _WorkerPool:
                 self._selector.close()
                 for inherited in (*self._inherited, connection, *self._connections.values()):
                     inherited.close()
-                _become_worker(request, self._work, other)
+                _become_worker(request, other)
             other.close()
             self._connections[pid] = connection
             self._selector.register(connection, selectors.EVENT_READ)
@@ -365,7 +367,7 @@ class _WorkerPool:
             self._client.sendall(_encode(ForkEnded(pid, os.waitstatus_to_exitcode(status))))
 
 
-def _become_worker(request: ForkRequest, work: Callable[[str], WorkerEnd], server: socket.socket) -> NoReturn:
+def _become_worker(request: ForkRequest, server: socket.socket) -> NoReturn:
     """Work in a new session, as a process that was started for it, and end. Runs that allow it follow one another."""
     code = 1
     try:
@@ -377,7 +379,7 @@ def _become_worker(request: ForkRequest, work: Callable[[str], WorkerEnd], serve
             drawn.seed()
         following: ForkRequest | None = request
         while following is not None:
-            end = _work_on_request(following, work)
+            end = _work_on_request(following)
             code = end.exit_code
             following = _await_request(following, server) if end is WorkerEnd.DONE else None
         atexit._run_exitfuncs()
@@ -392,7 +394,7 @@ def _become_worker(request: ForkRequest, work: Callable[[str], WorkerEnd], serve
         os._exit(code)
 
 
-def _work_on_request(request: ForkRequest, work: Callable[[str], WorkerEnd]) -> WorkerEnd:
+def _work_on_request(request: ForkRequest) -> WorkerEnd:
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     null, log = os.open(os.devnull, os.O_RDONLY), os.open(Path(request.directory, LOG), append, 0o644)
     for source, target in ((null, 0), (log, 1), (log, 2)):
@@ -401,7 +403,7 @@ def _work_on_request(request: ForkRequest, work: Callable[[str], WorkerEnd]) -> 
     os.close(log)
     os.chdir(request.folder)
     os.environ[MODE_VARIABLE] = request.mode
-    return work(request.directory)
+    return work_as_process(request.directory)
 
 
 def _await_request(done: ForkRequest, server: socket.socket) -> ForkRequest | None:

@@ -16,11 +16,16 @@ _RAY = re.compile(r"ray(://(?P<address>[^/\s]+:\d+))?")
 
 
 @asynccontextmanager
-async def open_launcher(on: str, environ: Mapping[str, str]) -> AsyncIterator[Launcher]:
-    """Open a launcher for many short runs: `local`, `ray` for the cluster of this machine, or `ray://HOST:PORT`."""
+async def open_launcher(
+    on: str, environ: Mapping[str, str], forks: ForkLauncher | None = None
+) -> AsyncIterator[Launcher]:
+    """Open a launcher for many short runs: `local`, `ray` for the cluster of this machine, or `ray://HOST:PORT`.
+
+    `forks` is one for the local place that was made before there was an event loop, so that its workers start sooner.
+    """
     address = read_place(on)
     if address is None:
-        with ForkLauncher(environ, idle_seconds=0) as launcher:
+        with forks or ForkLauncher(environ, idle_seconds=0) as launcher:
             yield launcher
         return
     try:

@@ -39,7 +39,7 @@ from shoal.experiments import (
     recommend_simulations,
 )
 from shoal.runs import RUNS, LimitSettings, RunResources, Status, describe_servers
-from shoal.runs.launchers import open_launcher
+from shoal.runs.launchers import ForkLauncher, open_launcher
 from shoal.runs.planning import plan_run
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -96,6 +96,8 @@ def batch_(  # noqa: PLR0913  # a command has as many options as it has
       shoal batch study.yaml rows.parquet --between 22:00-06:00 --max-cost 0.50
       shoal batch study.yaml rows.csv --json | jq .failed
     """
+    # A fork of this process, as it is before there is an event loop, starts workers soonest.
+    forks = click.get_current_context().with_resource(ForkLauncher(os.environ, idle_seconds=0))
     limits = LimitSettings(max_cost=max_cost, parallel=parallel, patience=patience)
     window = None if between is None else DailyWindow.parse(between)
     base = load_scenario(scenario, model, changes)
@@ -108,7 +110,7 @@ def batch_(  # noqa: PLR0913  # a command has as many options as it has
         _confirm(left[0].apply_to(base), len(left), limits)
     title = f"running {format_count(len(table), 'simulation')} in {folder}, {at_once} side by side"
     display = choose_batch_display(Output(stderr=True), batch.progress, title, mode.quiet)
-    stopped_by = _run_batch(batch, display, on)
+    stopped_by = _run_batch(batch, display, on, forks)
     if mode.json:
         echo_json(batch.describe())
     elif mode.quiet:
@@ -133,14 +135,14 @@ def _confirm(first: Scenario, count: int, limits: LimitSettings) -> None:
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def _run_batch(batch: Batch, display: ProgressDisplay, on: str) -> int | None:
+def _run_batch(batch: Batch, display: ProgressDisplay, on: str, forks: ForkLauncher) -> int | None:
     """Work through the batch, and return the number of the signal that stopped it."""
 
     async def supervise() -> int | None:
         stop = asyncio.Event()
         with stop_on_signals(stop, display) as received:
             try:
-                async with open_launcher(on, os.environ) as launcher:
+                async with open_launcher(on, os.environ, forks) as launcher:
                     await batch.run(launcher, stop)
             except Stopped:
                 return received[0]
