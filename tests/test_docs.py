@@ -2,6 +2,7 @@
 
 A line `$ shoal ...` of a console or bash block is run; the commands of one page share one folder, which holds a copy of
 examples/. It must exit with 0, or with the code that a trailing comment states: `$ shoal run wrong.yaml  # exit 2`.
+`shoal` is the installed script in README.md, and elsewhere a fork that needs no second to import it.
 The python blocks of a page are run as one script in such a folder; blocks marked `py` are other people's code. A yaml
 block is a scenario, a part of one, or a list of events, and must be a right one.
 Links between pages of docs/ are checked by `zensical build --strict`.
@@ -12,11 +13,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -52,21 +55,37 @@ def commands(text: str) -> Iterator[Command]:
                 yield Command(line, int(stated[1]) if stated else 0)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+def environment(folder: Path, *more: Path) -> dict[str, str]:
+    path = os.pathsep.join([*map(str, more), str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PATH": path, "HOME": str(folder)}
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[Path]:
+    """A folder with a command `shoal` that takes milliseconds to start; see tests/commands/client.py."""
+    # The path of a socket must be short, which pytest's own folders are not.
+    with TemporaryDirectory(prefix="shoal-") as folder, socket.socket(socket.AF_UNIX) as listener:
+        client = Path(folder, "shoal")
+        client.write_text(f"#!{sys.executable} -IS\n{(ROOT / 'tests/commands/client.py').read_text()}")
+        client.chmod(0o755)
+        listener.bind(str(client.with_name("server.sock")))
+        listener.listen()
+        command = [sys.executable, "-m", "tests.commands.server", str(listener.fileno())]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, pass_fds=[listener.fileno()]):
+            yield client.parent
 
 
 @page
 @pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
-def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path, forks: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".venv").symlink_to(sys.prefix)
+    environ = environment(tmp_path, *([] if path.name == "README.md" else [forks]))
     for command in commands(path.read_text()):
         result = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command.line],
             cwd=tmp_path,
-            env=environment(tmp_path),
+            env=environ,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
