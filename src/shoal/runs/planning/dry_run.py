@@ -36,6 +36,9 @@ from shoal.worlds import DO_NOTHING, NameIndex, kind_seen
 THOUGHT = "Everybody talks about this, and before I take a side I would rather hear what those say who were there."
 #: Models seldom let a turn pass, as offline minds often do; of several actions that they may take they take one or two.
 USUAL_ACTIONS = 1.5
+#: Prompts of platforms ask for a sentence or two. Models write that much, where offline minds write less.
+POSTED_CHARACTERS = 130
+_POSTED = {"CREATE_POST": "content", "CREATE_COMMENT": "content", "QUOTE_POST": "quote_content"}
 #: The length of an action where no offline mind shows it.
 ACTION_TOKENS = 24
 #: Enough to tell texts apart.
@@ -165,6 +168,15 @@ def _write_reply(actions: Sequence[Action]) -> str:
     return _encode({"thought": THOUGHT, "actions": chosen}).decode()
 
 
+def _lengthen(action: Action) -> Action:
+    """Return an action with a text of the length that models write."""
+    name = _POSTED.get(action.kind, "")
+    text = action.args.get(name, "")
+    if not 0 < len(text) < POSTED_CHARACTERS:
+        return action
+    return Action(action.kind, {**action.args, name: f"{text} {THOUGHT}"[:POSTED_CHARACTERS]})
+
+
 #: A reply without its actions.
 REPLY_TOKENS = estimate(_write_reply(()))
 
@@ -226,6 +238,7 @@ class DryRunMind(WrapperMind):
         if (kind := kind_seen(observation)) is not None and kind.ending_actions:
             # No conversation ends before its last turn.
             decision = Decision(tuple(done for done in decision.actions if done.kind not in kind.ending_actions))
+        decision = Decision(tuple(map(_lengthen, decision.actions)))
 
         async def ask_language_mind() -> Decision:
             self._model.prepare_reply(observation, decision)
