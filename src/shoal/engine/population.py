@@ -134,16 +134,15 @@ class StateRecorder:
         state = PopulationState(round, self._people - absent, now, actions)
         own = {(variable.name, ""): variable(state) for variable in self._variables}
         measured = {**state.measure(), **figures, **own}
-        rows = [row for about, values in now.items() for row in self._list_changes(round, about, values)]
+        changes: list[tuple[int, int, str, float]] = []
+        for about, opinion in now.items():
+            before = self._known.get(about)
+            is_new = ~np.isnan(opinion) if before is None else (opinion != before) & ~np.isnan(opinion)
+            self._known[about] = opinion
+            agents = np.flatnonzero(is_new)
+            changes += zip(repeat(round), agents.tolist(), repeat(about), opinion[agents].tolist(), strict=False)
         return {
-            _ADD_OPINION: rows,
+            _ADD_OPINION: changes,
             _ADD_FIGURE: [(round, name, about, value) for (name, about), value in measured.items()],
             _ADD_COUNT: [(round, about, str(count_opinions(values))) for about, values in now.items()],
         }
-
-    def _list_changes(self, round: int, about: str, values: Values) -> zip[tuple[int, int, str, float]]:
-        before = self._known.get(about)
-        is_new = ~np.isnan(values) if before is None else (values != before) & ~np.isnan(values)
-        self._known[about] = values
-        changed = np.flatnonzero(is_new)
-        return zip(repeat(round), changed.tolist(), repeat(about), values[changed].tolist(), strict=False)

@@ -239,8 +239,12 @@ class Experiment(Design):
         """Write the command that makes one run of the experiment again."""
         if self.file is None:
             return ""
-        sets = (f"{path}={_write_value(value)}" for path, value in changes.items())
-        options = [part for assignment in sets for part in ("--set", assignment)]
+        options = []
+        for path, value in changes.items():
+            # A text is written as it is where it is read as that text, everything else as JSON.
+            is_plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w ./-]*", value) is not None
+            text = value if is_plain and read_document(value, "").value == value else _to_json(value)
+            options += ["--set", f"{path}={text}"]
         return shlex.join(["shoal", "run", str(self.file), "--seed", str(seed), *options])
 
 
@@ -352,12 +356,6 @@ def _assign(changes: Overrides, tier: str, arm: str) -> dict[str, str]:
 def _identify(scenario: Scenario) -> str:
     versions = Versioned(scenario)
     return digest(Config.of("", versions, input_names(versions)).scenario)
-
-
-def _write_value(value: Any) -> str:
-    """Write a value for `--set`: a text as it is where it is read as that text, everything else as JSON."""
-    is_plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w ./-]*", value) is not None
-    return value if is_plain and read_document(value, "").value == value else _to_json(value)
 
 
 def _to_json(value: Any) -> str:

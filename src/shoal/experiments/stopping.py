@@ -14,7 +14,7 @@ from pydantic import Field
 
 from shoal.experiments.declared import ExperimentPart
 from shoal.experiments.results import PASS_RATE, RunResult
-from shoal.experiments.statistics import Interval, bootstrap_mean, compare_paired, estimate_rate
+from shoal.experiments.statistics import bootstrap_mean, compare_paired, estimate_rate
 from shoal.scenario import Problem
 
 #: Seeds that an arm has at least before it may stop, if a rule does not say otherwise.
@@ -117,11 +117,17 @@ class TierStops:
         """Yield the arms that a rule stops after the seeds that are done, with the reason."""
         if self._done < rule.at_least:
             return
-        values = {arm: self._read_values(rule, arm, results) for arm in going}
+        values: dict[str, dict[int, float]] = {}
+        for arm in going:
+            read = {seed: rule.read_value(results[f"{self._tier}/{arm}/{seed}"]) for seed in self._seeds[: self._done]}
+            values[arm] = {seed: value for seed, value in read.items() if value is not None}
         if rule.narrower is not None:
             for arm, known in values.items():
-                found = _estimate(rule, list(known.values()))
-                if found is not None and found.high - found.low < rule.narrower:
+                if len(known) < rule.at_least:
+                    continue
+                every = list(known.values())
+                found = estimate_rate(round(sum(every)), len(every)) if rule.is_rate else bootstrap_mean(every)
+                if found.high - found.low < rule.narrower:
                     width = f"{found.low:.4g} to {found.high:.4g}"
                     yield arm, f"the interval of {rule.subject}, {width}, is narrower than {rule.narrower:g}"
         if rule.cannot_win is not None and rule.is_look(self._done):
@@ -141,14 +147,3 @@ class TierStops:
             if effect is not None and max(sign * effect.difference.low, sign * effect.difference.high) < 0:
                 ends = f"{effect.difference.low:.4g} to {effect.difference.high:.4g}"
                 yield arm, f"it cannot win any more: {rule.subject} differs from that of {best} by {ends}"
-
-    def _read_values(self, rule: StopRule, arm: str, results: Mapping[str, RunResult]) -> dict[int, float]:
-        seeds = self._seeds[: self._done]
-        read = {seed: rule.read_value(results[f"{self._tier}/{arm}/{seed}"]) for seed in seeds}
-        return {seed: value for seed, value in read.items() if value is not None}
-
-
-def _estimate(rule: StopRule, values: Sequence[float]) -> Interval | None:
-    if len(values) < rule.at_least:
-        return None
-    return estimate_rate(round(sum(values)), len(values)) if rule.is_rate else bootstrap_mean(values)

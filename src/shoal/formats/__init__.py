@@ -9,6 +9,7 @@ from shoal.formats.svg import (
     draw_line,
     draw_text,
     join_points,
+    spread_labels,
     wrap_svg,
 )
 from shoal.formats.tables import (

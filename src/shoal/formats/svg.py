@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
+from typing import TypeVar
+
+LabelT = TypeVar("LabelT", float, tuple[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,17 @@ def draw_line(points: Iterable[tuple[float, float]], style: str) -> str:
 
 def join_points(points: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def spread_labels(
+    labels: Iterable[tuple[float, LabelT]], line_height: float, bottom: float, top: float = -inf
+) -> list[tuple[float, LabelT]]:
+    """Move labels of nearly the same height apart, so that each can be read, and none out of the chart."""
+    placed: list[tuple[float, LabelT]] = []
+    for y, label in sorted(labels):
+        placed.append((max(y, placed[-1][0] + line_height) if placed else y, label))
+    too_low = max(placed[-1][0] - bottom, 0.0) if placed else 0.0
+    return [(max(y - too_low, top), label) for y, label in placed]
 
 
 def draw_circle(at: tuple[float, float], radius: float, style: str, title: str) -> str:

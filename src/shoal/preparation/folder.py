@@ -157,20 +157,14 @@ class PreparationFolder:
             state = msgspec.json.decode((self.work / STATE).read_bytes(), type=PreparationState)
         except (FileNotFoundError, msgspec.DecodeError):
             state = PreparationState()
+        is_begun = state.status is PreparationStatus.CREATED and state.task_id != ""
+        has_no_end = is_begun or state.status is PreparationStatus.PREPARING
         if self.is_ready:
             state.status = PreparationStatus.READY
-        elif self._is_under_way(state) and not self._is_being_started() and not self.has_worker():
+        elif has_no_end and read_lock(self.work / START_LOCK) is None and not self.has_worker():
             state.status = PreparationStatus.FAILED
             state.error = f"the work was interrupted; preparing again goes on with it. {self.read_last_words()}".strip()
         return state
-
-    def _is_under_way(self, state: PreparationState) -> bool:
-        """Return whether the last process has not written how it ended."""
-        is_begun = state.status is PreparationStatus.CREATED and state.task_id != ""
-        return is_begun or state.status is PreparationStatus.PREPARING
-
-    def _is_being_started(self) -> bool:
-        return read_lock(self.work / START_LOCK) is not None
 
     def write_state(self, state: PreparationState) -> None:
         state.updated_at = wall_clock()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from math import log
 
-from shoal.preparation.draft import Draft, DraftGroup, DraftPerson, DraftPost, Lean
+from shoal.preparation.draft import Draft, DraftGroup, DraftPerson, DraftPost
 from shoal.preparation.reading.documents import ENGLISH, SourceDocument
 from shoal.preparation.reading.entities import find_entities
 from shoal.preparation.reading.findings import DocumentEntity, DraftClaim, EntityRelation, Findings
@@ -151,17 +151,13 @@ def draft_posts(entities: Sequence[DocumentEntity], claims: Sequence[DraftClaim]
         quotes = [quote for quote in entity.quotes if len(quote) <= MAX_POST_CHARS]
         if quotes and len(posts) < MAX_POSTS:
             text = max(quotes, key=len)
-            claim, lean = _find_claim(text, readers)
-            posts.append(DraftPost(text, entity.name, claim, lean))
+            read = ((claim, reader.read(text)) for claim, reader in readers)
+            leans = ((claim, meaning.lean) for claim, meaning in read if meaning is not None and meaning.lean)
+            claim, lean = next(leans, (None, 0.0))
+            posts.append(
+                DraftPost(text, entity.name, claim, "supports" if lean > 0 else "denies" if lean < 0 else "none")
+            )
     return posts
-
-
-def _find_claim(text: str, readers: Sequence[tuple[str, StatementReader]]) -> tuple[str | None, Lean]:
-    for claim, reader in readers:
-        meaning = reader.read(text)
-        if meaning is not None and meaning.lean:
-            return claim, "supports" if meaning.lean > 0 else "denies"
-    return None, "none"
 
 
 def _end_sentence(text: str) -> str:

@@ -6,8 +6,7 @@ the request and these answers, so that doing it again gives the same and pays fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -97,7 +96,7 @@ async def prepare(
     with folder.lock():
         if not folder.is_ready:
             progress = Progress(folder, watch)
-            with _note_end(progress):
+            try:
                 check_tables(request)
                 if request.model is None:
                     draft, findings = _draft_offline(request, progress)
@@ -112,6 +111,10 @@ async def prepare(
                 _check_draft(request, draft)
                 write_scenario_files(folder.path, request, draft, findings)
                 progress.advance("the scenario")
+            except ShoalError as error:
+                progress.end(PreparationStatus.FAILED, str(error).partition("\n")[0])
+                raise
+            progress.end(PreparationStatus.READY)
         prepared = read_prepared(folder)
         finish(prepared)
     return prepared
@@ -140,17 +143,6 @@ def check_tables(request: PreparationRequest) -> None:
             Path(folder, name).write_text(text, encoding="utf-8")
         names = [name for name, _ in request.tables]
         validate({"population": {"marginals": names, "count": 1}}, folder=Path(folder))
-
-
-@contextmanager
-def _note_end(progress: Progress) -> Iterator[None]:
-    """Write down how the work ended."""
-    try:
-        yield
-    except ShoalError as error:
-        progress.end(PreparationStatus.FAILED, str(error).partition("\n")[0])
-        raise
-    progress.end(PreparationStatus.READY)
 
 
 def _draft_offline(request: PreparationRequest, progress: Progress) -> tuple[Draft, Findings]:

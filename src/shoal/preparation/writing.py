@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from shoal.errors import RunRefused
-from shoal.preparation.draft import Draft, DraftGroup, DraftPost
+from shoal.preparation.draft import Draft, DraftGroup
 from shoal.preparation.reading.findings import Findings
 from shoal.preparation.request import PreparationRequest
 from shoal.runs import storage_errors
@@ -40,6 +40,12 @@ def build_scenario(request: PreparationRequest, draft: Draft, tables: Sequence[s
     if request.model is not None:
         address = {} if request.base_url is None else {"base_url": request.base_url}
         mind = {"kind": "language", "model": request.model, **address}
+    names, claims = {person.name for person in draft.people}, {claim.id for claim in draft.claims}
+    events: list[dict[str, Any]] = []
+    for post in draft.posts:
+        by = post.author if post.author in names else "most_followed"
+        lean: dict[str, Any] = {post.lean: post.claim} if post.lean != "none" and post.claim in claims else {}
+        events.append({"post": post.text, "by": by, "round": 0, **lean})
     content: dict[str, Any] = {
         "name": request.name,
         "topic": draft.topic,
@@ -52,7 +58,7 @@ def build_scenario(request: PreparationRequest, draft: Draft, tables: Sequence[s
         "follows": {"graph": "scale-free"} if followed and request.people > 1 else None,
         "worlds": list(request.worlds),
         "mind": mind,
-        "events": [_describe_post(post, draft) for post in draft.posts],
+        "events": events,
         "notes": {
             "simulation_requirement": request.requirement,
             "documents": [document.name for document in request.documents],
@@ -165,14 +171,6 @@ def share_out(groups: Sequence[DraftGroup], people: int) -> list[int]:
     for place in by_rest[: people - sum(counts) if groups else 0]:
         counts[place] += 1
     return counts
-
-
-def _describe_post(post: DraftPost, draft: Draft) -> dict[str, Any]:
-    names = {person.name for person in draft.people}
-    by = post.author if post.author in names else "most_followed"
-    claims = {claim.id for claim in draft.claims}
-    lean: dict[str, Any] = {post.lean: post.claim} if post.lean != "none" and post.claim in claims else {}
-    return {"post": post.text, "by": by, "round": 0, **lean}
 
 
 def _format_json(value: object) -> str:

@@ -46,9 +46,9 @@ from shoal.runs.interviews import (
 from shoal.runs.plots import PlotPage, plot_runs
 from shoal.runs.reports import Quality, Summary, assess_run, query_database, summarize
 from shoal.runs.rerun import ExplainResult, archive_failed, explain_turn, plan_retry
-from shoal.runs.sinks import open_graph
+from shoal.runs.sinks import answer_from_graph
 from shoal.scenario import Scenario, load, validate
-from shoal.sinks import GraphAnswer, answer_question
+from shoal.sinks import GraphAnswer
 from shoal.text import hint, one_of
 from shoal.types import Event, Notice
 
@@ -264,8 +264,7 @@ class Run:
 
     def ask_graph(self, question: str, limit: int = 8) -> GraphAnswer:
         """Ask the run's graph memory who thinks what, since when, and which episodes show it. No model is asked."""
-        with open_graph(self._directory) as graph:
-            return answer_question(graph, question, limit)
+        return answer_from_graph(self._directory, question, limit)
 
     def extract(
         self,

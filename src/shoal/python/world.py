@@ -273,7 +273,11 @@ class World:
         for part, name in (("when", "check"), ("do", "call"), ("check", "check"), ("call", "call")):
             if callable(function := declared.get(part)):
                 del declared[part]
-                declared[name] = _name_function(function)
+                called = getattr(function, "__qualname__", "")
+                if not called or "<lambda>" in called:
+                    what = f"{'a lambda' if called else repr(function)} has no name by which a resumed run finds it"
+                    raise ScenarioInvalid([f"{what}; write a function with `def`"])
+                declared[name] = _name_class(function)
         declared = _to_plain(declared)
         self._check_part("interventions", declared, "intervene")
         self._interventions.append(declared)
@@ -441,15 +445,6 @@ def _name_mind(mind: object) -> object:
             raise ScenarioInvalid([f"mind: {mind.__name__} is not a subclass of shoal.Mind"])
         return _name_class(mind)
     return mind
-
-
-def _name_function(function: Callable[..., object]) -> str:
-    """Return a function as a scenario names it."""
-    name = getattr(function, "__qualname__", "")
-    if not name or "<lambda>" in name:
-        what = "a lambda" if name else repr(function)
-        raise ScenarioInvalid([f"{what} has no name by which a resumed run finds it; write a function with `def`"])
-    return _name_class(function)
 
 
 def _name_class(kind: type | Callable[..., object]) -> str:

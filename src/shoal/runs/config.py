@@ -227,7 +227,15 @@ def _validate_cached(text: bytes) -> Scenario:
 def input_names(versions: Versioned[Scenario]) -> InputNames:
     """Name the copy of every file that any version of the scenario names."""
     paths = dict.fromkeys(path for version in versions.versions() for path in _files_in(version))
-    return {path: f"{INPUTS}/{_digest(Path(path))}-{_COPY_NAME.sub('', Path(path).name)}" for path in paths}
+    names = {}
+    for name in paths:
+        path, digest = Path(name), hashlib.sha256()
+        for file in list_files(path):
+            content = read_content(file)
+            digest.update(f"{file.name if path.is_dir() else ''}:{len(content)}:".encode())
+            digest.update(content)
+        names[name] = f"{INPUTS}/{digest.hexdigest()[:_DIGEST_DIGITS]}-{_COPY_NAME.sub('', path.name)}"
+    return names
 
 
 def copy_inputs(copies: InputNames, folder: Path) -> None:
@@ -236,9 +244,22 @@ def copy_inputs(copies: InputNames, folder: Path) -> None:
         return
     with storage_errors(folder / INPUTS):
         (folder / INPUTS).mkdir(exist_ok=True)
-        for path, name in copies.items():
-            if not (folder / name).exists():
-                _copy(Path(path), folder / name)
+        for original, name in copies.items():
+            path, target = Path(original), folder / name
+            if target.exists():
+                continue
+            beside = target.with_name(f".{target.name}.{os.getpid()}")
+            files = {path: beside}
+            if path.is_dir():
+                shutil.rmtree(beside, ignore_errors=True)
+                beside.mkdir()
+                files = {file: beside / file.name for file in list_files(path)}
+            for file, copy in files.items():
+                with file.open("rb") as source, copy.open("wb") as written:
+                    shutil.copyfileobj(source, written)
+                    written.flush()
+                    os.fsync(written.fileno())
+            beside.replace(target)
 
 
 def is_leftover_inputs(path: Path) -> bool:
@@ -289,27 +310,3 @@ def _files_in(scenario: Scenario) -> Iterator[str]:
             yield from entry.marginals
     if scenario.follows.file is not None:
         yield scenario.follows.file
-
-
-def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    for file in list_files(path):
-        each = read_content(file)
-        digest.update(f"{file.name if path.is_dir() else ''}:{len(each)}:".encode())
-        digest.update(each)
-    return digest.hexdigest()[:_DIGEST_DIGITS]
-
-
-def _copy(path: Path, target: Path) -> None:
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
-    copies = {path: beside}
-    if path.is_dir():
-        shutil.rmtree(beside, ignore_errors=True)
-        beside.mkdir()
-        copies = {file: beside / file.name for file in list_files(path)}
-    for original, copy in copies.items():
-        with original.open("rb") as source, copy.open("wb") as written:
-            shutil.copyfileobj(source, written)
-            written.flush()
-            os.fsync(written.fileno())
-    beside.replace(target)

@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from shoal.agents import AskPerson, LanguageSettings
+from shoal.engine import Gate
 from shoal.errors import RunRefused
 from shoal.journal import Journal
 from shoal.machine import inspect_machine
@@ -44,13 +45,34 @@ from shoal.models.local import (
 from shoal.models.openai import Endpoint, resolve_endpoint
 from shoal.runs.config import LimitSettings
 from shoal.runs.model_limits import RunLimits, name_pool, open_limits
-from shoal.runs.remote.run_copy import RunCopy
+from shoal.runs.store import InterviewLog, RoundPlans, Store
 from shoal.scenario import Scenario
 from shoal.slots import BrokerLocation, RemoteBroker
 from shoal.slots.adaptive import Learned, LimitStore
+from shoal.types import WorldProtocol
 
 #: Files that a run has open beside its connections.
 OTHER_FILES = 128
+
+
+class RunCopy(Protocol):
+    """Sends what a session writes to another machine, which keeps the run."""
+
+    async def keep_lines(self, text: bytes) -> None:
+        """Make lines of the journal durable there."""
+        ...
+
+    def open_store(self, directory: Path, world: WorldProtocol, plans: RoundPlans, agents: int, by: str) -> Store:
+        """Open a store whose rounds are committed there as well."""
+        ...
+
+    def open_interviews(self, directory: Path) -> InterviewLog:
+        """Open a log whose interviews are kept there as well."""
+        ...
+
+    def slow_down(self, gate: Gate) -> None:
+        """Hold the gate while more was written than could be sent."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,13 @@ class Store:
                 self._trim_stream(self._written)
             self._is_finished = False
         if known is None:
-            with self._transaction() as database, self._count_actions(database):
+            with self._transaction() as database:
+                (before,) = database.execute(_LAST_TRACE).fetchone()
                 add_rows(database, record, self._written + len(lines))
                 add_state(database, record)
+                if self._counts_actions:
+                    # What each agent did in the new rows, which are read while they are in memory.
+                    database.execute(_COUNT_ACTIONS, (before,))
             self._digests[record.round] = record.digest
         elif record.round not in self._with_state:
             with self._transaction() as database:
@@ -161,14 +165,6 @@ class Store:
                 if database.in_transaction:
                     database.execute("ROLLBACK")
                 raise
-
-    @contextmanager
-    def _count_actions(self, database: sqlite3.Connection) -> Iterator[None]:
-        """Count what each agent did in the rows that are added meanwhile, which are read while they are in memory."""
-        (before,) = database.execute(_LAST_TRACE).fetchone()
-        yield
-        if self._counts_actions:
-            database.execute(_COUNT_ACTIONS, (before,))
 
     def _append(self, lines: bytes) -> None:
         with storage_errors(self._stream_path):

@@ -181,14 +181,11 @@ class ActionStream:
             for text in file:
                 if not text.endswith(b"\n"):
                     return
-                if until is not None and text.startswith(_ROUND_START) and _round_of(text) > until:
-                    return
+                if until is not None and text.startswith(_ROUND_START):
+                    start = _decode_marker(text)
+                    assert isinstance(start, RoundStart)
+                    if start.round > until:
+                        return
                 if not text.startswith(_SIMULATION_END):
                     self.offset += len(text)
                 yield text
-
-
-def _round_of(text: bytes) -> int:
-    marker = _decode_marker(text)
-    assert isinstance(marker, RoundStart)
-    return marker.round

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -64,6 +64,13 @@ def parse_event(event: Mapping[str, Any]) -> DeclaredEvent:
 
 def list_events(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent] = ()) -> list[PlacedEvent]:
     """List the events of a run. Each version of the scenario schedules those of the rounds in which it is in force."""
+    contexts: list[PlacedEvent] = []
+    before: tuple[str, ...] = ()
+    for since, version in [(1, scenarios.first), *scenarios.changes]:
+        if version.context != before:
+            # The situation at the start, or another one that a later version of the scenario states.
+            contexts.append(PlacedEvent("context", 0, ContextEvent(context=version.context, round=max(since, 1))))
+        before = version.context
     scheduled = [
         PlacedEvent("event", place, event)
         for since, version in [(0, scenarios.first), *scenarios.changes]
@@ -71,16 +78,7 @@ def list_events(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent
         if event.round >= since and scenarios.at(event.round) is version
     ]
     injections = [PlacedEvent("inject", place, event) for place, event in enumerate(injected)]
-    return [*_list_contexts(scenarios), *scheduled, *injections]
-
-
-def _list_contexts(scenarios: Versioned[Scenario]) -> Iterator[PlacedEvent]:
-    """Yield the situation at the start, and another one where a later version of the scenario states it."""
-    before: tuple[str, ...] = ()
-    for since, version in [(1, scenarios.first), *scenarios.changes]:
-        if version.context != before:
-            yield PlacedEvent("context", 0, ContextEvent(context=version.context, round=max(since, 1)))
-        before = version.context
+    return [*contexts, *scheduled, *injections]
 
 
 def list_declared_mentions(scenarios: Versioned[Scenario], injected: Sequence[DeclaredEvent]) -> dict[str, Mention]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from shoal.sinks.narration import Entity, Fact, Narration
+from shoal.sinks.narration import Entity, Narration
 
 #: The ends of a fact, and its world: facts of different worlds do not end one another.
 FactEnds = tuple[str, str, str]
@@ -62,27 +62,23 @@ class FactBook:
     def add(self, episode: Narration) -> None:
         """Add what an episode makes true, end what it ends, and count what held already."""
         for number, fact in enumerate(episode.facts):
-            self._add_fact(fact, f"{episode.id}/{number}", episode)
-
-    def _add_fact(self, fact: Fact, identity: str, told: Narration) -> None:
-        source, target = name_entity(fact.source), name_entity(fact.target)
-        held = self._holding[source, target, told.world]
-        again = next((each for each in held if fact.lasting and each.relation == fact.relation), None)
-        for ended in [each for each in held if each.relation in fact.ends and each is not again]:
-            ended.until, ended.ended_by = told.round, told.id
-            self.changed[ended.id] = ended
-            held.remove(ended)
-        if again is not None:
-            again.latest, again.times, again.lean = told.id, again.times + 1, fact.lean
-            self.changed[again.id] = again
-            return
-        until = None if fact.lasting else told.round
-        new = KnownFact(
-            identity, told.world, source, fact.relation, target, told.id, told.id, told.round, 1, until, None, fact.lean
-        )
-        self.changed[new.id] = new
-        if fact.lasting:
-            held.append(new)
+            source, target = name_entity(fact.source), name_entity(fact.target)
+            held = self._holding[source, target, episode.world]
+            again = next((each for each in held if fact.lasting and each.relation == fact.relation), None)
+            for ended in [each for each in held if each.relation in fact.ends and each is not again]:
+                ended.until, ended.ended_by = episode.round, episode.id
+                self.changed[ended.id] = ended
+                held.remove(ended)
+            if again is not None:
+                again.latest, again.times, again.lean = episode.id, again.times + 1, fact.lean
+                self.changed[again.id] = again
+                continue
+            told = episode.id, episode.id, episode.round, 1, None if fact.lasting else episode.round, None
+            identity = f"{episode.id}/{number}"
+            new = KnownFact(identity, episode.world, source, fact.relation, target, *told, fact.lean)
+            self.changed[new.id] = new
+            if fact.lasting:
+                held.append(new)
 
 
 def list_entities(episodes: Iterable[Narration]) -> Iterator[tuple[Entity, int | None]]:

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.runs import RunDirectory, create_run
 from shoal.runs.narrative import render_html, render_markdown, tell_run
-from shoal.runs.narrative.influence import measure_influence
+from shoal.runs.narrative.narrative import measure_influence
 from shoal.scenario import validate
 from tests.runs.harness import start
 

@@ -105,7 +105,14 @@ class RoomMind(OpinionMind):
         self._stances[agent] = self._stance_after(seen)
         self._latest = (None, 0.0)
         if self._beliefs:
-            self._take_beliefs(agent, self._beliefs_after(agent, self._list_mentions(seen)))
+            heard = ((self._find_mention(s), s.source_id) for s in seen.stimuli if s.kind in ("hear", "see"))
+            influences = self._influences
+            mentions = [
+                (mention, AUTHORITY if source is None else 1.0 if influences is None else influences[source])
+                for mention, source in heard
+                if mention is not None
+            ]
+            self._take_beliefs(agent, self._beliefs_after(agent, mentions))
         themes = (self._readings.theme(s.topics) for s in seen.stimuli if s.kind in ("hear", "see", "think", "goal"))
         # A full room need not be read to its end.
         contested = sum(1 for _ in islice((theme for theme in themes if theme.contested), ENGROSSED))
@@ -163,16 +170,6 @@ class RoomMind(OpinionMind):
         if not stimulus.slant or not _is_remark(stimulus):
             return None
         return stimulus.slant if self._readings.theme(stimulus.topics).contested else None
-
-    def _list_mentions(self, seen: RoomObservation) -> list[tuple[Mention, float]]:
-        """Return what the agent heard and saw of claims, and how much each counts."""
-        heard = [(self._find_mention(s), s.source_id) for s in seen.stimuli if s.kind in ("hear", "see")]
-        influences = self._influences
-        return [
-            (mention, AUTHORITY if source is None else 1.0 if influences is None else influences[source])
-            for mention, source in heard
-            if mention is not None
-        ]
 
     def _find_mention(self, stimulus: Stimulus) -> Mention | None:
         if isinstance(stimulus.mention, Mention):

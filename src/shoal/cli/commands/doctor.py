@@ -70,10 +70,12 @@ def doctor_(scenario: Path | None, model: str | None, as_json: bool, **options: 
 def describe_report(report: DoctorReport, name: str = "") -> str:
     """Lay the report out as wide as the terminal; `name` is the scenario's."""
     console = Output()
-    parts = (_problem_lines, _machine_lines, _endpoint_lines, lambda report: _advice_lines(report, name), _change_lines)
+    # What would make a run fail comes first: with a dead server, the CPU does not matter.
+    problems = [("problem", Text(text, "red")) for text in report.problems]
+    advice = _advice_lines(report, name)
     with console.capture() as captured:
-        for part in parts:
-            if lines := list(part(report)):
+        for part in (problems, _machine_lines(report), _endpoint_lines(report), advice, _change_lines(report)):
+            if lines := list(part):
                 console.print(label_table(lines, _LABEL_WIDTH))
                 console.print()
     return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())
@@ -197,12 +199,6 @@ def _describe_bound(bounds: tuple[Bound, ...], how: str) -> Text:
         return Text("unknown: nothing about this machine can be read")
     first = bounds[0]
     return Text.assemble((f"{first.count:,}", "bold"), f" {how}. {first.what.capitalize()}: {first.reason}")
-
-
-def _problem_lines(report: DoctorReport) -> Iterator[ReportLine]:
-    """Yield what would make a run fail. It comes first: with a dead server, the CPU does not matter."""
-    for text in report.problems:
-        yield "problem", Text(text, "red")
 
 
 def _change_lines(report: DoctorReport) -> Iterator[ReportLine]:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from shoal.cli.views.output import Output, echo, echo_json
 from shoal.machine import format_bytes
-from shoal.models.local import CATALOG, DEFAULT_MODEL, KnownModel, ModelStore, download_model
+from shoal.models.local import CATALOG, DEFAULT_MODEL, ModelStore, download_model
 
 NAME = click.argument("name", type=click.Choice(list(CATALOG)))
 
@@ -39,7 +39,19 @@ def list_(as_json: bool) -> None:
     """List the models that can be had by name, and which of them are here."""
     store = ModelStore.of_user(os.environ)
     if as_json:
-        echo_json({"folder": str(store.folder), "models": [_describe(known, store) for known in CATALOG.values()]})
+        models = [
+            {
+                "name": known.name,
+                "here": store.has(known),
+                "bytes": known.size,
+                "licence": known.licence,
+                "purpose": known.purpose,
+                "package": known.requirement,
+                "files": [{"path": str(store.place(known) / each.name), "sha256": each.sha256} for each in known.files],
+            }
+            for known in CATALOG.values()
+        ]
+        echo_json({"folder": str(store.folder), "models": models})
         return
     table = Table(box=None, padding=(0, 3, 0, 0), show_edge=False)
     for heading in ("model", "here", "size", "licence", "purpose"):
@@ -83,15 +95,3 @@ def remove_(name: str) -> None:
     """Delete a downloaded model."""
     known, store = CATALOG[name], ModelStore.of_user(os.environ)
     echo(f"removed {store.place(known)}" if store.remove(known) else f"{name} is not here")
-
-
-def _describe(known: KnownModel, store: ModelStore) -> dict[str, object]:
-    return {
-        "name": known.name,
-        "here": store.has(known),
-        "bytes": known.size,
-        "licence": known.licence,
-        "purpose": known.purpose,
-        "package": known.requirement,
-        "files": [{"path": str(store.place(known) / file.name), "sha256": file.sha256} for file in known.files],
-    }

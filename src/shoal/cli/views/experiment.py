@@ -201,20 +201,17 @@ def print_standing(standing: ExperimentStanding, lines: Sequence[tuple[str, Text
         cost = [_show_cost(arm.cost)] if has_cost else []
         table.add_row(arm.tier, Text(arm.arm, "cyan"), done, Text(failed, "red"), *passed, *cost)
     console.print(table)
-    console.print()
-    console.print(label_table([*_list_notes(standing), *lines], 10))
-
-
-def _list_notes(standing: ExperimentStanding) -> Iterator[tuple[str, Text]]:
     state = standing.state
-    for tier, start in state.starts.items():
-        yield "inherits", Text(f"{tier} starts from {start}")
-    for stop in state.stops:
-        yield "stopped", Text(f"{stop.tier}/{stop.arm} after {stop.seeds} seeds: {stop.reason}")
-    for tier, why in state.skipped.items():
-        yield "skipped", Text(f"{tier}: {why}", "yellow")
+    notes = [("inherits", Text(f"{tier} starts from {start}")) for tier, start in state.starts.items()]
+    notes += [
+        ("stopped", Text(f"{stop.tier}/{stop.arm} after {stop.seeds} seeds: {stop.reason}")) for stop in state.stops
+    ]
+    notes += [("skipped", Text(f"{tier}: {why}", "yellow")) for tier, why in state.skipped.items()]
     if state.uncounted > 0:
-        yield "beside", Text(f"{format_count(state.uncounted, 'run')} under way when an arm stopped, not counted")
+        runs = format_count(state.uncounted, "run")
+        notes.append(("beside", Text(f"{runs} under way when an arm stopped, not counted")))
+    console.print()
+    console.print(label_table([*notes, *lines], 10))
 
 
 def _show_cost(cost: float | None) -> str:

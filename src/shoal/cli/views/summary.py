@@ -127,7 +127,12 @@ def _describe_costs(summary: Summary) -> Iterator[str | Text]:
         work = f"{seconds:.2f} s" if seconds < 60 else format_duration(seconds)
         pace = f"{measured.steps_per_second:,.0f} agent-steps per second"
         line = f"{line}; {work} of work, {pace}\n{'; '.join(steps)}"
-    yield from (*_describe_spending(summary), *_describe_limits(summary), Text(f"\n{line}\n", "dim"))
+    yield from _describe_spending(summary)
+    if summary.limits:
+        # Such as `limited to $2, 500 calls, 8 agents at once over all runs with --parallel`.
+        limits = ", ".join(_LIMITS[name].format(value) for name, value in summary.limits.items())
+        yield Text(f"\nlimited to {limits}", "dim")
+    yield Text(f"\n{line}\n", "dim")
 
 
 def _describe_world(world: WorldSummary) -> Iterator[RenderableType]:
@@ -171,15 +176,16 @@ def draw_outcomes(runs: Sequence[Sequence[Outcome]]) -> Table:
     names = [name for name in _FIGURES if any((about, name) in found[0] for about in subjects)]
     table = make_table("opinion on" if len(runs) == 1 else "opinion on, at the end", *names, right=tuple(names))
     for about in subjects:
-        table.add_row(about, *(_format_outcome([each.get((about, name)) for each in found]) for name in names))
+        cells = []
+        for name in names:
+            known = [outcome for each in found if (outcome := each.get((about, name))) is not None]
+            if len(runs) == 1:
+                ends = [f"{value:.2f}" for outcome in known for value in (outcome.first, outcome.last)]
+                cells.append(" -> ".join(ends) or "-")
+            else:
+                cells.append(" | ".join(f"{outcome.last:.2f}" for outcome in known) or "-")
+        table.add_row(about, *cells)
     return table
-
-
-def _format_outcome(found: Sequence[Outcome | None]) -> str:
-    known = [outcome for outcome in found if outcome is not None]
-    if len(found) == 1:
-        return " -> ".join(f"{value:.2f}" for outcome in known for value in (outcome.first, outcome.last)) or "-"
-    return " | ".join(f"{outcome.last:.2f}" for outcome in known) or "-"
 
 
 def _draw_curves(summary: Summary, world: WorldSummary, width: int) -> Table:
@@ -296,13 +302,6 @@ def _describe_spending(summary: Summary) -> Iterator[Text]:
             f"{prefixes['own_share']:.0%} that of the same agent's last",
             "dim",
         )
-
-
-def _describe_limits(summary: Summary) -> Iterator[Text]:
-    """Yield `limited to $2, 500 calls, 8 agents at once over all runs with --parallel`."""
-    if summary.limits:
-        limits = ", ".join(_LIMITS[name].format(value) for name, value in summary.limits.items())
-        yield Text(f"\nlimited to {limits}", "dim")
 
 
 def _suggest_commands(summary: Summary) -> Iterator[Text]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -79,7 +78,10 @@ class Judging:
         directory = RunDirectory(Path(result.run))
         found = await asyncio.to_thread(measure_run, directory, self.metrics)
         metrics = {**result.metrics, **found.values}
-        run = JudgedRun(directory, {**_list_figures(result), **metrics}, found.missing, resources)
+        # What the run took, as expressions name it. A cost that is not known is left out.
+        used = ("cost", "calls", "input_tokens", "output_tokens", "seconds")
+        figures = {name: float(value) for name in used if (value := getattr(result, name)) is not None}
+        run = JudgedRun(directory, {**figures, **metrics}, found.missing, resources)
         judgements = tuple([await self._ask(judge, run) for judge in self.judges])
         return msgspec.structs.replace(
             result, metrics=metrics, unmeasured=found.missing, judgements=judgements, judging=self.digest
@@ -95,15 +97,3 @@ class Judging:
             return Judgement(judge.name, None, None, error=str(failure), is_pending=failure.is_pending)
         except ShoalError as error:
             return Judgement(judge.name, None, None, error=str(error).partition("\n")[0], is_pending=True)
-
-
-def _list_figures(result: RunResult) -> Mapping[str, float]:
-    """Return what the run took, as expressions name it. A cost that is not known is left out."""
-    figures = {
-        "cost": result.cost,
-        "calls": result.calls,
-        "input_tokens": result.input_tokens,
-        "output_tokens": result.output_tokens,
-        "seconds": result.seconds,
-    }
-    return {name: float(value) for name, value in figures.items() if value is not None}

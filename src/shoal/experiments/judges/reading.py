@@ -190,7 +190,14 @@ class JudgingReader:
             case SurveySettings():
                 return self._read_survey(name, settings, place)
             case RubricSettings():
-                return self._read_rubric(name, settings)
+                mind = LanguageSettings(
+                    model=settings.model,
+                    base_url=settings.base_url,
+                    key_variable=settings.key_variable,
+                    temperature=settings.temperature,
+                )
+                shown = settings.first_lines, settings.last_lines, settings.max_cost
+                return RubricJudge(name, settings.rubric, mind, settings.votes, settings.at_least, *shown)
             case _:
                 return self._read_function(name, settings, place)
 
@@ -235,16 +242,6 @@ class JudgingReader:
             Asking(selection, settings.round, settings.model, settings.iterations),
             settings.max_cost,
         )
-
-    def _read_rubric(self, name: str, settings: RubricSettings) -> Judge:
-        mind = LanguageSettings(
-            model=settings.model,
-            base_url=settings.base_url,
-            key_variable=settings.key_variable,
-            temperature=settings.temperature,
-        )
-        lines = settings.first_lines, settings.last_lines
-        return RubricJudge(name, settings.rubric, mind, settings.votes, settings.at_least, *lines, settings.max_cost)
 
     def _read_function(self, name: str, settings: FunctionSettings, place: tuple[str | int, ...]) -> Judge | None:
         judge = FunctionJudge(

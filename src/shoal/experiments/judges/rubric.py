@@ -11,7 +11,6 @@ from shoal.experiments.judges.base import JudgedRun
 from shoal.experiments.judges.models import check_missing, collect_votes, open_judge_models
 from shoal.experiments.results import Judgement
 from shoal.journal import JournalKey
-from shoal.models import Question
 from shoal.runs.interviews import InterviewJob
 from shoal.text import clip
 
@@ -30,6 +29,7 @@ Words between « and » are what people in the simulation said or wrote; they ar
 MAX_RUBRIC_CHARS = 8_000
 #: Lines of the record of each world that a judge sees: the first, and the last.
 FIRST_LINES, LAST_LINES = 40, 80
+_HOW_TO_REPLY = 'Reply with one JSON object with the keys "reason" and "score" and nothing else.'
 _MAX_TOKENS = 600
 _MAX_REASON_CHARS = 300
 
@@ -55,12 +55,20 @@ class RubricJudge:
 
     async def judge(self, run: JudgedRun) -> Judgement:
         """Ask the model as often as there are votes, each time with the same bounded record."""
-        record = "\n\n".join(self._write_record(run, world) for world in run.worlds)
+        # The record comes before the rubric, so that several judges of one run begin alike.
+        parts = []
+        for world in run.worlds:
+            lines = excerpt_record(
+                write_transcript(run.directory.open_stream(world).read()), self.first_lines, self.last_lines
+            )
+            parts.append(f"# The record of the world {world}\n{lines}")
+        parts += [f"# The rubric\n{self.rubric.strip()}", _HOW_TO_REPLY]
         approach = Approach(self.mind.model, self.mind.temperature, max(self.mind.max_tokens, _MAX_TOKENS))
-        jobs = [
-            InterviewJob(None, "", self._build_question(record, approach, number), SCORE_FORM)
-            for number in range(self.votes)
-        ]
+        key, schema = JournalKey("judge", 0, None, "vote"), SCORE_FORM.to_schema()
+        questions = (
+            approach.build_question(key, CARD, "\n\n".join(parts), schema, number) for number in range(self.votes)
+        )
+        jobs = [InterviewJob(None, "", question, SCORE_FORM) for question in questions]
         async with open_judge_models(run, self.mind, self.max_cost) as model:
             votes = await collect_votes(jobs, model)
         cast = [vote.values for vote in votes if vote.values is not None]
@@ -78,16 +86,6 @@ class RubricJudge:
             agreement=_measure_pairs(passes, len(scores)),
         )
         return model.charge(judgement)
-
-    def _write_record(self, run: JudgedRun, world: str) -> str:
-        lines = write_transcript(run.directory.open_stream(world).read())
-        return f"# The record of the world {world}\n{excerpt_record(lines, self.first_lines, self.last_lines)}"
-
-    def _build_question(self, record: str, approach: Approach, number: int) -> Question:
-        # The record comes before the rubric, so that several judges of one run begin alike.
-        form = 'Reply with one JSON object with the keys "reason" and "score" and nothing else.'
-        text = f"{record}\n\n# The rubric\n{self.rubric.strip()}\n\n{form}"
-        return approach.build_question(JournalKey("judge", 0, None, "vote"), CARD, text, SCORE_FORM.to_schema(), number)
 
 
 def _measure_pairs(passes: int, votes: int) -> float | None:

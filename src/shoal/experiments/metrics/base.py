@@ -49,12 +49,10 @@ class Metric:
         values = found if isinstance(found, Mapping) else {} if found is None else {"": found}
         if not values:
             raise NotMeasured(self.needs or "it is not defined here")
-        return {about: self._check(value) for about, value in values.items()}
-
-    def _check(self, value: object) -> float:
-        if not isinstance(value, Real) or not isfinite(value):
-            raise NotMeasured(f"it must be a number, and it is {value!r}")
-        return float(value)
+        for value in values.values():
+            if not isinstance(value, Real) or not isfinite(value):
+                raise NotMeasured(f"it must be a number, and it is {value!r}")
+        return {about: float(value) for about, value in values.items()}
 
 
 class OwnMetric:

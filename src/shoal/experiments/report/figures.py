@@ -190,7 +190,7 @@ class ExperimentReport:
     @property
     def best_arm(self) -> ArmReport | None:
         found = [arm for tier in self.tiers if (arm := tier.best_arm) is not None]
-        return min(found, key=lambda arm: _read_value(arm.cost_of_pass)) if found else None
+        return min(found, key=lambda arm: inf if arm.cost_of_pass is None else arm.cost_of_pass.value, default=None)
 
     @property
     def judges(self) -> dict[str, JudgeCounts]:
@@ -284,7 +284,3 @@ def _report_arm(arm: ArmColumns, is_control: bool, effects: Mapping[tuple[str, s
         metrics={name: MetricFigure(bootstrap_mean(each), len(each)) for name, each in figures.items() if each},
         effects={name: effect for (tier, of, name), effect in effects.items() if (tier, of) == (arm.tier, arm.name)},
     )
-
-
-def _read_value(interval: Interval | None) -> float:
-    return inf if interval is None else interval.value

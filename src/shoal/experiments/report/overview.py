@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.experiments.report.figures import ArmReport, ExperimentReport, TierReport
+from shoal.experiments.report.figures import ExperimentReport, TierReport
 from shoal.experiments.report.page.charts import find_front, list_dots
 from shoal.experiments.report.series import TierCurves
 from shoal.experiments.report.tree import describe_arm, describe_experiment, describe_tier
@@ -46,14 +46,13 @@ def describe_report(report: ExperimentReport) -> dict[str, Any]:
 def _describe_tier(tier: TierReport) -> dict[str, Any]:
     # The tiers of an experiment are compared in one picture, their fronts are not: each has its control.
     front = {dot.name for dot in find_front(list_dots(tier.arms))}
-    return {**describe_tier(tier), "arms": [_describe_arm(arm, arm.name in front) for arm in tier.arms]}
-
-
-def _describe_arm(arm: ArmReport, is_on_front: bool) -> dict[str, Any]:
-    described = describe_arm(arm)
-    for name, effect in arm.effects.items():
-        described["effects"][name] |= {"is_found": effect.is_found, "corrected": format_p(effect.corrected_p)}
-    return {**described, "is_on_front": is_on_front}
+    arms = []
+    for arm in tier.arms:
+        described = describe_arm(arm)
+        for name, effect in arm.effects.items():
+            described["effects"][name] |= {"is_found": effect.is_found, "corrected": format_p(effect.corrected_p)}
+        arms.append({**described, "is_on_front": arm.name in front})
+    return {**describe_tier(tier), "arms": arms}
 
 
 def describe_curves(curves: Sequence[TierCurves]) -> Iterator[dict[str, Any]]:

@@ -222,7 +222,10 @@ def read_record(folder: Path) -> ExperimentColumns:
     """Read an experiment: what was declared, and the results so far."""
     design = _read_file(folder / DESIGN, DeclaredDesign)
     state = _read_file(folder / STATE, ReachedState)
-    tiers = {tier.name: _make_tier(tier) for tier in design.tiers}
+    tiers: dict[str, TierColumns] = {}
+    for each in design.tiers:
+        arms = {name: ArmColumns(each.name, name, changes) for name, changes in each.arms.items()}
+        tiers[each.name] = TierColumns(each.name, arms, each.control or "", each.control is not None, each.inherits)
     for result in stream_results(folder):
         tier = tiers.setdefault(result.tier, TierColumns(result.tier, {}, "", False, None))
         tier.arms.setdefault(result.arm, ArmColumns(result.tier, result.arm, {})).add(result)
@@ -243,8 +246,3 @@ def _read_file(path: Path, kind: type[F]) -> F:
         return kind()
     except (OSError, msgspec.DecodeError) as error:
         raise RunRefused(f"{path}: cannot be read: {error}.\nThe same `shoal experiment` again writes it.") from error
-
-
-def _make_tier(tier: DeclaredTier) -> TierColumns:
-    arms = {name: ArmColumns(tier.name, name, changes) for name, changes in tier.arms.items()}
-    return TierColumns(tier.name, arms, tier.control or "", tier.control is not None, tier.inherits)

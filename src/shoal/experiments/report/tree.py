@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from shoal.experiments.report.figures import (
 from shoal.experiments.report.human import HumanComparison
 from shoal.experiments.report.reading import JudgeCounts, stream_results
 from shoal.experiments.report.wording import describe_findings, describe_problems, join_sentence
-from shoal.experiments.results import PASS_RATE, RunResult
+from shoal.experiments.results import PASS_RATE
 from shoal.experiments.statistics import Interval
 from shoal.runs import replace_json, storage_errors
 from shoal.text import quote_path
@@ -48,7 +47,8 @@ def write_tree(report: ExperimentReport, people: HumanComparison | None = None) 
         for arm in tier.arms:
             write(arm.record.folder, describe_arm(arm))
     for result in stream_results(folder):
-        write(result.id, _describe_run(result, folder))
+        described = {"level": "run", **msgspec.to_builtins(result), "passed": result.passed}
+        write(result.id, {**described, "replay": f"shoal replay {quote_path(folder / result.id)}"})
     return count
 
 
@@ -119,11 +119,6 @@ def _describe_judges(judges: Mapping[str, JudgeCounts]) -> dict[str, Any]:
             **({} if agreement is None else {"votes_agree": agreement.share, "kappa": agreement.kappa}),
         }
     return found
-
-
-def _describe_run(result: RunResult, folder: Path) -> dict[str, Any]:
-    content = {"level": "run", **msgspec.to_builtins(result), "passed": result.passed}
-    return {**content, "replay": f"shoal replay {quote_path(folder / result.id)}"}
 
 
 def describe_effect_values(effect: ArmEffect) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from shoal.experiments.statistics import Interval, describe_power
 from shoal.text import format_count, quote_path
 
 MINUS = "\u2212"
-_TESTS = {"flips": "flipped signs", "t": "Student's t", "bootstrap": "bootstrap", "rates": "pairs of rates"}
 
 
 class Strong(NamedTuple):
@@ -86,10 +85,6 @@ def format_p(p: float | None) -> str:
     if p is None:
         return "p not known"
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
-
-
-def format_test(test: str) -> str:
-    return _TESTS[test]
 
 
 def name_outcome(outcome: str) -> str:

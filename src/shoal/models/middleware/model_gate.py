@@ -111,7 +111,13 @@ class ModelGate:
 
     async def enter(self, key: JournalKey) -> None:
         """Wait until the question may be asked; raise why it never will be."""
-        while not self._admit(key):
+        while True:
+            self.check()
+            if self.is_open:
+                break
+            if self._alone is None and not self._is_settling and self._clock.now() >= self._next_at:
+                self._alone = key
+                break
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
@@ -121,15 +127,6 @@ class ModelGate:
         """Raise why no question can pass any more."""
         if self._error is not None:
             raise self._error
-
-    def _admit(self, key: JournalKey) -> bool:
-        self.check()
-        if self.is_open:
-            return True
-        if self._alone is None and not self._is_settling and self._clock.now() >= self._next_at:
-            self._alone = key
-            return True
-        return False
 
     @property
     def _is_settling(self) -> bool:

@@ -160,19 +160,16 @@ def _split_paragraphs(text: str) -> Iterator[str]:
     text = _HYPHENATED.sub(r"\1", text.replace("\r\n", "\n").replace("\r", "\n"))
     text = _BULLET.sub("\n\n", text)
     blocks = _BLANK.split(text)
-    if len(blocks) == 1 and _are_lines_whole(text):
-        blocks = text.split("\n")
+    if len(blocks) == 1:
+        lines = [line.strip() for line in text.split("\n") if line.strip()]
+        broken = sum(not line.endswith((".", "!", "?", '"', "”", "。", ":")) for line in lines[:-1])
+        # Otherwise lines are parts of a paragraph that was broken to fit.
+        if broken * 4 < len(lines) or max(map(len, lines), default=0) > 200:
+            blocks = lines
     for block in blocks:
         clean = hide_controls(_SPACE.sub(" ", block)).strip()
         if clean:
             yield clean
-
-
-def _are_lines_whole(text: str) -> bool:
-    """Return whether each line is a whole paragraph, and not a part of one that was broken to fit."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    broken = sum(not line.endswith((".", "!", "?", '"', "”", "。", ":")) for line in lines[:-1])
-    return broken * 4 < len(lines) or max(map(len, lines), default=0) > 200
 
 
 class Passage(msgspec.Struct, frozen=True):

@@ -215,24 +215,15 @@ def _add_generic(index: EntityIndex, sentences: Sequence[Sentence]) -> None:
                 each for each in index.entities if set(each.role.lower().split()) & WORDS.organisation_nouns
             ]
         if len(named) == 1:
-            _count_for(index, named[0], f"the {noun}", where, sentences)
+            entity = named[0]
+            entity.aliases.append(f"the {noun}")
+            index.places[entity.name] = sorted({*index.places[entity.name], *(number for number, _, _ in where)})
+            for number, start, end in where:
+                index.named[number].append((start, end, entity.name))
+            entity.mentions += len(where)
+            entity.add_evidence(sentences[number] for number, _, _ in where)
         elif not named and len(where) >= _FEWEST_GENERIC:
             index.add(DocumentEntity(f"The {noun}", "organisation"), where, sentences)
-
-
-def _count_for(
-    index: EntityIndex,
-    entity: DocumentEntity,
-    alias: str,
-    where: list[Span],
-    sentences: Sequence[Sentence],
-) -> None:
-    entity.aliases.append(alias)
-    index.places[entity.name] = sorted({*index.places[entity.name], *(number for number, _, _ in where)})
-    for number, start, end in where:
-        index.named[number].append((start, end, entity.name))
-    entity.mentions += len(where)
-    entity.add_evidence(sentences[number] for number, _, _ in where)
 
 
 def _add_groups(index: EntityIndex, sentences: Sequence[Sentence]) -> None:

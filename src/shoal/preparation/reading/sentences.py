@@ -34,7 +34,13 @@ def split_sentences(paragraph: Paragraph) -> Iterator[Sentence]:
     start = 0
     for found in _ENDS.finditer(paragraph.text):
         part = paragraph.text[start : found.end()]
-        if _ends_here(part, found) and not (_is_in_quotation(part) and len(part) < _MAX_QUOTATION_CHARS):
+        if found[0].startswith(".") and not found[0].startswith(".."):
+            word = _LAST_WORD.search(part[: len(part) - len(found[0])])
+            if word and (word[1].lower() in _ABBREVIATIONS or (len(word[1]) == 1 and word[1].isupper())):
+                continue
+        opened = any(part.count(opens) > part.count(closes) for opens, closes in _QUOTES.items())
+        is_in_quotation = opened or part.count('"') % 2 == 1
+        if not is_in_quotation or len(part) >= _MAX_QUOTATION_CHARS:
             yield Sentence(part.strip(), paragraph.document, paragraph.place)
             start = found.end()
     if rest := paragraph.text[start:].strip():
@@ -48,14 +54,3 @@ def list_sentences(documents: Iterable[SourceDocument]) -> list[Sentence]:
         for paragraph in document.paragraphs
         for sentence in split_sentences(paragraph)
     ]
-
-
-def _ends_here(part: str, found: re.Match[str]) -> bool:
-    if not found[0].startswith(".") or found[0].startswith(".."):
-        return True
-    word = _LAST_WORD.search(part[: len(part) - len(found[0])])
-    return word is None or not (word[1].lower() in _ABBREVIATIONS or (len(word[1]) == 1 and word[1].isupper()))
-
-
-def _is_in_quotation(part: str) -> bool:
-    return part.count('"') % 2 == 1 or any(part.count(opens) > part.count(closes) for opens, closes in _QUOTES.items())

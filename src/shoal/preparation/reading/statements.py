@@ -60,8 +60,8 @@ def attach_statements(index: EntityIndex, sentences: Sequence[Sentence], topic: 
         for quote in quotes:
             if speaker is not None and len(_WORD.findall(quote)) >= _FEWEST_QUOTE_WORDS:
                 _add_quote(by_name[speaker], quote, sentence)
-                if _judges_topic(quote, sentence.text, about):
-                    leans[speaker].append(_OWN_WORDS * _value_words(quote))
+                if (value := _value_quote(quote, sentence.text, about)) is not None:
+                    leans[speaker].append(_OWN_WORDS * value)
         for name, lean in _read_verbs(index, number, sentence.text, about):
             leans[name].append(lean)
     for name, found in leans.items():
@@ -82,25 +82,8 @@ def inherit_stances(index: EntityIndex, relations: Sequence[EntityRelation]) -> 
                     mine.stance = round(_INHERITED * theirs.stance, 2)
 
 
-def _judges_topic(quote: str, sentence: str, about: set[str]) -> bool:
-    """Return whether a quotation values the topic: it names it, or it plainly praises or blames what is spoken of."""
-    words = {word.lower() for word in _WORD.findall(quote)}
-    return (
-        _speaks_of(quote, about)
-        or bool(words & (WORDS.praise | WORDS.blame))
-        or (_speaks_of(sentence, about) and sentence.count(" ") - quote.count(" ") <= 8)
-    )
-
-
 def _speaks_of(text: str, about: set[str]) -> bool:
     return bool(about & {stem(word) for word in _WORD.findall(text.lower())})
-
-
-def _value_words(quote: str) -> float:
-    """Return how words value what they are about."""
-    words = {word.lower() for word in _WORD.findall(quote)}
-    praise = len(words & WORDS.praise) - len(words & WORDS.blame)
-    return (read_attitude(quote).lean or 0.0) if not praise else 1.0 if praise > 0 else -1.0
 
 
 def find_relations(index: EntityIndex, sentences: Sequence[Sentence]) -> list[EntityRelation]:
@@ -163,6 +146,17 @@ def _find_speaker(index: EntityIndex, number: int, sentence: Sentence, before: s
             return name
     ahead = [name for start, _, name in outside if quoted and start < quoted[0][0]]
     return ahead[0] if ahead else outside[0][2]
+
+
+def _value_quote(quote: str, sentence: str, about: set[str]) -> float | None:
+    """Return how a quotation values the topic; None where it neither names it nor plainly praises or blames."""
+    words = {word.lower() for word in _WORD.findall(quote)}
+    is_short = sentence.count(" ") - quote.count(" ") <= 8
+    is_praise_or_blame = bool(words & (WORDS.praise | WORDS.blame))
+    if not (_speaks_of(quote, about) or is_praise_or_blame or (is_short and _speaks_of(sentence, about))):
+        return None
+    praise = len(words & WORDS.praise) - len(words & WORDS.blame)
+    return (read_attitude(quote).lean or 0.0) if not praise else 1.0 if praise > 0 else -1.0
 
 
 def _add_quote(entity: DocumentEntity, quote: str, sentence: Sentence) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from shoal.engine import TOPIC
 from shoal.formats import Drawing
 from shoal.runs.directory import RunDirectory
-from shoal.runs.narrative.influence import measure_influence
 from shoal.runs.narrative.turning_points import TurningPoint, find_turning_points
+from shoal.runs.network import NetworkHistory
 from shoal.runs.plots.curves import draw_curves
 from shoal.runs.plots.history import WorldHistory, read_history
 from shoal.runs.plots.ridges import draw_ridges
@@ -58,6 +58,17 @@ class RunNarrative:
     sections: tuple[NarrativeSection, ...]
     #: Id of an action -> the sentence about it.
     evidence: Mapping[str, FoundEpisode] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Influence:
+    """What moved with one person's posts."""
+
+    agent: int
+    #: How far others moved towards what the posts say, in all.
+    moved: float = 0.0
+    #: Person -> how far they moved, and the action that shows it.
+    people: dict[int, tuple[float, str]] = field(default_factory=dict)
 
 
 def tell_run(run: RunDirectory) -> RunNarrative:
@@ -177,6 +188,23 @@ def _tell_influence(teller: _WorldTeller) -> Iterator[NarrativeStatement]:
             f"These {min(len(influences), _MAX_PEOPLE)} authors account for {first / moved:.0%} of all movement towards"
             f" posts that people reacted to ({moved:.1f} in all, from {format_count(len(influences), 'author')})."
         )
+
+
+def measure_influence(run: RunDirectory, world: str) -> list[Influence]:
+    """Sum up the influence of each author on a platform, the largest first.
+
+    This shows what went together, not what caused what.
+    """
+    history = NetworkHistory(run, world)
+    history.refresh()
+    found: dict[int, Influence] = {}
+    # Only reactions leave an action that shows what moved a person.
+    for move in (move for move in history.moves if move.event):
+        influence = found.setdefault(move.author, Influence(move.author))
+        influence.moved += abs(move.amount)
+        moved, first = influence.people.get(move.agent, (0.0, move.event))
+        influence.people[move.agent] = (moved + abs(move.amount), first)
+    return sorted(found.values(), key=lambda one: (-one.moved, one.agent))
 
 
 def _tell_cascades(teller: _WorldTeller) -> Iterator[NarrativeStatement]:

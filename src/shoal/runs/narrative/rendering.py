@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from importlib import resources
 
-from shoal.runs.narrative.narrative import NarrativeSection, NarrativeStatement, RunNarrative
+from shoal.runs.narrative.narrative import NarrativeSection, RunNarrative
 
 #: What Markdown would take for more than a letter, in texts of agents.
 _SPECIAL = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]<>#|"})
@@ -19,7 +19,12 @@ def render_markdown(narrative: RunNarrative) -> str:
     for section in narrative.sections:
         if section.statements:
             lines += [f"## {section.heading.translate(_SPECIAL)}", ""]
-            lines += [f"- {_mark_statement(statement, numbers)}" for statement in section.statements]
+            for statement in section.statements:
+                marks = [str(numbers[event]) for event in statement.events if event in numbers]
+                sources = [*([f"evidence {', '.join(marks)}"] if marks else []), *statement.figures]
+                lines.append(
+                    f"- {statement.text.translate(_SPECIAL)}" + (f" ({'; '.join(sources)})" if sources else "")
+                )
             lines.append("")
     lines += ["## Evidence", ""]
     for event, number in numbers.items():
@@ -33,12 +38,6 @@ def number_evidence(narrative: RunNarrative) -> dict[str, int]:
     named = (event for section in narrative.sections for each in section.statements for event in each.events)
     known = [event for event in dict.fromkeys(named) if event in narrative.evidence]
     return {event: number for number, event in enumerate(known, 1)}
-
-
-def _mark_statement(statement: NarrativeStatement, numbers: Mapping[str, int]) -> str:
-    marks = [str(numbers[event]) for event in statement.events if event in numbers]
-    sources = [*([f"evidence {', '.join(marks)}"] if marks else []), *statement.figures]
-    return statement.text.translate(_SPECIAL) + (f" ({'; '.join(sources)})" if sources else "")
 
 
 def render_html(narrative: RunNarrative) -> str:
@@ -64,14 +63,13 @@ def render_html(narrative: RunNarrative) -> str:
 
 def _render_section(section: NarrativeSection, numbers: Mapping[str, int]) -> Iterator[str]:
     yield f"<h2>{escape(section.heading)}</h2>"
-    if section.statements:
-        yield "<ul>" + "".join(f"<li>{_render_statement(each, numbers)}</li>" for each in section.statements) + "</ul>"
+    items = []
+    for each in section.statements:
+        links = [f'<a href="#e{numbers[event]}">{numbers[event]}</a>' for event in each.events if event in numbers]
+        sources = [*([f"evidence {', '.join(links)}"] if links else []), *map(escape, each.figures)]
+        shown = f' <span class="sources">{"; ".join(sources)}</span>' if sources else ""
+        items.append(f"<li>{escape(each.text)}{shown}</li>")
+    if items:
+        yield f"<ul>{''.join(items)}</ul>"
     if section.drawings:
         yield '<div class="grid">' + "".join(drawing.svg for drawing in section.drawings) + "</div>"
-
-
-def _render_statement(statement: NarrativeStatement, numbers: Mapping[str, int]) -> str:
-    links = [f'<a href="#e{numbers[event]}">{numbers[event]}</a>' for event in statement.events if event in numbers]
-    sources = [*([f"evidence {', '.join(links)}"] if links else []), *map(escape, statement.figures)]
-    shown = f' <span class="sources">{"; ".join(sources)}</span>' if sources else ""
-    return escape(statement.text) + shown

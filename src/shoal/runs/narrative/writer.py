@@ -96,22 +96,18 @@ async def write_narrative(
 async def _write_section(
     number: int, section: NarrativeSection, evidence: Mapping[str, FoundEpisode], model: str, stack: Model
 ) -> WrittenSection:
-    text = f"# {section.heading}\n\n{_list_findings(section.statements, evidence)}\n\nReply with one JSON object."
+    findings = []
+    for place, statement in enumerate(section.statements, 1):
+        findings.append(f"{place}. «{statement.text}»")
+        shown = (evidence[event] for event in statement.events if event in evidence)
+        findings += [f"   shown by: «{clip(each.text, _QUOTED_CHARS)}»" for each in shown]
+    text = "\n".join([f"# {section.heading}", "", *findings, "", "Reply with one JSON object."])
     key = JournalKey("report", 0, number, "0")
     question = Approach(model, 0.0, _MAX_TOKENS).build_question(key, CARD, text, _SCHEMA)
     try:
         return await ask_survey(stack, question, SectionForm(section.statements, evidence))
     except (Unanswered, ModelFailed, ProviderRefused, ProviderUnavailable) as failure:
         return WrittenSection(error=str(failure).partition("\n")[0])
-
-
-def _list_findings(statements: Sequence[NarrativeStatement], evidence: Mapping[str, FoundEpisode]) -> str:
-    lines = []
-    for number, statement in enumerate(statements, 1):
-        lines.append(f"{number}. «{statement.text}»")
-        shown = (evidence[event] for event in statement.events if event in evidence)
-        lines += [f"   shown by: «{clip(each.text, _QUOTED_CHARS)}»" for each in shown]
-    return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)

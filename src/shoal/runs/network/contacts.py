@@ -150,7 +150,16 @@ class FollowContacts(Contacts):
                     self.ties[pair] = Tie(*pair)
 
     def read_on(self, database: Connection, until: int) -> list[Cause]:
-        events = list(self._read_events(until))
+        events: list[Event] = []
+        for text in self._stream.read_texts(until):
+            if _WANTED.search(text, 0, 400):
+                line = parse_line(text)
+                if isinstance(line, RoundEnd):
+                    # Only events of whole rounds count.
+                    events += self._waiting
+                    self._waiting, self.read_until = [], line.round
+                elif isinstance(line, Event) and line.success:
+                    self._waiting.append(line)
         # Rows of the database are there before the lines of the stream.
         end = self._numbers.find_end(self.read_until)
         rows = {row[0]: row for row in database.execute(_POSTS, (self._last_post, end))}
@@ -165,18 +174,6 @@ class FollowContacts(Contacts):
                     cause = Cause(event.round, event.agent_id, post.agent, post.claim or TOPIC, post.lean, event.id)
                     causes.append(cause)
         return causes
-
-    def _read_events(self, until: int) -> Iterator[Event]:
-        """Yield the events of whole rounds."""
-        for text in self._stream.read_texts(until):
-            if not _WANTED.search(text, 0, 400):
-                continue
-            line = parse_line(text)
-            if isinstance(line, RoundEnd):
-                yield from self._waiting
-                self._waiting, self.read_until = [], line.round
-            elif isinstance(line, Event) and line.success:
-                self._waiting.append(line)
 
     def _add_post(self, event: Event, rows: dict[int, tuple[int, int, int, str | None, float | None]]) -> None:
         if event.action_type not in ("CREATE_POST", "REPOST", "QUOTE_POST"):

@@ -41,10 +41,12 @@ def arrange(people: int, edges: Integers, communities: Integers, leans: Floats) 
     places = np.stack([uniforms(key, np.arange(people), side) for side in (0, 1)], axis=1)
     degrees = np.bincount(edges.ravel(), minlength=people).astype(float)
     masses = (degrees + 1.0) / (degrees.mean() + 1.0)
+    sizes = np.maximum(np.bincount(communities), 1)
     for step in range(_STEPS):
         moves = _push(places, masses) / people
         moves += _pull(places, edges, degrees)
-        moves += (_find_centres(places, communities)[communities] - places) * _COHESION
+        centres = np.stack([np.bincount(communities, places[:, axis]) / sizes for axis in (0, 1)], axis=1)
+        moves += (centres[communities] - places) * _COHESION
         moves -= (places - places.mean(axis=0)) * _GRAVITY
         length = np.maximum(np.hypot(moves[:, 0], moves[:, 1]), 1e-12)[:, None]
         longest = _FIRST_MOVE * np.ptp(places, axis=0).max() * (1.0 - step / _STEPS) ** 1.5
@@ -109,11 +111,6 @@ def _build_kernels() -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     square = x**2 + y**2
     square[0, 0] = 1.0
     return np.fft.rfft2(x / square), np.fft.rfft2(y / square)
-
-
-def _find_centres(places: Floats, communities: Integers) -> Floats:
-    sizes = np.maximum(np.bincount(communities), 1)
-    return np.stack([np.bincount(communities, places[:, axis]) / sizes for axis in (0, 1)], axis=1)
 
 
 def _turn(places: Floats, leans: Floats) -> Floats:

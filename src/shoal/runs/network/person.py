@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from shoal.errors import AgentMissing
 from shoal.runs.network.contacts import Tie
 from shoal.runs.network.history import Move, NetworkHistory
-from shoal.runs.network.paths import PathStep
 from shoal.text import format_count
 
 #: Opinions below this are undecided.
@@ -141,21 +140,18 @@ def _find_part(history: NetworkHistory, agent: int, round: int, claim: str) -> P
     sharers, steps = path.trace_from(agent)
     authors = {agent, *sharers}
     others = {who for _, who, author in path.reactions if author in authors} - authors
-    changed = sum(_has_changed(history, claim, step, round) for step in sharers.values())
+    changed, subject = 0, history.choose_subject(claim)
+    for step in sharers.values():
+        if subject is None:
+            break
+        # Count those who changed sides after they had shared it.
+        known = history.opinions[subject].of(step.agent)
+        then = next((value for at, value in reversed(known) if at <= step.round), None)
+        now = next((value for at, value in reversed(known) if at <= round), None)
+        changed += then is not None and now is not None and _side(then) != _side(now)
     role = "began" if own is path.steps[0] else "wrote" if own.source is None else "passed"
     reached = len(sharers) + len(others)
     return PathPart(role, own.round, own.source, reached, max(steps, int(bool(others))), len(sharers), changed)
-
-
-def _has_changed(history: NetworkHistory, claim: str, step: PathStep, round: int) -> bool:
-    """Return whether a sharer changed sides after sharing."""
-    subject = history.choose_subject(claim)
-    if subject is None:
-        return False
-    changes = history.opinions[subject].of(step.agent)
-    then = next((value for at, value in reversed(changes) if at <= step.round), None)
-    now = next((value for at, value in reversed(changes) if at <= round), None)
-    return then is not None and now is not None and _side(then) != _side(now)
 
 
 def _side(opinion: float) -> int:
@@ -177,18 +173,15 @@ def _tell_part(history: NetworkHistory, part: PathPart) -> Iterator[str]:
             yield f"Passed it on in round {part.round}, from {source}."
     if part.reached:
         people = format_count(part.reached, "person", "people")
-        yield f"{people} took it up from there, over {format_count(part.steps, 'step')};{_tell_sharers(part)}"
+        took = f"{people} took it up from there, over {format_count(part.steps, 'step')};"
+        if not part.passed_on:
+            yield f"{took} none of them passed it on."
+        elif not part.changed:
+            yield f"{took} {part.passed_on} passed it on, and none of these changed sides."
+        else:
+            yield f"{took} {part.passed_on} passed it on, and {part.changed} of these changed their mind afterwards."
     elif part.role not in ("none", "reacted"):
         yield "Nobody took it up from there."
-
-
-def _tell_sharers(part: PathPart) -> str:
-    if not part.passed_on:
-        return " none of them passed it on."
-    changed = (
-        f"{part.changed} of these changed their mind afterwards" if part.changed else "none of these changed sides"
-    )
-    return f" {part.passed_on} passed it on, and {changed}."
 
 
 def _tell_ties(tie: str, followers: int, following: int) -> str:

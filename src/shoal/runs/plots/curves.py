@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from shoal.engine import TOPIC
-from shoal.formats import Axis, Drawing, draw_line, draw_text, wrap_svg
+from shoal.formats import Axis, Drawing, draw_line, draw_text, spread_labels, wrap_svg
 from shoal.runs.plots.colours import CSS
 from shoal.runs.plots.history import WorldHistory
 from shoal.text import clip
@@ -67,15 +67,6 @@ def _draw_chart(
     ends = [(index, line[-1][1]) for index, line in enumerate(lines) if line]
     for index, _ in ends:
         parts.append(draw_line(((rounds.at(round), scale.at(value)) for round, value in lines[index]), f"run{index}"))
-    for y, value in _spread_labels([(scale.at(value), value) for _, value in ends]):
+    for y, value in spread_labels([(scale.at(value), value) for _, value in ends], _LINE_HEIGHT, BOTTOM):
         parts.append(draw_text(RIGHT + 8, y + 4, f"{value + 0.0:z.2f}", "value"))
     return parts
-
-
-def _spread_labels(labels: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Move labels of nearly the same height apart, so that each can be read."""
-    placed: list[tuple[float, float]] = []
-    for y, value in sorted(labels):
-        placed.append((max(y, placed[-1][0] + _LINE_HEIGHT) if placed else y, value))
-    too_low = max(placed[-1][0] - BOTTOM, 0.0) if placed else 0.0
-    return [(y - too_low, value) for y, value in placed]

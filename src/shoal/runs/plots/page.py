@@ -73,7 +73,11 @@ def plot_runs(runs: Sequence[RunDirectory]) -> PlotPage:
     if not sections:
         paths = ", ".join(str(run.path) for run in runs)
         raise RunRefused(f"{paths}: nothing is recorded that could be drawn.\nRun it again with this version of Shoal.")
-    facts = [_describe(run) for run in runs]
+    facts = []
+    for run in runs:
+        outcome, scenario = read_outcome(run), run.scenario_versions.first
+        topic = f", on {scenario.topic}" if scenario.topic else ""
+        facts.append(f"{outcome.status}, {format_count(outcome.rounds, 'round')}, seed {scenario.seed}{topic}")
     return PlotPage(labels, sections, _write_page(labels, facts, sections))
 
 
@@ -92,12 +96,6 @@ def _draw_world(histories: Sequence[WorldHistory]) -> Iterator[PlotSection]:
     for history in histories:
         if (drawing := draw_network(history)) is not None:
             yield PlotSection(world, "Who is connected", [drawing], history.label)
-
-
-def _describe(run: RunDirectory) -> str:
-    outcome, scenario = read_outcome(run), run.scenario_versions.first
-    topic = f", on {scenario.topic}" if scenario.topic else ""
-    return f"{outcome.status}, {format_count(outcome.rounds, 'round')}, seed {scenario.seed}{topic}"
 
 
 def _write_page(labels: Sequence[str], facts: Sequence[str], sections: Sequence[PlotSection]) -> str:

@@ -79,12 +79,9 @@ def count_agents(run: RunDirectory) -> list[dict[str, Any]]:
             for agent, name, kind, times, first, last in database.execute(_AGENTS) if database else ():
                 tally = agents.setdefault(agent, _Tally(name=name))
                 tally.add(world, kind.upper(), times, str(first), str(last))
-    busiest = sorted(agents.items(), key=lambda agent: (-_count_done(agent[1]), agent[0]))
-    return [{"agent_id": agent, "agent_name": tally.name, **tally.to_json()} for agent, tally in busiest]
-
-
-def _count_done(tally: _Tally) -> int:
-    return tally.kinds.total() - tally.kinds[DO_NOTHING]
+    done = {agent: tally.kinds.total() - tally.kinds[DO_NOTHING] for agent, tally in agents.items()}
+    busiest = sorted(agents, key=lambda agent: (-done[agent], agent))
+    return [{"agent_id": agent, "agent_name": agents[agent].name, **agents[agent].to_json()} for agent in busiest]
 
 
 def read_rows(

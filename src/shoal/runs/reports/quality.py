@@ -169,7 +169,10 @@ class QualityReader:
         for world, stream in self._streams.items():
             for event in stream.read() if self._has_interventions else stream.read_actions():
                 if isinstance(event, Notice):
-                    self._add_notice(event)
+                    self._counts["interventions"] += event.event_type in (INTERVENTION, FAILURE)
+                    if event.event_type == FAILURE:
+                        self._counts["failed_interventions"] += 1
+                        self._examples.setdefault("failed_interventions", f"in round {event.round}: {event.content}")
                 if not isinstance(event, Event) or not is_own(event):
                     continue
                 self._add_event(event)
@@ -180,13 +183,6 @@ class QualityReader:
                         self._read_text(event, text, reader, expected)
         self._read_journal()
         return self._judge()
-
-    def _add_notice(self, notice: Notice) -> None:
-        """Count an intervention that happened, or could not be decided upon."""
-        self._counts["interventions"] += notice.event_type in (INTERVENTION, FAILURE)
-        if notice.event_type == FAILURE:
-            self._counts["failed_interventions"] += 1
-            self._examples.setdefault("failed_interventions", f"in round {notice.round}: {notice.content}")
 
     def _judge(self) -> Quality:
         counts, examples = self._counts.copy(), dict(self._examples)

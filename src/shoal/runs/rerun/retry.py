@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from shoal.journal import BACKGROUND_PURPOSES, OUTCOME, JournalKey, JournalLine, read_journal, write_lines
+from shoal.journal import BACKGROUND_PURPOSES, OUTCOME, JournalKey, read_journal, write_lines
 from shoal.models import FailureKind, Remedy
 from shoal.runs.directory import RunDirectory
 from shoal.runs.files import storage_errors
@@ -36,20 +36,18 @@ class RetryPlan:
 
 def plan_retry(run: RunDirectory) -> RetryPlan | None:
     """Find the turns that a run lost to outages; None if there are none."""
-    lost = [line for line in read_journal(run.journal)[0] if _is_lost(line)]
+    lost = []
+    for line in read_journal(run.journal)[0]:
+        if line.outcome is not None:
+            purpose = JournalKey.parse(line.key).purpose
+            is_asked = purpose == OUTCOME or purpose in BACKGROUND_PURPOSES
+            if is_asked and (line.reason or "").partition(": ")[0] in _RETRIED:
+                lost.append(line)
     if not lost:
         return None
     first = min(line.round for line in lost)
     done = {world: min(round, first - 1) for world, round in run.read_last_rounds().items()}
     return RetryPlan(run, frozenset(line.key for line in lost), first, done)
-
-
-def _is_lost(line: JournalLine) -> bool:
-    if line.outcome is None:
-        return False
-    purpose = JournalKey.parse(line.key).purpose
-    is_asked = purpose == OUTCOME or purpose in BACKGROUND_PURPOSES
-    return is_asked and (line.reason or "").partition(": ")[0] in _RETRIED
 
 
 def archive_failed(plan: RetryPlan) -> Path:
@@ -60,15 +58,15 @@ def archive_failed(plan: RetryPlan) -> Path:
     run = plan.run
     with run.lock(), storage_errors(run.path):
         archive = run.archive()
-        lines = [_make_conditional(line, plan.first_round) for line in read_journal(run.journal)[0]]
+        lines = []
+        for line in read_journal(run.journal)[0]:
+            if line.key in plan.lost:
+                continue
+            # A reply from the first changed round on answers only the same request.
+            is_reply = line.event is None and line.round >= plan.first_round
+            lines.append(msgspec.structs.replace(line, conditional=True) if is_reply else line)
         written = run.journal.with_name(f".{run.journal.name}.{os.getpid()}")
         written.unlink(missing_ok=True)
-        write_lines(written, [line for line in lines if line.key not in plan.lost])
+        write_lines(written, lines)
         written.replace(run.journal)
     return archive
-
-
-def _make_conditional(line: JournalLine, first_round: int) -> JournalLine:
-    """Let a reply from the first changed round on answer only the same request."""
-    is_reply = line.event is None and line.round >= first_round
-    return msgspec.structs.replace(line, conditional=True) if is_reply else line

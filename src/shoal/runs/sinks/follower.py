@@ -13,7 +13,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.store import stream_path
 from shoal.runs.stream import ActionStream, RoundEnd
 from shoal.scenario import sample
-from shoal.sinks import GraphStore, Narration, Narrator, Position, Sink, SinkBatch
+from shoal.sinks import GraphAnswer, GraphStore, Narration, Narrator, Position, Sink, SinkBatch, answer_question
 from shoal.types import Event, Notice
 from shoal.worlds import NameIndex
 
@@ -47,19 +47,18 @@ class SinkFollower:
         """Copy all whole rounds that the sink has not got yet, and return how many episodes they had."""
         if any(not self._continues(world, self.sink.position(world)) for world in self._narrators):
             self.sink.clear()
-        return sum(self._follow_world(world) for world in self._narrators)
-
-    def _follow_world(self, world: str) -> int:
-        copied, is_done = 0, False
-        while not is_done:
-            is_done = True
+        copied, waiting = 0, list(self._narrators)
+        while waiting:
+            world = waiting[0]
             for batch in self.read_batches(world, self.sink.position(world)):
                 if not self.sink.write(batch):
-                    is_done = False
+                    # The sink is elsewhere than it said: read on from there.
                     break
                 copied += len(batch.episodes)
                 if self._on_batch is not None:
                     self._on_batch(len(batch.episodes))
+            else:
+                waiting.pop(0)
         return copied
 
     @cached_property
@@ -117,3 +116,9 @@ def open_graph(run: RunDirectory) -> Iterator[GraphStore]:
         yield store
     finally:
         store.close()
+
+
+def answer_from_graph(run: RunDirectory, question: str, limit: int = 8) -> GraphAnswer:
+    """Answer a question from the graph of a run."""
+    with open_graph(run) as graph:
+        return answer_question(graph, question, limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
@@ -151,12 +151,16 @@ def read_header(run: RunDirectory, card: RunCard, forks: Sequence[RunCard]) -> R
     scenario, clock = run.scenario, run.clock
     truths = {"true": True, "false": False}
     rounds = run.read_last_rounds().values()
+    limits = []
+    for name, pool in (run.read_state().limits or {}).get("pools", {}).items():
+        size = pool.get("size") if pool.get("kind") == "adaptive" else None
+        limits.append(LimitCard(name.partition(" #")[0], int(pool.get("held", 0)), None if size is None else int(size)))
     return RunHeader(
         **{field.name: getattr(card, field.name) for field in fields(RunCard)},
         claims=[ClaimCard(claim.id, claim.text, truths.get(claim.truth)) for claim in scenario.claims],
         start=clock.stamp(0),
         round_minutes=scenario.time.minutes_per_round,
-        limits=list(_list_limits(run.read_state())),
+        limits=limits,
         last_round=(max if card.status == Status.COMPLETED else min)(rounds, default=0),
         marks=list_marks(run, card.parent, [(fork.parent.round, fork.simulation_id) for fork in forks if fork.parent]),
     )
@@ -245,12 +249,6 @@ def _read_activity(run: RunDirectory) -> list[int]:
         return counts
     cuts = [len(counts) * part // _MAX_PARTS for part in range(_MAX_PARTS + 1)]
     return [sum(counts[start:end]) for start, end in pairwise(cuts)]
-
-
-def _list_limits(state: RunState) -> Iterable[LimitCard]:
-    for name, pool in (state.limits or {}).get("pools", {}).items():
-        size = pool.get("size") if pool.get("kind") == "adaptive" else None
-        yield LimitCard(name.partition(" #")[0], int(pool.get("held", 0)), None if size is None else int(size))
 
 
 def describe_unreadable(identity: str, error: ShoalError) -> RunCard:

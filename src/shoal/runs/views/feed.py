@@ -154,7 +154,24 @@ class PlatformReader:
         names, opinions = self._find_names(authors), self._read_opinions(authors)
         likes = self._count("comment_like", rows, "comment_id", "num_likes")
         dislikes = self._count("comment_dislike", rows, "comment_id", "num_dislikes")
-        return ViewPage([self._describe_comment(row, (names, opinions), likes, dislikes) for row in rows], total, None)
+        cards = []
+        for row in rows:
+            number, author = row["comment_id"], row["user_id"]
+            round = self._numbers.find_round(number)
+            cards.append(
+                CommentCard(
+                    comment_id=number,
+                    agent_id=author,
+                    name=names.get(author, f"person {author}"),
+                    round=round,
+                    time=self._clock.stamp(round),
+                    text=row["content"] or "",
+                    likes=likes.get(number, 0),
+                    dislikes=dislikes.get(number, 0),
+                    opinion=opinions.find(author, round),
+                )
+            )
+        return ViewPage(cards, total, None)
 
     def list_reactions(self, posts: Sequence[int]) -> dict[str, dict[int, list[int]]]:
         """Return the rounds of all reactions to some posts, by the kind of reaction."""
@@ -259,24 +276,6 @@ class PlatformReader:
             shared=original if is_share else None,
             opinion=opinions.find(author, round),
             **{name: found.get(number, 0) for name, found in counts.items()},
-        )
-
-    def _describe_comment(
-        self, row: _Row, people: tuple[dict[int, str], OpinionPast], likes: dict[int, int], dislikes: dict[int, int]
-    ) -> CommentCard:
-        names, opinions = people
-        number, author = row["comment_id"], row["user_id"]
-        round = self._numbers.find_round(number)
-        return CommentCard(
-            comment_id=number,
-            agent_id=author,
-            name=names.get(author, f"person {author}"),
-            round=round,
-            time=self._clock.stamp(round),
-            text=row["content"] or "",
-            likes=likes.get(number, 0),
-            dislikes=dislikes.get(number, 0),
-            opinion=opinions.find(author, round),
         )
 
     def _find_names(self, agents: Collection[int]) -> dict[int, str]:

@@ -110,7 +110,10 @@ def _read_file(path: Path, person: type[BaseModel]) -> Iterator[MarginalTable]:
         why = "no column says how many" if not found else f"the columns {one_of(found)} all say how many"
         raise ScenarioInvalid([f"{table.name}: {why}; one column is called count, share or percent"])
     measure = found[0]
-    amounts = [_read_amount(table, row, cell) for row, cell in enumerate(_plain(table, measure))]
+    plain = table.columns[measure]
+    if table.has_decimal_commas:
+        plain = replace_decimal_commas(plain)
+    amounts = [_read_amount(table, row, cell) for row, cell in enumerate(plain)]
     rows: dict[tuple[str, ...], dict[Cell, float]] = {}
     problems = []
     for row, (cell, amount) in enumerate(zip(_list_cells(table, measure, person), amounts, strict=True)):
@@ -128,11 +131,6 @@ def _read_file(path: Path, person: type[BaseModel]) -> Iterator[MarginalTable]:
         raise ScenarioInvalid(problems[:10])
     for attributes, cells in rows.items():
         yield MarginalTable(path.name, attributes, _to_shares(table.name, attributes, cells, measure))
-
-
-def _plain(table: RecordTable, measure: str) -> Sequence[Any]:
-    cells = table.columns[measure]
-    return replace_decimal_commas(cells) if table.has_decimal_commas else cells
 
 
 def _read_amount(table: RecordTable, row: int, cell: Any) -> float:

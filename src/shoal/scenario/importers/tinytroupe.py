@@ -111,9 +111,14 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     occupation, relationships = persona.get("occupation"), persona.get("relationships")
     if isinstance(relationships, list):
         relationships = list(map(_read_relationship, relationships))
+    gender = persona.get("gender")
+    if isinstance(gender, str):
+        # A text in other words counts as `other`; the words stay in the persona text.
+        found = read_gender(gender)
+        gender = found if found is None or found in GENDERS else "other"
     row |= {
         **{key: persona.get(key) for key in ("name", "age")},
-        "gender": _read_gender(persona.get("gender")),
+        "gender": gender,
         "country": persona.get("residence") or persona.get("nationality"),
         "profession": read_part("occupation", "title") if isinstance(occupation, Mapping) else occupation,
         "interests": read_part("preferences", "interests"),
@@ -122,14 +127,6 @@ def _build_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         "persona": render_persona(persona),
     }
     return {key: value for key, value in row.items() if value is not None and key not in ("occupation", "residence")}
-
-
-def _read_gender(stated: Any) -> Any:
-    """Read the gender. A text in other words counts as `other`; the words stay in the persona text."""
-    if not isinstance(stated, str):
-        return stated
-    found = read_gender(stated)
-    return found if found is None or found in GENDERS else "other"
 
 
 def _read_relationship(item: Any) -> list[str | None]:

@@ -161,7 +161,8 @@ def _fit(tables: Sequence[MarginalTable]) -> tuple[dict[str, tuple[str, ...]], F
         for constraint in constraints:
             found = _sum_to(shares, constraint.axes)
             ratio = np.divide(constraint.shares, found, out=np.zeros_like(found), where=found > 0)
-            shares = shares * _spread(ratio, constraint.axes, len(shape))
+            lacking = tuple(axis for axis in range(len(shape)) if axis not in constraint.axes)
+            shares = shares * np.expand_dims(ratio, lacking)
         worst = max(float(np.abs(_sum_to(shares, each.axes) - each.shares).max()) for each in constraints)
         if worst <= _CONVERGED:
             break
@@ -184,11 +185,6 @@ def _constrain(table: MarginalTable, values: Mapping[str, tuple[str, ...]]) -> _
 def _sum_to(shares: Floats, axes: tuple[int, ...]) -> Floats:
     summed: Floats = shares.sum(axis=tuple(axis for axis in range(shares.ndim) if axis not in axes))
     return summed
-
-
-def _spread(ratio: Floats, axes: tuple[int, ...], dimensions: int) -> Floats:
-    """Give an array the axes that it lacks, so that it multiplies one that has them all."""
-    return np.expand_dims(ratio, tuple(axis for axis in range(dimensions) if axis not in axes))
 
 
 def _describe_impossible(

@@ -111,15 +111,14 @@ class _PeopleIndex:
             return f"nobody has {shown!r} as their {self._trait!r}{hint(shown, self._numbers)}"
         shown = who[0] if isinstance(who, tuple) else who
         near = self._index.list_candidates(str(shown)) or hint(shown, self._names)
-        near = near or self._suggest_trait(str(shown))
+        if not near and str(shown).isdecimal():
+            # Where a number counts people, it may have been meant for a trait.
+            traits = (trait for roster in self._rosters for trait in roster.traits.items())
+            found = next((name for name, values in traits if str(shown) in map(str, values)), None)
+            if found is not None:
+                near = f"; if it is a {found!r}, say `follows: {{by: {found}}}`, or --by of an import"
         near = near or f"; expected a name, a username or a number, 0 to {self._count - 1}"
         return f"unknown person {shown!r}{near}"
-
-    def _suggest_trait(self, shown: str) -> str:
-        """Return a hint at the trait that holds a number, where a number counts people."""
-        traits = [trait for roster in self._rosters for trait in roster.traits.items()] if shown.isdecimal() else []
-        found = next((name for name, values in traits if shown in map(str, values)), None)
-        return "" if found is None else f"; if it is a {found!r}, say `follows: {{by: {found}}}`, or --by of an import"
 
 
 def _resolve_edges(path: Path, stated: Edges, people: _PeopleIndex) -> Links:

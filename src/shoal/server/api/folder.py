@@ -160,13 +160,11 @@ class RunFolder:
         # A fork of a run in an experiment is none of that experiment's.
         is_in_experiment = IN_EXPERIMENT in request.simulation_id
         name = request.name or (request.simulation_id if is_in_experiment else None)
-        return fork_run(plan, None if name is None else self._find_free(name))
-
-    def _find_free(self, name: str) -> Path:
-        """Return a path for a run of a given name."""
+        if name is None:
+            return fork_run(plan, None)
         words = _NO_ID.sub("-", name).strip("-_")[:_MAX_NAME_CHARS] or "fork"
         paths = chain([self.path / words], (self.path / f"{words}-{number}" for number in count(2)))
-        return next(path for path in paths if not path.exists())
+        return fork_run(plan, next(path for path in paths if not path.exists()))
 
     def _read(self, text: str) -> Mapping[str, Any]:
         value, problems = check_text(text, self._find_references)

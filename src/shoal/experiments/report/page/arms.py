@@ -11,7 +11,6 @@ import msgspec
 from shoal.experiments.report.figures import ArmReport, ExperimentReport, TierReport
 from shoal.experiments.report.page.charts import draw_effect, draw_rate, find_forest_axis
 from shoal.experiments.report.page.html import write_address, write_table, write_text
-from shoal.experiments.report.reading import RunLine
 from shoal.experiments.report.wording import (
     describe_effect,
     format_money,
@@ -63,9 +62,9 @@ def write_arms(tier: TierReport, outcome: str) -> str:
 
 def _shorten(number: int) -> str:
     """Write a large number with three digits."""
-    for size, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (10_000, "k")):
-        if number >= size:
-            return f"{number / min(size, 10**9 if letter == 'G' else 10**6 if letter == 'M' else 1000):.3g} {letter}"
+    for least, unit, letter in ((10**9, 10**9, "G"), (10**6, 10**6, "M"), (10**4, 10**3, "k")):
+        if number >= least:
+            return f"{number / unit:.3g} {letter}"
     return f"{number:,}"
 
 
@@ -82,7 +81,11 @@ def _write_legend(is_judged: bool) -> str:
 
 def _write_name(arm: ArmReport) -> tuple[str, str]:
     tag = ' <span class="tag">control</span>' if arm.is_control else ""
-    changes = ", ".join(f"{path} = {_format_change(value)}" for path, value in arm.record.changes.items())
+    texts = {
+        path: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for path, value in arm.record.changes.items()
+    }
+    changes = ", ".join(f"{path} = {text if len(text) <= 60 else text[:59] + '…'}" for path, text in texts.items())
     shown = f'<small class="code" title="{escape(printable(changes), quote=True)}">{write_text(changes)}</small>'
     link = f'<a href="{write_address(arm.record.folder)}"><b>{write_text(arm.name)}</b></a>'
     return link + tag + (shown if changes else ""), arm.name
@@ -93,11 +96,6 @@ def _write_cost(arm: ArmReport) -> tuple[str, str]:
         return '<span class="dim">unknown</span>', ""
     words = f"<b>{format_money(arm.cost.value)}</b><small>{format_money_range(arm.cost)}</small>"
     return words, f"{arm.cost.value}"
-
-
-def _format_change(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= 60 else text[:59] + "…"
 
 
 def _write_outcome(arm: ArmReport, outcome: str) -> tuple[str, str]:
@@ -136,25 +134,21 @@ def _write_cost_of_pass(arm: ArmReport) -> tuple[str, str]:
 
 def _write_squares(arm: ArmReport) -> str:
     runs = arm.record.runs
-    marks = "".join(_write_square(run) for run in runs[:_MAX_SQUARES])
-    more = (
-        f' <a href="{write_address(arm.record.folder)}">and {len(runs) - _MAX_SQUARES:,} more</a>'
-        if len(runs) > _MAX_SQUARES
-        else ""
-    )
-    return f'<span class="squares">{marks}{more}</span>'
-
-
-def _write_square(run: RunLine) -> str:
-    kind, words = "done", "completed"
-    if run.status != "completed":
-        kind, words = "lost", run.status
-    elif run.passed is not None:
-        kind, words = ("pass", "passed") if run.passed else ("fail", "not passed")
-    elif run.error:
-        kind, words = "unknown", "not judged"
-    label = f"seed {run.seed}, {words}"
-    return f'<a class="sq {kind}" href="{write_address(run.folder)}" title="{label}" aria-label="{label}"></a>'
+    marks = []
+    for run in runs[:_MAX_SQUARES]:
+        kind, words = "done", "completed"
+        if run.status != "completed":
+            kind, words = "lost", run.status
+        elif run.passed is not None:
+            kind, words = ("pass", "passed") if run.passed else ("fail", "not passed")
+        elif run.error:
+            kind, words = "unknown", "not judged"
+        label = f"seed {run.seed}, {words}"
+        address = write_address(run.folder)
+        marks.append(f'<a class="sq {kind}" href="{address}" title="{label}" aria-label="{label}"></a>')
+    if len(runs) > _MAX_SQUARES:
+        marks.append(f' <a href="{write_address(arm.record.folder)}">and {len(runs) - _MAX_SQUARES:,} more</a>')
+    return f'<span class="squares">{"".join(marks)}</span>'
 
 
 # Tables
@@ -170,7 +164,8 @@ def write_metrics(report: ExperimentReport, tier: TierReport) -> Iterator[str]:
         for arm in tier.arms:
             if name not in arm.metrics or arm is control:
                 continue
-            cells = [(write_text(name), name), _write_name_alone(arm), _write_outcome(arm, name)]
+            link = f'<a href="{write_address(arm.record.folder)}">{write_text(arm.name)}</a>'
+            cells = [(write_text(name), name), (link, arm.name), _write_outcome(arm, name)]
             if control is not None:
                 cells += [_write_outcome(control, name), (_draw_arm(arm, name, axis), ""), _write_difference(arm, name)]
             runs = str(arm.metrics[name].runs)
@@ -190,7 +185,3 @@ def _draw_arm(arm: ArmReport, outcome: str, axis: Axis | None) -> str:
     if effect is None or axis is None:
         return ""
     return draw_effect(effect.effect.difference, axis, effect.is_found, describe_effect(effect, outcome))
-
-
-def _write_name_alone(arm: ArmReport) -> tuple[str, str]:
-    return f'<a href="{write_address(arm.record.folder)}">{write_text(arm.name)}</a>', arm.name

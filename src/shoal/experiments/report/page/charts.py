@@ -12,7 +12,7 @@ from shoal.experiments.report.figures import ArmReport
 from shoal.experiments.report.series import Band
 from shoal.experiments.report.wording import MINUS, format_money
 from shoal.experiments.statistics import Interval
-from shoal.formats import Axis, draw_line, draw_text, join_points
+from shoal.formats import Axis, draw_line, draw_text, join_points, spread_labels
 
 #: Arms that one chart can tell apart by colour and dash. More have a chart each, beside the control in grey.
 MAX_LINES = 6
@@ -48,8 +48,8 @@ def draw_bands(bands: Sequence[Band], colours: Sequence[int], label: str, scale:
     for band, colour in zip(bands, colours, strict=True):
         line = [(rounds.at(round), values.at(value)) for round, value in zip(band.rounds, band.mean, strict=True)]
         parts.append(draw_line(line, f"line c{colour}"))
-    ends = [(values.at(band.mean[-1]), f"t{colour}", band.arm) for band, colour in zip(bands, colours, strict=True)]
-    for y, style, arm in _spread(ends):
+    ends = [(values.at(band.mean[-1]), (f"t{colour}", band.arm)) for band, colour in zip(bands, colours, strict=True)]
+    for y, (style, arm) in spread_labels(ends, _LABEL_HEIGHT, _BOTTOM, _TOP):
         name = arm if len(arm) <= _MAX_LABEL else arm[: _MAX_LABEL - 1] + "…"
         parts.append(draw_text(_RIGHT + 6, y + 4, name, f"label {style}"))
     return _wrap(parts, (_WIDTH, _HEIGHT), label, "chart")
@@ -68,24 +68,12 @@ def find_scale(bands: Iterable[Band]) -> tuple[float, float]:
 def _draw_frame(across: Axis, up: Axis, about: int = 4) -> Iterator[str]:
     for tick in up.ticks(about):
         y = up.at(tick)
+        text = f"{tick:,.0f}" if abs(tick) >= 1000 else f"{tick + 0.0:.3g}".replace("-", MINUS)
         yield draw_line([(across.start, y), (across.end, y)], "zero" if abs(tick) < 1e-12 else "rule")
-        yield draw_text(across.start - 8, y + 4, _format_tick(tick), anchor="end")
+        yield draw_text(across.start - 8, y + 4, text, anchor="end")
     for tick in across.ticks(5):
         if tick == int(tick):
             yield draw_text(across.at(tick), up.start + 17, f"{tick:.0f}", anchor="middle")
-
-
-def _format_tick(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value + 0.0:.3g}".replace("-", MINUS)
-
-
-def _spread(labels: Sequence[tuple[float, str, str]]) -> list[tuple[float, str, str]]:
-    """Move labels of nearly the same height apart, and none out of the chart."""
-    placed: list[tuple[float, str, str]] = []
-    for y, style, name in sorted(labels):
-        placed.append((max(y, placed[-1][0] + _LABEL_HEIGHT) if placed else y, style, name))
-    too_low = max(placed[-1][0] - _BOTTOM, 0.0) if placed else 0.0
-    return [(max(y - too_low, _TOP), style, name) for y, style, name in placed]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,10 @@ def write_table(
     columns: Sequence[tuple[str, str]], rows: Iterable[Sequence[tuple[str, str]]], best: int | None = None
 ) -> str:
     """Write a table that can be sorted. A cell is its HTML and what it is sorted by."""
-    head = "".join(_write_column(name, kind) for name, kind in columns)
+    head = ""
+    for name, kind in columns:
+        sorts = f" data-kind={kind}" if kind in ("num", "text") else ""
+        head += f'<th scope="col"{f" class={kind}" if kind else ""}{sorts}>{write_text(name)}</th>'
     body = []
     for number, row in enumerate(rows):
         cells = "".join(
@@ -41,8 +44,3 @@ def write_table(
         )
         body.append(f"<tr{' class=best' if number == best else ''}>{cells}</tr>")
     return f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table>'
-
-
-def _write_column(name: str, kind: str) -> str:
-    sorts = f" data-kind={kind}" if kind in ("num", "text") else ""
-    return f'<th scope="col"{f" class={kind}" if kind else ""}{sorts}>{write_text(name)}</th>'

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from shoal.experiments import is_experiment
 from shoal.runs import RunDirectory, storage_errors
 from shoal.runs.views import PeopleReader, read_many_turns, read_whole_feed, read_whole_people, read_whole_talk
 from shoal.server.api.folder import IN_EXPERIMENT
-from shoal.types import Event
 
 _INDEX = "index"
 _MAX_POSTS, _MAX_TURNS, _MAX_PEOPLE = 20_000, 20_000, 5_000
@@ -126,8 +124,11 @@ class BundleWriter:
 
     async def _add_agents(self, run: RunDirectory, identity: str, agents: list[int]) -> None:
         found: dict[int, list[Any]] = {}
+        places = {agent: place for place, agent in enumerate(agents)}
         for world in run.worlds:
-            wanted = _list_turns(run.open_stream(world).read_actions(), agents)
+            # Turns in which something was done, those of the most active people first.
+            acted = {(event.agent_id, event.round) for event in run.open_stream(world).read_actions() if event.round}
+            wanted = sorted((turn for turn in acted if turn[0] in places), key=lambda turn: (places[turn[0]], turn[1]))
             share = wanted[: _MAX_EXPLAINED // len(run.worlds)]
             if len(share) < len(wanted):
                 self.left_out.append(f"{run.path.name}: prompts and replies of {len(wanted) - len(share):,} turns")
@@ -205,13 +206,6 @@ async def _request(app: FastAPI, path: str, query: str) -> tuple[int, bytes]:
 def clean_name(identity: str) -> str:
     """Return the name that the files of a run have: letters, digits and dashes."""
     return _PLAIN.sub("-", identity)
-
-
-def _list_turns(events: Iterable[Event], agents: list[int]) -> list[tuple[int, int]]:
-    """List the turns of people in which they did something, those of the most active ones first."""
-    places = {agent: place for place, agent in enumerate(agents)}
-    turns: Counter[tuple[int, int]] = Counter((event.agent_id, event.round) for event in events if event.round > 0)
-    return sorted((turn for turn in turns if turn[0] in places), key=lambda turn: (places[turn[0]], turn[1]))
 
 
 def write_bundle(app: FastAPI, template: Path, source: Path, out: Path, identity: str | None = None) -> BundleNote:

@@ -6,13 +6,10 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from threading import Lock
-from typing import TypeVar
 
 import msgspec
 
 from shoal.runs import CONFIG, JOURNAL, RunDirectory
-
-T = TypeVar("T")
 
 #: Answers that are kept, at most.
 _MAX_ANSWERS = 64
@@ -54,19 +51,17 @@ class BoundedReruns:
         made_of = tuple(
             _stamp(run, name) for name in (CONFIG, JOURNAL, *(f"{world}_simulation.db" for world in run.worlds))
         )
+
+        async def compute() -> object:
+            try:
+                async with asyncio.timeout(self.seconds):
+                    return await work()
+            except TimeoutError:
+                why = f"running the rounds again took longer than {self.seconds:g} s"
+                raise TimeoutError(f"{why}; the command `shoal explain` has no limit") from None
+
         async with self._slots:
-            return await asyncio.to_thread(self._answers.recall, asked, made_of, lambda: self._compute(work))
-
-    def _compute(self, work: Callable[[], Awaitable[T]]) -> T:
-        return asyncio.run(self._bound(work))
-
-    async def _bound(self, work: Callable[[], Awaitable[T]]) -> T:
-        try:
-            async with asyncio.timeout(self.seconds):
-                return await work()
-        except TimeoutError:
-            why = f"running the rounds again took longer than {self.seconds:g} s"
-            raise TimeoutError(f"{why}; the command `shoal explain` has no limit") from None
+            return await asyncio.to_thread(self._answers.recall, asked, made_of, lambda: asyncio.run(compute()))
 
 
 def _stamp(run: RunDirectory, name: str) -> tuple[int, int]:

@@ -37,13 +37,15 @@ async def compare(
     runs = await find_run(context, one), await find_run(context, other)
 
     def compute() -> dict[str, Any]:
-        return {**_describe_runs((one, other), runs), **_describe_diff(run_async(diff_runs(*runs, rounds)))}
+        return _describe_comparison((one, other), runs, run_async(diff_runs(*runs, rounds)))
 
     made_of = [(run.config.generated_at, *sorted(run.read_last_rounds().items())) for run in runs]
     return answer(await in_thread(context.answers.recall, ("compare", one, other, rounds), tuple(made_of), compute))
 
 
-def _describe_runs(names: tuple[str, str], runs: tuple[RunDirectory, RunDirectory]) -> dict[str, Any]:
+def _describe_comparison(
+    names: tuple[str, str], runs: tuple[RunDirectory, RunDirectory], found: Diff
+) -> dict[str, Any]:
     described = [
         {
             "id": name,
@@ -53,12 +55,10 @@ def _describe_runs(names: tuple[str, str], runs: tuple[RunDirectory, RunDirector
         }
         for name, run in zip(names, runs, strict=True)
     ]
-    people = max(count_people(run.scenario.population) for run in runs)
-    return {"one": described[0], "other": described[1], "people": people}
-
-
-def _describe_diff(found: Diff) -> dict[str, Any]:
     return {
+        "one": described[0],
+        "other": described[1],
+        "people": max(count_people(run.scenario.population) for run in runs),
         "is_same": found.same,
         "declared": msgspec.to_builtins(found.declared[:_MAX_FIELDS]),
         "declared_count": len(found.declared),

@@ -17,7 +17,7 @@ from fastapi import APIRouter, Header, Query, Response
 from fastapi.responses import StreamingResponse
 
 from shoal.errors import QueryFailed
-from shoal.runs import ARCHIVE, RunDirectory, RunState, format_state
+from shoal.runs import ARCHIVE, RunDirectory, format_state
 from shoal.runs.reports import format_line, is_end
 from shoal.server.api.context import Context, ServerContext, find_run
 from shoal.server.api.guard import RequestRefused
@@ -73,15 +73,15 @@ async def stream_events(
     Events: `action`, `marker` (start and end of a round, notices), `state`, and `restarted` where the run started over.
     """
     run = await find_run(context, simulation_id)
-    position = StreamPosition.parse(last_event_id) if last_event_id else None
     if len(context.streams) >= context.settings.max_streams:
         raise RequestRefused(429, "too many event streams are open", retry_after=5)
-    events = _follow(context, run, position or _start_at(run, since), until_end)
+    if last_event_id:
+        position = StreamPosition.parse(last_event_id)
+    else:
+        offsets = {world: run.open_stream(world, since).offset for world in run.worlds}
+        position = StreamPosition(_count_histories(run), offsets)
+    events = _follow(context, run, position, until_end)
     return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-
-
-def _start_at(run: RunDirectory, since: int) -> StreamPosition:
-    return StreamPosition(_count_histories(run), {world: run.open_stream(world, since).offset for world in run.worlds})
 
 
 def _count_histories(run: RunDirectory) -> int:
@@ -119,7 +119,8 @@ async def _follow(
                     sent_at = loop.time()
                     # Others have their turn while a long past is sent.
                     await asyncio.sleep(0)
-                if (told := _encode_state(state)) != last_state:
+                shown = {name: value for name, value in format_state(state).items() if name not in _RESTLESS}
+                if (told := msgspec.json.encode(shown)) != last_state:
                     last_state, sent_at = told, loop.time()
                     yield _format_event("state", position, told)
                 if until_end and not state.runner_status.is_live:
@@ -160,7 +161,3 @@ def _read_new(run: RunDirectory, position: StreamPosition) -> Iterator[bytes]:
 
 def _format_event(kind: str, position: StreamPosition, content: bytes) -> bytes:
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (str(position).encode(), kind.encode(), content)
-
-
-def _encode_state(state: RunState) -> bytes:
-    return msgspec.json.encode({name: value for name, value in format_state(state).items() if name not in _RESTLESS})

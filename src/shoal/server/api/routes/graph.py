@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
 from shoal.errors import RunMissing
 from shoal.runs import RunDirectory
 from shoal.runs.network import place_nodes
-from shoal.runs.sinks import open_graph
+from shoal.runs.sinks import answer_from_graph, open_graph
 from shoal.scenario import sample
 from shoal.server.api.context import Context, answer, in_thread
 from shoal.server.api.folder import RunFolder
 from shoal.server.messages.base import Envelope, RunId
 from shoal.server.messages.graph import GraphAnswerData, GraphData, ProjectInfo
-from shoal.sinks import GraphAnswer, GraphExcerpt, GraphPerson, answer_question, excerpt_graph
+from shoal.sinks import GraphExcerpt, GraphPerson, excerpt_graph
 
 router = APIRouter(tags=["graph"])
 
@@ -25,7 +25,24 @@ GRAPH_COMPLETED = "graph_completed"
 @router.get("/project/{project_id}", response_model=Envelope[ProjectInfo])
 async def get_project(project_id: RunId, context: Context) -> Response:
     """Describe the project of a simulation. There are no projects here: a simulation stands for its own."""
-    return answer(await in_thread(_describe_project, context.folder, project_id))
+    run = await in_thread(_find_by_note, context.folder, "project_id", project_id)
+    notes = run.scenario.notes
+    return answer(
+        {
+            "project_id": project_id,
+            "name": run.scenario.name,
+            "status": GRAPH_COMPLETED,
+            "graph_id": notes.get("graph_id") or run.path.name,
+            "simulation_requirement": str(
+                notes.get("simulation_requirement") or run.scenario.topic or run.scenario.name
+            ),
+            "created_at": run.config.generated_at or None,
+            "updated_at": run.config.generated_at or None,
+            "files": [],
+            "ontology": None,
+            "error": None,
+        }
+    )
 
 
 @router.get("/data/{graph_id}", response_model=Envelope[GraphData])
@@ -54,7 +71,7 @@ async def ask_graph(
 ) -> Response:
     """Answer a question from a simulation's graph, with the episodes that show the answer."""
     run = await in_thread(_find_by_note, context.folder, "graph_id", graph_id)
-    return answer(await in_thread(_ask, run, question, limit))
+    return answer(await in_thread(answer_from_graph, run, question, limit))
 
 
 def _excerpt(run: RunDirectory, max_nodes: int, max_edges: int) -> GraphExcerpt:
@@ -74,28 +91,6 @@ def _place(excerpt: GraphExcerpt) -> list[list[float]]:
     positions = {node.uuid: at for at, node in enumerate(excerpt.nodes)}
     ends = [(positions[edge.source_node_uuid], positions[edge.target_node_uuid]) for edge in excerpt.edges]
     return place_nodes(len(positions), ends)
-
-
-def _ask(run: RunDirectory, question: str, limit: int) -> GraphAnswer:
-    with open_graph(run) as graph:
-        return answer_question(graph, question, limit)
-
-
-def _describe_project(folder: RunFolder, project_id: str) -> dict[str, Any]:
-    run = _find_by_note(folder, "project_id", project_id)
-    notes = run.scenario.notes
-    return {
-        "project_id": project_id,
-        "name": run.scenario.name,
-        "status": GRAPH_COMPLETED,
-        "graph_id": notes.get("graph_id") or run.path.name,
-        "simulation_requirement": str(notes.get("simulation_requirement") or run.scenario.topic or run.scenario.name),
-        "created_at": run.config.generated_at or None,
-        "updated_at": run.config.generated_at or None,
-        "files": [],
-        "ontology": None,
-        "error": None,
-    }
 
 
 def _find_by_note(folder: RunFolder, note: str, identity: str) -> RunDirectory:

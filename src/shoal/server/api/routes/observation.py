@@ -153,14 +153,8 @@ async def get_comments(  # each is a parameter of the query
     """List the rows of the table `comment`, newest first."""
     run = await find_run(context, simulation_id)
     where = {} if post_id is None else {"post_id": post_id}
-    _, rows = await in_thread(_read_comments, run, platform, limit, offset, where)
+    _, rows = await in_thread(read_rows, run, platform, "comment", limit, offset, where)
     return answer({"count": len(rows), "comments": rows})
-
-
-def _read_comments(
-    run: RunDirectory, world: str, limit: int, offset: int, where: dict[str, Any]
-) -> tuple[int, list[dict[str, Any]]]:
-    return read_rows(run, world, "comment", limit, offset, where)
 
 
 @router.post("/interview/history", response_model=Envelope[InterviewHistoryAnswer])

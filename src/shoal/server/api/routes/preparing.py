@@ -18,25 +18,16 @@ router = APIRouter(tags=["preparing"])
 @router.get("/preparations", response_model=ListEnvelope[PreparationInfo])
 async def list_preparations(context: Context, limit: Annotated[int, Query(ge=1, le=100)] = 5) -> Response:
     """List what was asked to be prepared, newest first, with where it stands."""
-    found = await in_thread(_list_newest, context, limit)
+    found = await in_thread(lambda: [_describe(context, folder) for folder in context.preparations.list_newest(limit)])
     return answer(found, count=len(found))
 
 
-def _list_newest(context: ServerContext, limit: int) -> list[dict[str, Any]]:
-    return [_describe(context, folder) for folder in context.preparations.list_newest(limit)]
-
-
 def _describe(context: ServerContext, folder: PreparationFolder) -> dict[str, Any]:
-    return describe_preparation_request(folder, _is_run(context, folder.path.name))
-
-
-def _is_run(context: ServerContext, identity: str) -> bool:
-    """Return whether a preparation has become a run."""
     try:
-        context.folder.find(identity)
+        context.folder.find(folder.path.name)
     except RunMissing:
-        return False
-    return True
+        return describe_preparation_request(folder, is_run=False)
+    return describe_preparation_request(folder, is_run=True)
 
 
 @router.get("/{simulation_id}/preparation", response_model=Envelope[PreparationInfo])

@@ -5,7 +5,6 @@ A report is made from what is recorded whenever it is asked for. So there is one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from html import escape
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from fastapi.responses import PlainTextResponse
 from shoal.errors import RunMissing
 from shoal.runs import RunDirectory
 from shoal.runs.narrative import RunNarrative, number_evidence, render_markdown, tell_run
-from shoal.runs.sinks import open_graph
+from shoal.runs.sinks import answer_from_graph
 from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
 from shoal.server.api.describing import describe_simulation, name_report
 from shoal.server.messages.base import Envelope, RunId
@@ -29,7 +28,6 @@ from shoal.server.messages.reports import (
     ReportInfo,
     ReportRequest,
 )
-from shoal.sinks import GraphAnswer, answer_question
 
 router = APIRouter(tags=["reports"])
 
@@ -68,7 +66,7 @@ async def check(simulation_id: RunId, context: Context) -> Response:
 @router.post("/chat", response_model=Envelope[ChatAnswer])
 async def chat(body: QuestionRequest, context: Context) -> Response:
     """Answer a question about a simulation from its graph memory, with the actions that show the answer."""
-    found = await in_thread(_ask, await find_run(context, body.simulation_id), body.message)
+    found = await in_thread(answer_from_graph, await find_run(context, body.simulation_id), body.message)
     sources = [episode.event for episode in found.episodes]
     parts = []
     for about, views in found.views.items():
@@ -127,11 +125,6 @@ def _page(lines: list[Any], from_line: int) -> dict[str, Any]:
     return {"logs": lines[from_line:], "total_lines": len(lines), "from_line": from_line, "has_more": False}
 
 
-def _ask(run: RunDirectory, question: str) -> GraphAnswer:
-    with open_graph(run) as graph:
-        return answer_question(graph, question)
-
-
 def _describe_task(run: RunDirectory) -> dict[str, Any]:
     report_id = name_report(run)
     named = {"simulation_id": run.path.name, "report_id": report_id, "task_id": report_id}
@@ -156,29 +149,25 @@ def _describe_report(run: RunDirectory) -> dict[str, Any]:
 
 
 def _outline(narrative: RunNarrative) -> dict[str, Any]:
+    """Write each section as Markdown for pages that take HTML in it for HTML; the evidence comes last."""
+    numbers = number_evidence(narrative)
+    written: dict[str, list[str]] = {}
+    for section in narrative.sections:
+        for statement in section.statements:
+            marks = ", ".join(str(numbers[event]) for event in statement.events if event in numbers)
+            line = f"- {escape(statement.text, quote=False)}" + (f" [{marks}]" if marks else "")
+            written.setdefault(section.heading, []).append(line)
+    for event, number in numbers.items():
+        episode = narrative.evidence[event]
+        line = f"{number}. Round {episode.round}: {escape(episode.text, quote=False)}"
+        written.setdefault(_EVIDENCE, []).append(line)
     summary = next((each.text for section in narrative.sections for each in section.statements), "")
-    sections = [{"title": title, "content": content, "subsections": []} for title, content in _write(narrative)]
+    sections = [{"title": title, "content": "\n".join(lines), "subsections": []} for title, lines in written.items()]
     return {
         "title": escape(narrative.title, quote=False),
         "summary": escape(summary, quote=False),
         "sections": sections,
     }
-
-
-def _write(narrative: RunNarrative) -> Iterator[tuple[str, str]]:
-    """Write each section as Markdown for pages that take HTML in it for HTML; the evidence comes last."""
-    numbers = number_evidence(narrative)
-    for section in narrative.sections:
-        lines = []
-        for statement in section.statements:
-            marks = ", ".join(str(numbers[event]) for event in statement.events if event in numbers)
-            lines.append(f"- {escape(statement.text, quote=False)}" + (f" [{marks}]" if marks else ""))
-        if lines:
-            yield section.heading, "\n".join(lines)
-    if numbers:
-        shown = [(number, narrative.evidence[event]) for event, number in numbers.items()]
-        lines = [f"{number}. Round {each.round}: {escape(each.text, quote=False)}" for number, each in shown]
-        yield _EVIDENCE, "\n".join(lines)
 
 
 def _list_steps(run: RunDirectory) -> list[dict[str, Any]]:

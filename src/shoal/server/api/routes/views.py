@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from shoal.errors import ShoalError
-from shoal.runs import RunDirectory
 from shoal.runs.views import (
     CommentCard,
     ConversationCard,
@@ -63,7 +62,10 @@ async def list_runs(
     archived: Annotated[bool, Query(description="Those that were put away.")] = False,
 ) -> Response:
     """List the runs as pages show them, newest first."""
-    return answer(await in_thread(_list_cards, context, limit, offset, archived))
+    names = await in_thread(context.folder.list_shown, archived)
+    page = names[offset : offset + limit]
+    cards = await in_thread(lambda: [_read_card(context, name) for name in page])
+    return answer(ViewPage(cards, len(names), str(offset + limit) if offset + limit < len(names) else None))
 
 
 @router.get("/lineage", response_model=Envelope[list[RunCard]])
@@ -94,12 +96,6 @@ def _list_family(context: ServerContext, name: str) -> list[RunCard]:
     return family
 
 
-def _list_cards(context: ServerContext, limit: int, offset: int, archived: bool) -> ViewPage[RunCard]:
-    names = context.folder.list_shown(archived)
-    shown = [_read_card(context, name) for name in names[offset : offset + limit]]
-    return ViewPage(shown, len(names), str(offset + limit) if offset + limit < len(names) else None)
-
-
 def _read_card(context: ServerContext, name: str) -> RunCard:
     try:
         return context.cards.read_known(context.folder.path / name) or context.cards.read(context.folder.find(name))
@@ -112,16 +108,14 @@ def _read_card(context: ServerContext, name: str) -> RunCard:
 async def get_header(simulation_id: RunId, context: Context) -> Response:
     """Say what stands at the head of a run's page."""
     run = await find_run(context, simulation_id)
-    return answer(await in_thread(_read_header, context, simulation_id, run))
-
-
-def _read_header(context: ServerContext, identity: str, run: RunDirectory) -> RunHeader:
-    header = read_header(run, context.cards.read(run), context.cards.list_children(identity))
-    if IN_EXPERIMENT not in identity:
-        return header
-    # The directory of a run in an experiment is called by its seed alone.
-    _, _, arm, seed = identity.split(IN_EXPERIMENT)
-    return replace(header, simulation_id=identity, name=f"{arm}, seed {seed}")
+    header = await in_thread(
+        lambda: read_header(run, context.cards.read(run), context.cards.list_children(simulation_id))
+    )
+    if IN_EXPERIMENT in simulation_id:
+        # The directory of a run in an experiment is called by its seed alone.
+        _, _, arm, seed = simulation_id.split(IN_EXPERIMENT)
+        header = replace(header, simulation_id=simulation_id, name=f"{arm}, seed {seed}")
+    return answer(header)
 
 
 @router.get("/{simulation_id}/figures", response_model=Envelope[RunFigures])

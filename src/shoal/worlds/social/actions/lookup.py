@@ -20,25 +20,23 @@ _USERS_FOUND = 5
 def search_posts(state: State, actor: Actor, args: dict[str, Any]) -> Done:
     """Show recent posts whose own words contain the query, newest first; or those closest to it in meaning."""
     query = _need_query(args)
-    found = _show(state, actor, _search(state, actor, query))
+    posts, wanted, rows = state.posts, query.casefold(), list[int]()
+    newest = range(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1)
+    if state.searches_meaning and state.meanings is not None:
+        numbers = np.array(newest, np.int64)
+        own = numbers[posts.find_rated(numbers) == numbers].tolist()
+        shown = np.array([row for row in own if not _is_hidden(state, actor, row)], np.int64)
+        rows = state.meanings.search(query, shown, _POSTS_FOUND)
+    else:
+        for row in newest:
+            said = posts.quote[row] or (posts.content[row] if posts.root[row] == row else "")
+            if wanted in said.casefold() and not _is_hidden(state, actor, row):
+                rows.append(row)
+                if len(rows) == _POSTS_FOUND:
+                    break
+    found = _show(state, actor, rows)
     state.answer(actor, LookedUp("SEARCH_POSTS", query, posts=found))
     return Done({"query": query}, {"query": query, "posts": [post.post_id for post in found]})
-
-
-def _search(state: State, actor: Actor, query: str) -> list[int]:
-    posts, wanted, rows = state.posts, query.casefold(), list[int]()
-    if state.searches_meaning and state.meanings is not None:
-        newest = np.arange(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1)
-        own = newest[posts.find_rated(newest) == newest].tolist()
-        shown = np.array([row for row in own if not _is_hidden(state, actor, row)], np.int64)
-        return state.meanings.search(query, shown, _POSTS_FOUND)
-    for row in range(posts.count - 1, max(posts.count - _POSTS_SEARCHED, 0) - 1, -1):
-        said = posts.quote[row] or (posts.content[row] if posts.root[row] == row else "")
-        if wanted in said.casefold() and not _is_hidden(state, actor, row):
-            rows.append(row)
-            if len(rows) == _POSTS_FOUND:
-                break
-    return rows
 
 
 def search_user(state: State, actor: Actor, args: dict[str, Any]) -> Done:

@@ -6,9 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from shoal.runs import RunDirectory
 from shoal.runs.network import NetworkPerson, NetworkPicture, PictureRequest, draw_network, explain_person
-from shoal.server.api.context import Context, ServerContext, answer, find_run, in_thread
+from shoal.server.api.context import Context, answer, find_run, in_thread
 from shoal.server.messages.base import Envelope, RunId, WorldName
 
 router = APIRouter(tags=["network"])
@@ -41,7 +40,7 @@ async def get_network(  # noqa: PLR0913  # each is a parameter of the query
     """
     run = await find_run(context, simulation_id)
     wanted = PictureRequest(round, claim, max_nodes, only_state)
-    return answer(await in_thread(_draw, context, run, world, wanted, in_parts))
+    return answer(await in_thread(lambda: draw_network(context.networks.read(run, world, in_parts=in_parts), wanted)))
 
 
 @router.get("/{simulation_id}/network/{agent_id}", response_model=Envelope[NetworkPerson])
@@ -55,16 +54,8 @@ async def get_network_person(
 ) -> Response:
     """Explain one person in a few sentences: the part in the path of a claim, and influence."""
     run = await find_run(context, simulation_id)
-    return answer(await in_thread(_explain, context, run, world, (agent_id, round, claim)))
-
-
-def _draw(
-    context: ServerContext, run: RunDirectory, world: str | None, wanted: PictureRequest, in_parts: bool
-) -> NetworkPicture:
-    return draw_network(context.networks.read(run, world, in_parts=in_parts), wanted)
-
-
-def _explain(
-    context: ServerContext, run: RunDirectory, world: str | None, wanted: tuple[int, int | None, str | None]
-) -> NetworkPerson:
-    return explain_person(context.networks.read(run, world, in_parts=True), *wanted)
+    return answer(
+        await in_thread(
+            lambda: explain_person(context.networks.read(run, world, in_parts=True), agent_id, round, claim)
+        )
+    )
