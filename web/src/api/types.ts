@@ -11,28 +11,12 @@ type Schemas = components["schemas"];
 export type ActionInfo = Schemas["ActionInfo"];
 export type RunStatus = Schemas["RunStatus"];
 
-export type RunState =
-  | "created"
-  | "ready"
-  | "starting"
-  | "running"
-  | "paused"
-  | "pausing"
-  | "stopping"
-  | "stopped"
-  | "completed"
-  | "failed"
-  | "interrupted"
-  | "idle"
-  | "closed";
-
 export type WorldInfo = Schemas["WorldLabel"];
 export type Quality = Schemas["QualityCard"];
 /** A run as one row of a list. */
 export type RunRow = Schemas["RunCard"];
 export type ClaimInfo = Schemas["ClaimCard"];
 export type Mark = Schemas["TimelineMark"];
-export type LimitInfo = Schemas["LimitCard"];
 /** Everything that stands in the header of a run. */
 export type RunOverview = Schemas["RunHeader"];
 export type Figures = Schemas["RunFigures"];
