@@ -9,16 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import DESKTOP, PHONE, Site, Visiting
 from tests.browser.test_run import ask
+from tests.server.conftest import VILLAGE
 
-VILLAGE: dict[str, Any] = {
-    "name": "village",
-    "population": [{"name": name, "activity": 1.0, "active_hours": "0-23"} for name in ("Ada", "Bo", "Cy")],
-    "time": {"daily_rhythm": False},
-    "follows": {"graph": "none", "edges": [["Ada", "Bo"], ["Bo", "Ada"]]},
-    "worlds": {"twitter": None},
-    "events": [{"post": "The bridge is closed.", "by": "Bo"}],
-    "rounds": 3,
-}
 TALK: dict[str, Any] = {**VILLAGE, "name": "talk", "events": [], "rounds": 6}
 TALK["worlds"] = {"talk": {"kind": "dialogue", "pairs": [["Ada", "Bo"]]}}
 

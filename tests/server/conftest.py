@@ -33,6 +33,16 @@ SCENARIO: dict[str, Any] = {
     "worlds": {"twitter": None, "reddit": None},
     "seed": 4,
 }
+#: Ada follows Bo, who posts at the start. Both are always awake.
+VILLAGE: dict[str, Any] = {
+    "name": "village",
+    "population": [{"name": name, "activity": 1.0, "active_hours": "0-23"} for name in ("Ada", "Bo", "Cy")],
+    "time": {"daily_rhythm": False},
+    "follows": {"graph": "none", "edges": [["Ada", "Bo"], ["Bo", "Ada"]]},
+    "worlds": {"twitter": None},
+    "events": [{"post": "The bridge is closed.", "by": "Bo"}],
+    "rounds": 3,
+}
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,8 @@ from shoal.journal import read_journal
 from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers import find_worker
 from shoal.runs.rerun.rerun import replay
-from tests.server.conftest import Answer, RunningServer, Serve, wait_until
+from tests.server.conftest import VILLAGE, Answer, RunningServer, Serve, wait_until
 
-#: Ada follows Bo, who posts at the start. Both are always awake.
-VILLAGE: dict[str, Any] = {
-    "name": "village",
-    "population": [{"name": name, "activity": 1.0, "active_hours": "0-23"} for name in ("Ada", "Bo", "Cy")],
-    "time": {"daily_rhythm": False},
-    "follows": {"graph": "none", "edges": [["Ada", "Bo"], ["Bo", "Ada"]]},
-    "worlds": {"twitter": None},
-    "events": [{"post": "The bridge is closed.", "by": "Bo"}],
-    "rounds": 3,
-}
 #: Every kind of world at once.
 KINDS = {
     "twitter": None,
