@@ -87,6 +87,53 @@ def test_the_topic_is_valued_by_what_is_said_of_it(text: str, sign: int) -> None
     assert (lean > 0) - (lean < 0) == sign
 
 
+@pytest.mark.parametrize(
+    ("claim", "text", "sign"),
+    [
+        ("School uniforms should be banned", "School uniforms are overpriced and ugly.", 1),
+        ("School uniforms should be banned", "School uniforms create a sense of fairness.", -1),
+        ("School uniforms should be banned", "Banning school uniforms would be a disaster.", -1),
+        ("School uniforms should not be banned", "Banning school uniforms would be a disaster.", 1),
+        ("Ban the night buses", "The night buses reduce crime.", -1),
+        ("Voting must become compulsory", "Compulsory voting would violate our freedom.", -1),
+        ("Voting must become compulsory", "I doubt that compulsory voting is good.", -1),
+        ("The death penalty is justified", "The death penalty is cruel.", -1),
+    ],
+)
+def test_praise_and_blame_of_what_a_claim_demands_count_for_or_against_it(claim: str, text: str, sign: int) -> None:
+    assert read_sign({"about": {"claim": claim}, "text": text}) == sign
+
+
+def test_a_claim_of_fact_is_not_supported_by_praise() -> None:
+    assert StatementReader("The old bridge will be closed").read("The old bridge is beautiful.") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sign"),
+    [
+        ("The cameras prevent a great deal of crime.", 1),
+        ("The cameras do not prevent crime.", -1),
+        ("The cameras undermine our freedom.", -1),
+        ("The cameras protect us from violence.", 1),
+        ("The cameras do more harm than good.", -1),
+        ("I have seen cameras that work better than these.", -1),
+        ("I was not really impressed.", -1),
+        ("I do not think it is useful.", -1),
+        ("We need the cameras.", 1),
+        ("The cameras look like owls.", 0),
+        ("The camera is right next to the door.", 0),
+    ],
+)
+def test_the_words_around_a_valued_word_decide_what_it_says(text: str, sign: int) -> None:
+    assert read_sign({"about": {"topic": "the cameras"}, "text": text}) == sign
+
+
+def test_words_of_the_topic_do_not_value_it() -> None:
+    reader = TextReader((), "poverty relief")
+    assert reader.slant("Read this about poverty relief.") == 0.0
+    assert reader.slant("I love poverty relief.") > 0.0
+
+
 def load_set(name: str) -> list[tuple[str, str, int | str | None]]:
     """Return kind, sign and what was read of each sentence of a set that was written without the rules in sight."""
     sentences, about = [], {}
@@ -114,7 +161,7 @@ def test_negation_denial_of_denials_and_reported_speech_are_read_right_in_sets_w
     assert share_right(load_set(name), "negation", "double", "reported", "question") >= 0.8
 
 
-@pytest.mark.parametrize(("name", "share"), [("second", 0.9), ("third", 0.9), ("unseen", 0.7)])
+@pytest.mark.parametrize(("name", "share"), [("second", 0.9), ("third", 0.9), ("unseen", 0.8)])
 def test_plain_sentences_count_too(name: str, share: float) -> None:
     assert share_right(load_set(name), "plain", "negation", "double", "reported", "question") >= share
 

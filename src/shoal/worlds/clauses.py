@@ -55,6 +55,10 @@ class _Rules(msgspec.Struct):
     poles: list[tuple[list[str], list[str]]]
     good: list[str]
     bad: list[str]
+    turners: list[str]
+    removals: list[str]
+    orders: frozenset[str]
+    modals: frozenset[str]
     english: frozenset[str]
     foreign: frozenset[str]
 
@@ -78,7 +82,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 _TRUE, _FALSE, _REPORTS = stems(RULES.true), stems(RULES.false), stems(RULES.reports)
-_GOOD, _BAD = stems(RULES.good), stems(RULES.bad)
+_GOOD, _BAD, _TURNERS = stems(RULES.good), stems(RULES.bad), stems(RULES.turners)
 #: Stem -> the pairs of opposites it belongs to, each with its side.
 POLES: dict[str, dict[int, int]] = {}
 for _pair, _sides in enumerate(RULES.poles):
@@ -97,6 +101,8 @@ class Word(NamedTuple):
     truth: int
     #: Whether it praises (1) or blames (-1).
     value: int
+    #: Whether what follows has its value from this word: `prevents crime`, `undermines trust`.
+    turns: bool
     #: Whether it begins a clause that is asked or supposed and not said.
     doubts: bool
 
@@ -117,6 +123,7 @@ class _Vocabulary(dict[str, Word]):
             text in RULES.negators,
             (root in _TRUE) or -(root in _FALSE),
             (root in _GOOD) - (root in _BAD),
+            root in _TURNERS,
             text in RULES.doubts,
         )
         return word
@@ -137,6 +144,8 @@ class Clause(NamedTuple):
     #: Whether it is said to be unknown, or said by somebody else.
     doubts: bool
     reports: bool
+    #: Whether it says what should be.
+    demands: bool
 
 
 def _compile_phrases(phrases: Iterable[str]) -> re.Pattern[str]:
@@ -205,7 +214,8 @@ def _list_clauses(parts: Iterable[tuple[str, float]], is_question: bool) -> list
             answers = part.lstrip().startswith(("no, ", "never, "))
             roots = frozenset([word.root for word in words])
             doubts, reports = True in [word.doubts for word in words], not _REPORTS.isdisjoint(roots)
-            clauses.append(Clause(words, roots, weight, is_question, answers, doubts, reports))
+            demands = not RULES.modals.isdisjoint([word.text for word in words])
+            clauses.append(Clause(words, roots, weight, is_question, answers, doubts, reports, demands))
     return clauses
 
 

@@ -112,7 +112,7 @@ class TextReader:
                 for form in _derive_forms(word):
                     self._forms.setdefault(form, []).append((index, 1 << place))
         phrases = [phrase.replace("_", " ") for index, phrase in enumerate(self.vocabulary) if index not in skipped]
-        leaning = {phrase.lower().strip(" .!?") for phrase in phrases if not _MARKS.keys().isdisjoint(_tokens(phrase))}
+        leaning = {phrase.lower().strip(" .!?") for phrase in phrases if self._leans(phrase)}
         self._neutral = tuple(sorted(leaning, key=len, reverse=True))
         self._topics, self._slants = _Memory(self._find_topics), _Memory(self._find_slant)
         #: Text -> at most two indices into the vocabulary in order of appearance, and the subject's if it is named.
@@ -154,6 +154,10 @@ class TextReader:
         if self.subject in self.topics(text) or (not phrase.isascii() and phrase.casefold() in text.casefold()):
             return True
         return self._compare is not None and self._compare(phrase, text) >= ALIKE_FROM
+
+    def _leans(self, phrase: str) -> bool:
+        """Return whether a phrase alone would value what it names."""
+        return not _MARKS.keys().isdisjoint(_tokens(phrase)) or (self.edition > 1 and bool(read_attitude(phrase).lean))
 
     def _find_topics(self, text: str) -> tuple[int, ...]:
         forms = self._forms

@@ -8,12 +8,15 @@ words; `data/reading.json` holds the words of the rules.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from shoal.worlds.clauses import AFTER_BUT, POLES, RULES, Clause, Unread, split_clauses, stems, take_apart
+from shoal.worlds.clauses import AFTER_BUT, POLES, RULES, Clause, Unread, Word, split_clauses, stems, take_apart
 
 #: How many words a negation reaches.
 _REACH = 3
+#: How many words a verb like "prevent" reaches.
+_TURNED = 7
 #: What is passed on counts less than what an author says, and a question leans a little against the claim.
 _REPORTED, _QUESTIONED = 0.5, -0.25
 #: How much a text leans that says one thing plainly.
@@ -21,6 +24,8 @@ _PLAIN = 0.8
 #: One word of praise gives 1 / (1 + this) of the full lean.
 _DAMPING = 1.0
 
+_REMOVALS = stems(RULES.removals)
+_COPULAS = frozenset(["is", "are", "was", "were", "be"])
 _FIGURE = re.compile(r"\d+$|percent|per$|million|thousand")
 #: Words that call something true without naming it.
 _PLAINLY_TRUE = stems(["true", "confirm", "correct", "truth", "certain"])
@@ -55,6 +60,8 @@ class StatementReader:
         #: What names the matter; what is said of it is a pole, or the rest.
         matter = frozenset(root for root in self._content if root not in POLES and not _FIGURE.match(root))
         self._matter = matter or self._content
+        #: Words that name what the claim judges or demands, and how: -1 to be gone or bad, 0 where it states a fact.
+        self._judged, self._demand = _find_demand(words) if words else (frozenset(), 0)
         #: How many of its words a text has that speaks of it.
         self._named_from = max(min(2, len(self._matter)), 0.4 * len(self._matter))
 
@@ -85,6 +92,8 @@ class StatementReader:
         sides = [side * self._poles[pair] for pair, side in poles if pair in self._poles]
         verdict, negations = _weigh_truth(clause)
         states = bool(sides) if self._poles else len(self._content & clause.roots) >= 0.6 * len(self._content)
+        if self._demand and verdict is None and not (states and clause.demands):
+            return self._weigh_demand(clause)
         if not states and (verdict is None or not self._is_verdict(clause, verdict)):
             return 0.0
         sign = verdict or 1.0
@@ -94,14 +103,33 @@ class StatementReader:
             sign *= -1.0 if sides and max(sides) < 0 else 1.0
         return sign * (_REPORTED if clause.reports and verdict is None else 1.0)
 
+    def _weigh_demand(self, clause: Clause) -> float:
+        """Return what a clause says for or against what the claim demands, by how it values the matter.
+
+        Who praises the matter is against its removal, unless it is the removal that they praise.
+        """
+        value = _value(clause, self._judged)
+        sign = (value > 0) - (value < 0)
+        return sign * self._demand * (1.0 if _REMOVALS.isdisjoint(clause.roots) else -1.0)
+
     def _is_verdict(self, clause: Clause, verdict: float) -> bool:
         """Return whether a clause that does not state the claim can be a verdict on it: `That is not true`."""
         if verdict > 0 and _PLAINLY_TRUE.isdisjoint(clause.roots):
             return False
-        that = next(
-            (place for place, word in enumerate(clause.words) if place and word.text == "that"), len(clause.words)
-        )
-        return all(word.root in self._content or word.root in _SMALL_ROOTS for word in clause.words[that + 1 :])
+        texts = [word.text for word in clause.words]
+        told = clause.words[texts.index("that", 1) + 1 :] if "that" in texts[1:] else []
+        return all(word.root in self._content or word.root in _SMALL_ROOTS for word in told)
+
+
+def _find_demand(words: Sequence[Word]) -> tuple[frozenset[str], int]:
+    """Return the words of a claim that name what it judges or demands, and which way; 0 where it states a fact."""
+    roots = frozenset(word.root for word in words)
+    sign = -1 if any(word.is_negator for word in words) else 1
+    if any(word.text in RULES.modals for word in words) or words[0].root in _REMOVALS or words[0].text in RULES.orders:
+        return roots, sign if _REMOVALS.isdisjoint(roots) else -sign
+    said = next((place for place, word in enumerate(words) if word.text in _COPULAS), len(words))
+    value = sum(word.value for word in words[said:])
+    return roots.difference(word.root for word in words[said:]), sign * ((value > 0) - (value < 0))
 
 
 def _takes_back(clause: Clause, before: Clause) -> bool:
@@ -147,22 +175,35 @@ def read_attitude(text: str) -> TextMeaning:
     return TextMeaning(total / (abs(total) + _DAMPING))
 
 
-def _value(clause: Clause) -> float:
-    """Return the sum of what is good and bad in a clause. "It is a lie that X is dangerous" speaks for X."""
+def _value(clause: Clause, matter: frozenset[str] = frozenset()) -> float:
+    """Return the sum of what is good and bad in a clause, words that name its matter aside.
+
+    "It is a lie that X is dangerous" speaks for X, and so does "X prevents crime".
+    """
     total, flips = 0.0, 1.0
     pending, falsity = 0, False
+    #: The word that gives those after it their value, and how many more words it reaches.
+    turner, reach = 0, 0
     for place, word in enumerate(clause.words):
+        reach -= 1
+        value = 0 if word.root in matter else word.value
         if falsity and word.text in ("that", "to"):
-            total, flips, falsity = 0.0, -flips, False
-        elif pending > 0 and word.truth > 0 and not word.value:
-            pending, falsity = 0, True
+            total, flips, falsity, pending = 0.0, -flips, False, 0
+            continue
+        if pending > 0 and word.truth > 0 and not value:
+            # "I do not think that it helps" and "I do not think it helps" say the same.
+            pending, falsity = pending - 1, word.text != "really"
         elif word.is_negator and word.text != "without":
             pending = 0 if place == 0 and clause.answers else _REACH + 1
-        elif word.value:
-            total += flips * word.value * (-1.0 if pending > 0 else 1.0)
+        elif value:
+            if reach > 0 and not word.turns:
+                value = -value if turner == 0 else 0 if turner == -value else value
+            total += flips * value * (-1.0 if pending > 0 else 1.0)
             pending = 0
             falsity = word.truth < 0
         else:
             pending = max(pending - 1, 0)
             falsity = word.truth < 0 or (falsity and word.text in ("is", "it", "a"))
+        if word.turns and word.root not in matter:
+            turner, reach = value, _TURNED + 1
     return total * (_REPORTED if clause.reports else 1.0)
