@@ -158,6 +158,7 @@ class Versioned(Generic[T]):
     changes: tuple[tuple[int, T], ...] = ()
 
     def at(self, round: int) -> T:
+        """Return the version that is in force in a round."""
         found = self.first
         for since, changed in self.changes:
             if round >= since:

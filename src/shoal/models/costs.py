@@ -43,6 +43,7 @@ class Spent(msgspec.Struct):
         return self.input + self.output
 
     def add(self, usage: Usage, cost: float | None) -> None:
+        """Count a call. One whose cost is not known makes the sum unknown."""
         self.calls += 1
         self.input += usage.input
         self.output += usage.output

@@ -138,6 +138,7 @@ def open_experiment(folder: str | Path) -> ExperimentResults:
 
 
 def _read_budget(given: Mapping[str, Any]) -> BudgetLimits:
+    """Check each bound of a budget; ArgumentInvalid names the wrong one."""
     for name, value in given.items():
         wanted = int if name == "max_calls" else (int, float)
         if not isinstance(value, wanted) or isinstance(value, bool) or value <= 0:

@@ -84,6 +84,7 @@ class Figures(dict[str, Any]):
 
 
 def _format_figure(value: object) -> str:
+    """Write a figure; one of several parts is written part by part."""
     if value is None:
         return "not measured"
     if isinstance(value, Mapping):

@@ -448,6 +448,7 @@ def _name_mind(mind: object) -> object:
 
 
 def _name_class(kind: type | Callable[..., object]) -> str:
+    """Return a class or function as a scenario names it; ScenarioInvalid where a resumed run could not find it."""
     name = name_class(kind)
     if "<locals>" in name:
         where = "is defined inside a function, where a resumed run could not find it"

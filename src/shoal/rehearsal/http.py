@@ -37,6 +37,7 @@ class ServerResponse:
     broken: bool = False
 
     def encode(self) -> bytes:
+        """Return the bytes of the reply. A broken one ends in the middle of its body."""
         head = (
             f"HTTP/1.1 {self.status} {_REASONS.get(self.status, '')}\r\ncontent-type: {self.content_type}\r\n"
             f"content-length: {len(self.body)}\r\n{self.headers}\r\n"

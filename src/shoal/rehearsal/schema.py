@@ -55,6 +55,7 @@ class Shape:
 
     @property
     def types(self) -> list[str]:
+        """The types that a value may have; where the schema names none, the one that its keywords imply."""
         if named := self.keywords.get("type"):
             return [named] if isinstance(named, str) else list(named)
         return [

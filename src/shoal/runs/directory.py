@@ -487,6 +487,7 @@ def _move(path: Path, target: Path) -> None:
 
 
 def _make(path: Path) -> bool:
+    """Make a folder; False where it is there already."""
     try:
         path.mkdir()
     except FileExistsError:

@@ -33,6 +33,7 @@ def check_text(value: object) -> object:
 
 
 def check_who(value: object) -> object:
+    """Check who is meant: a name, or a number from 0 on."""
     if isinstance(value, bool) or not isinstance(value, (int, str)) or value == "":
         raise InvalidValue(Problem.mismatch("a name or a number", value))
     if isinstance(value, int) and value < 0:

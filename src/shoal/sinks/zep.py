@@ -140,6 +140,7 @@ class ZepSink:
             self._keep()
 
     def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request, and return its answer; SinkFailed says why there is none."""
         status, answer = self._ask(method, path, body)
         if status >= 400:
             why = clip(str(answer.get("message") or answer.get("error") or ""), 200)

@@ -89,6 +89,7 @@ class NameIndex:
 
     @cached_property
     def _by_word(self) -> dict[str, list[int]]:
+        """Word of a name -> the people who have it."""
         people: dict[str, list[int]] = {}
         for number, name in enumerate(self.names):
             for word in name.casefold().split():

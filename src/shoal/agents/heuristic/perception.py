@@ -61,6 +61,7 @@ class TextReadings:
         return found
 
     def read_post(self, post: PostView) -> TextReading:
+        """Read a post from what its platform found in it."""
         mask, contested, about = self.theme(post.topics)
         texts = (post.content,) if post.quote is None else (post.quote, post.content)
         if isinstance(post.mention, Mention):
@@ -68,6 +69,7 @@ class TextReadings:
         return TextReading(mask, post.slant, contested, about or _key_word(texts))
 
     def read_text(self, text: str) -> TextReading:
+        """Read any other text, such as a line that was heard."""
         mask, contested, about = self._theme(list(self._reader.topics(text)))
         if (mention := self._reader.find_mention(text)) is not None:
             slant = self._reader.claims[mention.claim].bearing * mention.lean

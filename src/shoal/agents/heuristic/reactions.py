@@ -61,6 +61,7 @@ class Crowd(NamedTuple):
 
     @classmethod
     def around(cls, post: PostView) -> Crowd:
+        """Weigh the votes so far: likes draw likes; dislikes draw likes that correct them, and more dislikes."""
         net = post.likes - post.dislikes
         if net >= 0:
             return cls(1.0 + HERDING * net / (net + 1), 1.0)

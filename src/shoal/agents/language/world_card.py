@@ -161,6 +161,7 @@ def turn_schema(
 
 
 def _bound(argument: Argument, max_chars: int) -> dict[str, Any]:
+    """Limit a value in the schema: numbers by their bounds, lists and texts by their length."""
     if argument.bounds is not None:
         return {"minimum": argument.bounds[0], "maximum": argument.bounds[1]}
     if argument.value_type is list:

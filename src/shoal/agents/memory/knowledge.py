@@ -68,6 +68,7 @@ class GraphKnowledge:
         return None if row is None else int(row[0])
 
     def _list_facts(self, condition: str, round: int) -> Iterator[str]:
+        """Yield the latest facts that hold in a round, each as a line of a prompt."""
         query = _HOLDING.replace("{condition}", condition)
         values = {"round": round, "limit": _MAX_FACTS}
         for source, relation, target, since in self._store.database.execute(query, values):

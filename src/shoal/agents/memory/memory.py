@@ -205,6 +205,7 @@ class Memory:
         return _Result("not embedded" if vectors is None else "embedded", first=first, vectors=vectors)
 
     async def _vectors(self, request: EmbeddingRequest) -> NDArray[np.float32] | None:
+        """Return the vectors of the texts, or None where the model failed, which is no reason to stop."""
         assert self._embed is not None
         try:
             return await self._embed.embed(request)

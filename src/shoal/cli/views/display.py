@@ -52,6 +52,7 @@ def choose_display(
 
 @contextmanager
 def show_progress(display: ProgressDisplay) -> Iterator[None]:
+    """Keep a display open as long as this lasts."""
     display.open()
     try:
         yield

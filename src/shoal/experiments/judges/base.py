@@ -69,6 +69,7 @@ class Judge(Protocol):
 
 
 def describe_threshold(at_least: float | None, at_most: float | None) -> str:
+    """Describe the bounds of a score, such as `at least 0.4`; an empty text where there are none."""
     parts = [
         f"at least {at_least:g}" if at_least is not None else "",
         f"at most {at_most:g}" if at_most is not None else "",

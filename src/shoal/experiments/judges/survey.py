@@ -34,6 +34,7 @@ class SurveyJudge:
 
     @property
     def identity(self) -> object:
+        """Everything that changes what the judge says."""
         asking = self.asking
         whom = (asking.whom.who, asking.whom.where, asking.whom.sample)
         kind = (self.kind.kind, self.kind.choices, self.kind.low, self.kind.high)

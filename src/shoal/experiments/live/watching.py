@@ -94,6 +94,7 @@ def _list_begun(folder: Path, tier: TierRecord) -> Iterable[str]:
 
 
 def _mark_run(name: str, results: Mapping[str, RunResult], running: set[str], begun: set[str]) -> RunMark:
+    """Return where a run stands: a result counts most, then a worker, then a directory that is there."""
     if name in results:
         return RunMark.of(results[name])
     if name in running:

@@ -210,6 +210,7 @@ def _describe_alone(tier: TierReport, outcome: str) -> Iterator[str | Strong]:
 
 
 def _describe_values(arm: ArmReport, control: ArmReport, outcome: str) -> Iterator[str | Strong]:
+    """Say which values an arm and its control have; nothing where one of them is not known."""
     one, other = arm.read_outcome(outcome), control.read_outcome(outcome)
     if one is not None and other is not None:
         yield ": "

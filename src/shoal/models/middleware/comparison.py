@@ -112,6 +112,7 @@ class FailureComparison:
                 held.verdict.set_exception(error)
 
     def _decide(self, held: HeldFailure, *, is_own: bool) -> None:
+        """Stop holding a failure, and answer the question that waits for the verdict on it."""
         self.drop(held)
         # Of an unclear one, only a control question that is answered lets the run go on.
         self._own[held.key.turn] = held.failure.text

@@ -142,6 +142,7 @@ class ModelGate:
             self._settle()
 
     def _wake(self, count: int | None = None) -> None:
+        """Let waiting questions try again, the oldest first: `count` of them, or all."""
         while self._waiting and (count is None or count > 0):
             turn = self._waiting.popleft()
             if not turn.done():

@@ -265,6 +265,7 @@ def _build_scorings(
 
 
 def build_approach(mind: LanguageSettings, model: str, columns: Sequence[str]) -> Approach:
+    """Choose how long an answer may be: as the mind is set, and enough for all columns."""
     tokens = max(mind.max_tokens, _TOKENS_PER_COLUMN * (len(columns) + 1))
     if mind.is_compact and tuple(columns) == (ANSWER,):
         # In its own words, a small model goes on until it is stopped.

@@ -70,6 +70,7 @@ class _TurnLog(TurnObserver):
             self._open[agent, round] = observation, decision
 
     def results(self, round: int, agent: int, events: Sequence[Event]) -> None:
+        """Remember a turn as the agent would, now that its results are known."""
         observation, decision = self._open.pop((agent, round), (None, None))
         if observation is not None and decision is not None:
             episode, importance = summarise_turn(observation, decision, "", self._names, events)
@@ -128,6 +129,7 @@ async def snapshot_agents(directory: RunDirectory, selection: AgentSelection, ro
     copier = AgentCopier(people, scenario.mind, clock)
 
     async def copy_agent(agent: int) -> Respondent:
+        """Copy an agent: a language mind has its own memory, for any other the log remembers."""
         sources: dict[str, tuple[RecollectionSource, Observation | None]] = {}
         for world, log in logs.items():
             own = unwrap(minds[world], agent)

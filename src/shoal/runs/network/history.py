@@ -245,6 +245,7 @@ class NetworkHistory:
         return authors.astype(np.int64), agents.astype(np.int64), amounts
 
     def _name_subjects(self, database: Connection) -> Iterator[NetworkSubject]:
+        """Name what people spoke of: posts by the beginning of their text, claims by their own."""
         for subject, times in count_subjects(self.contacts):
             post = find_post(subject)
             row = None if post is None else database.execute(_POST, (post,)).fetchone()

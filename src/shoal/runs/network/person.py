@@ -191,6 +191,7 @@ def _tell_ties(tie: str, followers: int, following: int) -> str:
 
 
 def _tell_moves(moved: Sequence[PersonMove], moved_by: Sequence[PersonMove], total: float) -> Iterator[str]:
+    """Say whom a person moved towards what it says, and who moved it."""
     if moved:
         people = format_count(len(moved), "person", "people")
         yield f"{people} moved towards what they said, by {total:.2f} in all, most of all {moved[0].name}."

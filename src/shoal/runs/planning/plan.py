@@ -246,6 +246,7 @@ def _find_shortages(found: Expected, budget: BudgetSettings) -> Iterator[str]:
 
 
 def _add_up(expected: Sequence[Expected]) -> Expected:
+    """Add up what is expected of all worlds; a figure that one of them does not know is not known."""
     total: dict[str, Any] = {"world": "", "model": ""}
     for name in Expected.__struct_fields__[2:]:
         figures = [getattr(each, name) for each in expected]

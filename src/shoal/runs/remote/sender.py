@@ -220,6 +220,7 @@ class RunSender:
                 self._stream.send(StateCopy(state))
 
     def _send_responses(self, run: RunDirectory) -> None:
+        """Send the answers to commands that were not sent yet. They are written whole."""
         for path in run.file(RESPONSES).glob("*.json"):
             if path.name not in self._responses:
                 with suppress(FileNotFoundError):

@@ -98,6 +98,7 @@ def require_known_kind(value: object) -> object:
 
 
 def find_kind_tag(value: object) -> str:
+    """Return the tag of the settings that validate a value: its kind, or `<own>` for a class of the user's own."""
     kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
     known = kind_named(kind)
     if known is not None:

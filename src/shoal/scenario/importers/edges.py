@@ -210,6 +210,7 @@ def _find_pair(header: Iterable[str]) -> tuple[str, str] | None:
 
 
 def _list_uses(name: str, pair: Sequence[str], others: Iterable[str], count: int) -> tuple[FieldUse, ...]:
+    """List what was made of each column: the first two name people, others have no use."""
     return (
         FieldUse(name, pair[0], "used", "who follows", count),
         FieldUse(name, pair[1], "used", "whom they follow", count),

@@ -164,6 +164,7 @@ def _list_cells(table: RecordTable, measure: str, person: type[BaseModel]) -> It
 
 
 def _name_attribute(table: RecordTable, name: str, person: type[BaseModel]) -> str:
+    """Return the attribute of a column; ScenarioInvalid where it is a field that no table can set."""
     field = _FIELDS.get(name.casefold(), name)
     if not name or (field in person.model_fields and field not in _FIELDS.values()):
         what = f"{name!r} cannot be an attribute of a table" if name else "an attribute has no name"

@@ -89,6 +89,7 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
         return "it was the other one's turn, or the conversation was over"
 
     def begin(self, round: int) -> None:
+        """Record the pairs and their first scenes."""
         super().begin(round)
         if round == 0:
             for pair in self._going.values():

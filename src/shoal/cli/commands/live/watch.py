@@ -64,6 +64,7 @@ def _parse(kind: str, data: dict[str, Any]) -> Event | Notice | None:
 
 
 def _follow_address(address: str, since: int | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events of a run that a server offers: from now on, or from a round."""
     client, identity = open_client(address)
     with client:
         begin = client.status(identity).current_round + 1 if since is None else since

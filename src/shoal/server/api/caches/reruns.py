@@ -65,6 +65,7 @@ class BoundedReruns:
 
 
 def _stamp(run: RunDirectory, name: str) -> tuple[int, int]:
+    """Return when a file was written and how long it is; zeros without a file."""
     try:
         found = run.file(name).stat()
     except FileNotFoundError:

@@ -23,6 +23,7 @@ async def list_preparations(context: Context, limit: Annotated[int, Query(ge=1, 
 
 
 def _describe(context: ServerContext, folder: PreparationFolder) -> dict[str, Any]:
+    """Describe a preparation, and whether it has become a run."""
     try:
         context.folder.find(folder.path.name)
     except RunMissing:

@@ -97,6 +97,7 @@ def _list_family(context: ServerContext, name: str) -> list[RunCard]:
 
 
 def _read_card(context: ServerContext, name: str) -> RunCard:
+    """Read the card of a run. One that cannot be read is shown with the reason."""
     try:
         return context.cards.read_known(context.folder.path / name) or context.cards.read(context.folder.find(name))
     except ShoalError as error:

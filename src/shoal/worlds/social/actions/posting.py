@@ -43,6 +43,7 @@ def repost(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def quote_post(state: State, actor: Actor, args: dict[str, Any]) -> Done:
+    """Share a post with words of the agent's own."""
     words = _need_text(args["quote_content"], "a quote")
     original_id, shared = _share(state, actor, args["post_id"], words, _read_meaning(state, args, words))
     stated = show_stated(args)
