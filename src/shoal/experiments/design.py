@@ -205,15 +205,14 @@ class Experiment(Design):
         if tier.control is not None:
             arms = {tier.control: arms[tier.control], **arms}
         scenarios = {name: self.make_scenario(tier, name, inherited) for name in arms}
-        return [
-            BatchRow(
-                f"{tier.name}/{name}/{seed}",
-                _assign({**changes, "seed": seed}, tier.name, name),
-                _identify(scenarios[name].model_copy(update={"seed": seed})),
-            )
-            for seed in self.list_seeds(tier)
-            for name, changes in arms.items()
-        ]
+        rows = []
+        for seed in self.list_seeds(tier):
+            for name, changes in arms.items():
+                assignments = _assign({**changes, "seed": seed}, tier.name, name)
+                versions = Versioned(scenarios[name].model_copy(update={"seed": seed}))
+                identity = digest(Config.of("", versions, input_names(versions)).scenario)
+                rows.append(BatchRow(f"{tier.name}/{name}/{seed}", assignments, identity))
+        return rows
 
     def list_followers(self, tier: TierSettings, inherited: Mapping[str, Any]) -> frozenset[str]:
         """Name the arms that share the past of the control: those that only change what happens later.
@@ -351,11 +350,6 @@ def _resolve_files(value: Any, folder: Path | None, path: str = "") -> Any:
 def _assign(changes: Overrides, tier: str, arm: str) -> dict[str, str]:
     """Return what `override` takes, each with the words that problems with it are reported under."""
     return {f"{path}={_to_json(value)}": f"tier {tier}, arm {arm}, {path}" for path, value in changes.items()}
-
-
-def _identify(scenario: Scenario) -> str:
-    versions = Versioned(scenario)
-    return digest(Config.of("", versions, input_names(versions)).scenario)
 
 
 def _to_json(value: Any) -> str:

@@ -87,6 +87,9 @@ def draft_person(entity: DocumentEntity, topic: str, relations: Sequence[EntityR
     else:
         role = entity.role.removeprefix("who ")
         bio = f"{role[:1].upper()}{role[1:]}" if role else f"{entity.name}, {entity.kind}"
+    profession = ""
+    if entity.kind == "person" and not entity.role.startswith("who "):
+        profession = re.split(r"\s+(?:of|for|at|and|with|from)\b", entity.role)[0].strip()
     return DraftPerson(
         name=entity.name,
         persona=write_persona(entity, topic, relations),
@@ -94,7 +97,7 @@ def draft_person(entity: DocumentEntity, topic: str, relations: Sequence[EntityR
         kind=entity.kind,
         age=entity.age,
         gender=entity.gender,
-        profession=_name_profession(entity),
+        profession=profession or None,
         stance=entity.stance,
         activity=round(min(0.9, 0.35 + 0.12 * len(words) + 0.05 * min(entity.mentions, 4)), 2),
         influence=round(min(10.0, 1.0 + standing + 1.5 * log(max(1, entity.mentions))), 1),
@@ -176,12 +179,6 @@ def _introduce(entity: DocumentEntity) -> str:
         return f"{entity.name} is {entity.age} years old." if age else f"This is {entity.name}."
     account = " This is its account." if entity.kind == "organisation" else ""
     return f"{entity.name}{age} is {choose_article(role)} {role}.{account}"
-
-
-def _name_profession(entity: DocumentEntity) -> str | None:
-    if entity.kind != "person" or not entity.role or entity.role.startswith("who "):
-        return None
-    return re.split(r"\s+(?:of|for|at|and|with|from)\b", entity.role)[0].strip() or None
 
 
 def describe_reading(findings: Findings) -> str:

@@ -197,16 +197,14 @@ class DialogueMind(OpinionMind):
     def _phrase(self, seen: DialogueObservation, *lists: PhraseKey, about: str | None = None) -> str:
         text = self._voice.choose(lists, seen.agent, self._written[seen.agent])
         if "{about}" in text:
-            text = text.replace("{about}", about or self._subject or self._pick_topic(seen))
+            about = about or self._subject
+            if not about:
+                # Where there is no subject: the topic of the scene, or an interest.
+                topics = next((line.topics for line in reversed(seen.lines) if line.topics), None)
+                own = self.interests_of(seen.agent)
+                about = label(topics[0]) if topics else self._readings.labels[own[0]] if own else ANYTHING
+            text = text.replace("{about}", about)
         return text.replace("{name}", address(seen.partner))
-
-    def _pick_topic(self, seen: DialogueObservation) -> str:
-        """Return what to talk about where there is no subject: the topic of the scene, or an interest."""
-        for line in reversed(seen.lines):
-            if line.topics:
-                return label(line.topics[0])
-        own = self.interests_of(seen.agent)
-        return self._readings.labels[own[0]] if own else ANYTHING
 
     def _rate(self, seen: DialogueObservation, draws: Draws) -> Action:
         """Score the conversation by how close the two are and how often the other took the agent's side."""

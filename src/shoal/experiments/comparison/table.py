@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from shoal.experiments.report.reading import read_record, stream_results
-from shoal.experiments.results import RunResult
 from shoal.formats import ExportTable, Format, choose_writer
 from shoal.runs import storage_errors
 
@@ -33,12 +32,15 @@ def export_results(folder: Path, path: Path, format: Format, raw: bool = False) 
 
     def list_rows() -> Iterator[list[Any]]:
         for result in stream_results(folder):
-            arm = arms[result.tier, result.arm]
+            arm, verdicts = arms[result.tier, result.arm], list[Any]()
+            given = {each.judge: each for each in result.judgements}
+            for found in map(given.get, judges):
+                verdicts += [None] * 3 if found is None else [found.passed, found.score, found.error]
             yield [
                 *(getattr(result, name) for name in _FIELDS),
                 result.arm == record.tiers[result.tier].control,
                 *map(result.metrics.get, metrics),
-                *_list_judgements(result, judges),
+                *verdicts,
                 *(_flatten(arm.changes.get(path)) for path in changes),
                 *(getattr(result, name) for name in _LAST),
             ]
@@ -47,13 +49,6 @@ def export_results(folder: Path, path: Path, format: Format, raw: bool = False) 
     with storage_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         return write(ExportTable("runs", columns, list_rows()), path)
-
-
-def _list_judgements(result: RunResult, judges: list[str]) -> Iterator[Any]:
-    given = {each.judge: each for each in result.judgements}
-    for judge in judges:
-        found = given.get(judge)
-        yield from (None, None, None) if found is None else (found.passed, found.score, found.error)
 
 
 def _flatten(value: Any) -> Any:

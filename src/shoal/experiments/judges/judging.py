@@ -45,6 +45,10 @@ class Judging:
         """Return whether a result was judged like this, and no judgement of it is pending."""
         return result.judging == self.digest and not any(each.is_pending for each in result.judgements)
 
+    def holds(self, before: RunResult, result: RunResult) -> bool:
+        """Return whether what was said of a run before is still said of it."""
+        return (before.digest, before.status) == (result.digest, result.status) and self.is_current(before)
+
     def check_models(self, resources: RunResources, scenario: Scenario | None = None) -> None:
         """Refuse judges whose models cannot be asked, such as for want of a key; `scenario` is that of the runs."""
         for judge in self.judges:

@@ -61,7 +61,7 @@ class ExperimentJudging:
         self._prepare()
         path = self.folder / RESULTS
         before = {result.id: result for result in read_results(path)}
-        judged = {id: old for id, old in before.items() if id in results and self._is_done(old, results[id])}
+        judged = {id: old for id, old in before.items() if id in results and self._judging.holds(old, results[id])}
         waiting = iter([result for id, result in results.items() if id not in judged])
         with storage_errors(path), path.open("ab", buffering=0) as file:
 
@@ -81,9 +81,6 @@ class ExperimentJudging:
         ordered = [judged[id] for id in results]
         write_results(path, ordered)
         return ordered
-
-    def _is_done(self, before: RunResult, result: RunResult) -> bool:
-        return (before.digest, before.status) == (result.digest, result.status) and self._judging.is_current(before)
 
     def _prepare(self) -> None:
         """Make the folder; RunRefused where it holds the results of other judges."""
@@ -122,7 +119,7 @@ async def judge_directory(path: Path, judging: Judging, resources: RunResources)
     directory = RunDirectory.open(path)
     result = _describe_run(directory)
     for before in reversed([*read_results(path / JUDGEMENTS)]):
-        if (before.digest, before.status) == (result.digest, result.status) and judging.is_current(before):
+        if judging.holds(before, result):
             return before
     found = await judging.judge(result, resources)
     file_path = path / JUDGEMENTS

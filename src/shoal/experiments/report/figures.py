@@ -227,7 +227,21 @@ def report_experiment(record: ExperimentColumns) -> ExperimentReport:
     effects = {key: ArmEffect(effect, corrected.get(key)) for key, effect in comparisons.items()}
     tiers = []
     for tier in record.tiers.values():
-        arms = [_report_arm(arm, name == tier.control, effects) for name, arm in tier.arms.items()]
+        arms = []
+        for name, arm in tier.arms.items():
+            costs = [run.cost for run in arm.runs if run.cost is not None]
+            figures = {each: list(arm.read_metric(each).values()) for each in arm.metrics}
+            measured = {each: MetricFigure(bootstrap_mean(read), len(read)) for each, read in figures.items() if read}
+            arms.append(
+                ArmReport(
+                    record=arm,
+                    is_control=name == tier.control,
+                    totals=Totals.of(arm.runs),
+                    cost=bootstrap_mean(costs) if costs and len(costs) == len(arm.runs) else None,
+                    metrics=measured,
+                    effects={about: found for (*of, about), found in effects.items() if of == [arm.tier, arm.name]},
+                )
+            )
         tiers.append(TierReport(tier, arms, Totals.join(arm.totals for arm in arms)))
     totals = Totals.join(tier.totals for tier in tiers)
     outcome, reason = _choose_outcome(record, metrics, totals.judged > 0)
@@ -271,16 +285,3 @@ def _compare_arms(record: ExperimentColumns, metrics: Sequence[str]) -> Comparis
             effects |= {name: compare_paired(arm.read_metric(name), values[name]) for name in metrics}
             found |= {(tier.name, arm.name, name): effect for name, effect in effects.items() if effect is not None}
     return found
-
-
-def _report_arm(arm: ArmColumns, is_control: bool, effects: Mapping[tuple[str, str, str], ArmEffect]) -> ArmReport:
-    costs = [run.cost for run in arm.runs if run.cost is not None]
-    figures = {name: list(arm.read_metric(name).values()) for name in arm.metrics}
-    return ArmReport(
-        record=arm,
-        is_control=is_control,
-        totals=Totals.of(arm.runs),
-        cost=bootstrap_mean(costs) if costs and len(costs) == len(arm.runs) else None,
-        metrics={name: MetricFigure(bootstrap_mean(each), len(each)) for name, each in figures.items() if each},
-        effects={name: effect for (tier, of, name), effect in effects.items() if (tier, of) == (arm.tier, arm.name)},
-    )

@@ -186,7 +186,8 @@ def _describe_tier(tier: TierReport, outcome: str, is_one_of_many: bool) -> Sent
             Strong(arm.name),
             f" ({words}, corrected {format_p(effect.corrected_p)}).",
         ]
-    verb = "raises" if difference.value > 0 else "lowers"
+    verb, others = "raises" if difference.value > 0 else "lowers", len(found) - 1
+    also = f"also {'differs' if others == 1 else 'differ'} from it beyond chance"
     return [
         *place,
         Strong(arm.name),
@@ -195,8 +196,7 @@ def _describe_tier(tier: TierReport, outcome: str, is_one_of_many: bool) -> Sent
         *_describe_values(arm, control, outcome),
         f" ({words}, corrected {format_p(effect.corrected_p)})",
         *_describe_wins(arm, control, outcome, difference.value),
-        *_describe_others(len(found) - 1),
-        ".",
+        f"; {format_count(others, 'other arm')} {also}." if others else ".",
     ]
 
 
@@ -226,11 +226,6 @@ def _describe_wins(arm: ArmReport, control: ArmReport, outcome: str, difference:
     common = one.keys() & other.keys()
     wins = sum((one[seed] - other[seed]) * difference > 0 for seed in common)
     yield f", in {wins} of {format_count(len(common), 'seed')}"
-
-
-def _describe_others(arms: int) -> Iterator[str]:
-    if arms:
-        yield f"; {format_count(arms, 'other arm')} also {'differs' if arms == 1 else 'differ'} from it beyond chance"
 
 
 def describe_effect(effect: ArmEffect, outcome: str) -> str:

@@ -82,7 +82,15 @@ def tell_run(run: RunDirectory) -> RunNarrative:
             history = read_history(run, world.name, run.path.name)
             if history is not None:
                 prefix = f"{world.name}: " if len(summary.worlds) > 1 else ""
-                sections += _tell_world(_WorldTeller(run, graph, history, world, subjects, prefix))
+                teller = _WorldTeller(run, graph, history, world, subjects)
+                curves = [each for each in draw_curves([history]) if each.name.split("-")[0] in _LEAST_TURNS]
+                sections += [
+                    NarrativeSection(f"{prefix}Turning points", tuple(_tell_turns(teller)), tuple(curves)),
+                    NarrativeSection(f"{prefix}Who moved whom", tuple(_tell_influence(teller))),
+                    NarrativeSection(f"{prefix}What spread", tuple(_tell_cascades(teller))),
+                    NarrativeSection(f"{prefix}Camps", tuple(_tell_camps(teller)), tuple(draw_ridges(history))),
+                    NarrativeSection(f"{prefix}People", tuple(_tell_people(teller))),
+                ]
         sections.append(NarrativeSection("How far to trust this", tuple(_tell_quality(summary))))
         sections = [section for section in sections if section.statements or section.drawings]
         cited = {event for section in sections for each in section.statements for event in each.events}
@@ -121,7 +129,6 @@ class _WorldTeller:
     #: What each opinion is about, in words.
     subjects: Mapping[str, str]
     #: Begins each heading where there are several worlds.
-    prefix: str
 
     @property
     def name(self) -> str:
@@ -129,15 +136,6 @@ class _WorldTeller:
 
     def name_person(self, agent: int) -> str:
         return self.history.names.get(agent, f"agent {agent}")
-
-
-def _tell_world(teller: _WorldTeller) -> Iterator[NarrativeSection]:
-    curves = [each for each in draw_curves([teller.history]) if each.name.split("-")[0] in _LEAST_TURNS]
-    yield NarrativeSection(f"{teller.prefix}Turning points", tuple(_tell_turns(teller)), tuple(curves))
-    yield NarrativeSection(f"{teller.prefix}Who moved whom", tuple(_tell_influence(teller)))
-    yield NarrativeSection(f"{teller.prefix}What spread", tuple(_tell_cascades(teller)))
-    yield NarrativeSection(f"{teller.prefix}Camps", tuple(_tell_camps(teller)), tuple(draw_ridges(teller.history)))
-    yield NarrativeSection(f"{teller.prefix}People", tuple(_tell_people(teller)))
 
 
 def _tell_turns(teller: _WorldTeller) -> Iterator[NarrativeStatement]:

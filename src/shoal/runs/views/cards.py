@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import msgspec
 
@@ -187,6 +186,11 @@ def _describe(run: RunDirectory, state: RunState) -> RunCard:
     config, scenario = run.config, run.scenario
     max_cost = run.read_limits().apply_to(scenario.budget).max_cost
     error, hint = _explain(state)
+    quality = None
+    if state.quality is not None:
+        findings = msgspec.convert(state.quality.get("findings", []), list[Finding])
+        bad = [str(one) for one in findings if one.level is not Verdict.GOOD]
+        quality = QualityCard(str(state.quality["verdict"]), bad)
     return RunCard(
         simulation_id=run.path.name,
         name=read_name(run.path.name, scenario.name),
@@ -199,7 +203,7 @@ def _describe(run: RunDirectory, state: RunState) -> RunCard:
         cost=state.cost,
         max_cost=max_cost,
         calls=state.calls,
-        quality=_describe_quality(state.quality),
+        quality=quality,
         activity=_read_activity(run),
         parent=None if config.parent is None else ForkPoint(config.parent, _find_fork_round(run)),
         created_at=config.generated_at or None,
@@ -229,13 +233,6 @@ def _explain(state: RunState) -> tuple[str | None, str | None]:
         return None, None
     error, _, advice = state.error.partition("\n")
     return error, advice or "Resume it when that is mended: what was paid for is not asked again."
-
-
-def _describe_quality(quality: dict[str, Any] | None) -> QualityCard | None:
-    if quality is None:
-        return None
-    findings = msgspec.convert(quality.get("findings", []), list[Finding])
-    return QualityCard(str(quality["verdict"]), [str(one) for one in findings if one.level is not Verdict.GOOD])
 
 
 def _read_activity(run: RunDirectory) -> list[int]:

@@ -15,7 +15,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.interviews import AgentSelection, snapshot_agents
 from shoal.runs.rerun import Explanation, explain_turn, explain_turns
 from shoal.runs.views.sight import SightLine, SightRow, view_sight
-from shoal.types import Event, Notice
+from shoal.types import Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +125,13 @@ def _view_turn(turn: Explanation) -> TurnView:
     rests_on = dict(turn.rests_on)
     prompt = [PromptMessage(one["role"], one["content"]) for one in rests_on.pop("prompt", ())]
     recalled = rests_on.pop("recalled", "")
+    happened = []
+    for line in turn.happened:
+        if isinstance(line, Notice):
+            who, text = line.event_type, line.content
+        else:
+            who, text = line.agent_name, str(line.action_args.get("content", ""))
+        happened.append(SightLine(who, text, f"round {line.round}", False, {}))
     return TurnView(
         world=turn.world,
         round=turn.round,
@@ -133,7 +140,7 @@ def _view_turn(turn: Explanation) -> TurnView:
         before=None,
         after=None,
         saw=view_sight(turn.saw),
-        happened=[_view_happening(line) for line in turn.happened],
+        happened=happened,
         rests_on=rests_on,
         prompt=prompt,
         recalled=recalled if isinstance(recalled, str) else "",
@@ -141,12 +148,6 @@ def _view_turn(turn: Explanation) -> TurnView:
         failure=turn.decision.reason or turn.decision.failure,
         actions=[TurnAction(one.action_type, one.action_args, one.success, one.result) for one in turn.events],
     )
-
-
-def _view_happening(line: Event | Notice) -> SightLine:
-    if isinstance(line, Notice):
-        return SightLine(line.event_type, line.content, f"round {line.round}", False, {})
-    return SightLine(line.agent_name, str(line.action_args.get("content", "")), f"round {line.round}", False, {})
 
 
 def _view_reply(turn: Explanation) -> ModelReply | None:

@@ -211,7 +211,12 @@ class _Mover:
         sizes = {axis: size for each in constraints for axis, size in zip(each.axes, each.shares.shape, strict=True)}
         self._shape = tuple(sizes[axis] for axis in sorted(sizes))
         self._axes = [each.axes for each in constraints]
-        self._codes = [self._number_cells(axes) for axes in self._axes]
+        places = np.unravel_index(np.arange(prod(self._shape)), self._shape)
+        #: Table -> the number of its cell that each combination is in.
+        self._codes: list[Ints] = []
+        for axes in self._axes:
+            shape = tuple(self._shape[axis] for axis in axes)
+            self._codes.append(np.ravel_multi_index(tuple(places[axis] for axis in axes), shape).astype(np.int64))
         wanted = [_apportion(each.shares.ravel(), count) for each in constraints]
         #: Table -> how many people too many each of its cells has.
         self._surplus = [
@@ -252,12 +257,6 @@ class _Mover:
             self.people[cell] += change
             for codes, surplus in zip(self._codes, self._surplus, strict=True):
                 surplus[codes[cell]] += change
-
-    def _number_cells(self, axes: tuple[int, ...]) -> Ints:
-        places = np.unravel_index(np.arange(prod(self._shape)), self._shape)
-        sizes = tuple(self._shape[axis] for axis in axes)
-        numbers: Ints = np.ravel_multi_index(tuple(places[axis] for axis in axes), sizes).astype(np.int64)
-        return numbers
 
 
 def _apportion(shares: Floats, count: int) -> Ints:

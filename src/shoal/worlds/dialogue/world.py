@@ -97,25 +97,25 @@ CREATE TABLE score (pair_id INTEGER, scene INTEGER, agent_id INTEGER, score INTE
                 self._record_start(pair, 1)
 
     def observe(self, round: int, agents: Sequence[int]) -> Sequence[Observation]:
-        settings, time = self.settings.at(round), self.timestamp(round)
-        return [self._observe(round, agent, settings, time) for agent in agents]
-
-    def _observe(self, round: int, agent: int, settings: DialogueSettings, time: str) -> DialogueObservation:
-        pair, name, announcements = self._pair_of.get(agent), self.names[agent], tuple(self._news.get(agent, ()))
-        if pair is None:
-            return DialogueObservation(
-                world=self.name, round=round, agent=agent, name=name, time=time, announcements=announcements
-            )
-        scene, partner = scene_at(settings, pair.scene), pair.partner(agent)
-        if partner not in self._bios:
-            self._bios[partner] = self.given.population[partner].bio
-        return DialogueObservation(
-            world=self.name, round=round, agent=agent, name=name, time=time,
-            partner_id=partner, partner=self.names[partner], partner_bio=self._bios[partner],
-            scene=pair.scene, setting=scene.setting, turning_point=pair.turned,
-            turn=pair.taken + 1 if pair.phase is Phase.TALKING else pair.taken, turns=scene.turns or settings.turns,
-            lines=pair.lines, announcements=announcements, rating=pair.phase is Phase.RATING,
-        )  # fmt: skip
+        settings, time, seen = self.settings.at(round), self.timestamp(round), list[DialogueObservation]()
+        for agent in agents:
+            pair, name, announcements = self._pair_of.get(agent), self.names[agent], tuple(self._news.get(agent, ()))
+            if pair is None:
+                seen.append(DialogueObservation(
+                    world=self.name, round=round, agent=agent, name=name, time=time, announcements=announcements
+                ))  # fmt: skip
+                continue
+            scene, partner = scene_at(settings, pair.scene), pair.partner(agent)
+            if partner not in self._bios:
+                self._bios[partner] = self.given.population[partner].bio
+            seen.append(DialogueObservation(
+                world=self.name, round=round, agent=agent, name=name, time=time,
+                partner_id=partner, partner=self.names[partner], partner_bio=self._bios[partner],
+                scene=pair.scene, setting=scene.setting, turning_point=pair.turned,
+                turn=pair.taken + 1 if pair.phase is Phase.TALKING else pair.taken, turns=scene.turns or settings.turns,
+                lines=pair.lines, announcements=announcements, rating=pair.phase is Phase.RATING,
+            ))  # fmt: skip
+        return seen
 
     # Acting
 

@@ -58,8 +58,12 @@ async def get_graph(
     excerpt = await in_thread(_excerpt, run, max_nodes, max_edges)
     counts = {"node_count": len(excerpt.nodes), "edge_count": len(excerpt.edges)}
     whole = {"entities": excerpt.entities, "facts": excerpt.facts}
-    placed = {"places": await in_thread(_place, excerpt)} if places else {}
-    return answer({"graph_id": graph_id, "nodes": excerpt.nodes, "edges": excerpt.edges, **counts, **whole, **placed})
+    found = {"graph_id": graph_id, "nodes": excerpt.nodes, "edges": excerpt.edges, **counts, **whole}
+    if places:
+        positions = {node.uuid: at for at, node in enumerate(excerpt.nodes)}
+        ends = [(positions[edge.source_node_uuid], positions[edge.target_node_uuid]) for edge in excerpt.edges]
+        found["places"] = await in_thread(place_nodes, len(positions), ends)
+    return answer(found)
 
 
 @router.get("/ask/{graph_id}", response_model=Envelope[GraphAnswerData])
@@ -85,12 +89,6 @@ def _excerpt(run: RunDirectory, max_nodes: int, max_edges: int) -> GraphExcerpt:
             label = str(person.traits.get("entity_type") or "Person")
             found[number] = GraphPerson(person.name, label, person.bio or person.persona, attributes)
         return excerpt_graph(graph, run.path.name, max_nodes, max_edges, found)
-
-
-def _place(excerpt: GraphExcerpt) -> list[list[float]]:
-    positions = {node.uuid: at for at, node in enumerate(excerpt.nodes)}
-    ends = [(positions[edge.source_node_uuid], positions[edge.target_node_uuid]) for edge in excerpt.edges]
-    return place_nodes(len(positions), ends)
 
 
 def _find_by_note(folder: RunFolder, note: str, identity: str) -> RunDirectory:
