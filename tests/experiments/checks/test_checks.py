@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from math import inf, nan
 from pathlib import Path
 
@@ -100,3 +103,21 @@ def test_a_seed_gives_the_same_figure_again(tmp_path: Path) -> None:
         (folder := tmp_path / name).mkdir()
         figures.append(ALL_CHECKS["herding-up"].measure(Laboratory(folder, 5)))
     assert figures[0] == figures[1]
+
+
+WITHOUT_END = """
+from shoal.experiments.checks import ALL_CHECKS, run_checks
+for each in run_checks([ALL_CHECKS["herding-up"]], 1000, jobs=2):
+    print("begun", flush=True)
+"""
+
+
+@pytest.mark.timeout(60)
+def test_processes_end_when_the_program_that_started_them_is_killed(tmp_path: Path) -> None:
+    command, environ = [sys.executable, "-c", WITHOUT_END], {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"begun\n"
+        program.kill()
+        # They hold its output, so it ends with the last of them.
+        program.communicate()

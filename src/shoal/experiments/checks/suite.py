@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def run_checks(
     """Run all checks, and yield how many seeds of a check are done, with its result once all are."""
     values: dict[str, dict[int, float]] = {check.id: {} for check in checks}
     trials = [(check, seed) for check in checks for seed in range(FIRST_SEED, FIRST_SEED + seeds)]
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+    with ProcessPoolExecutor(jobs, get_context("spawn"), end_with_parent) as pool:
         pending = {pool.submit(measure_trial, check.id, seed, mind): (check, seed) for check, seed in trials}
         try:
             for future in as_completed(pending):
@@ -51,6 +52,18 @@ def run_checks(
                 yield check, len(found), check.judge([found[one] for one in sorted(found)]) if is_done else None
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """End this process when the one that started it has ended; one that was killed cannot say so."""
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def measure_trial(check: str, seed: int, mind: Mapping[str, Any] | None) -> float:
