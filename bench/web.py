@@ -27,6 +27,8 @@ from shoal.server.api.caches.networks import NetworkShelf
 
 #: Both runs have as many people, who all have a turn in each round: 1,000 turns against 1,000,000.
 _PEOPLE, _SHORT, _LONG, _TRIES = 500, 2, 2_000, 5
+#: What a page of 1,280 pixels asks for.
+_CHART_POINTS = 320
 
 
 def web_open(folder: Path) -> list[Bar]:
@@ -59,7 +61,7 @@ def _time(read: Callable[[RunDirectory], Any], run: RunDirectory) -> float:
 
 _READERS: dict[str, Callable[[RunDirectory], Any]] = {
     "overview": lambda run: read_header(run, CardReader().read(run), []),
-    "figures": read_run_figures,
+    "figures": lambda run: read_run_figures(run, points=_CHART_POINTS),
     "feed": lambda run: read_feed(run, "twitter", FeedFilter()),
     "people": lambda run: PeopleReader().read_page(run, PeopleFilter(), 0, 50),
     "people by what they did": lambda run: PeopleReader().read_page(run, PeopleFilter(order="actions"), 0, 50),

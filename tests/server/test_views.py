@@ -123,6 +123,9 @@ def test_figures_have_a_value_for_each_round(read: Callable[[str], Any]) -> None
     assert later["rounds"] == [5, 6]
     assert later["activity"] == figures["activity"][5:]
     assert read("figures?until=3")["rounds"] == [0, 1, 2, 3]
+    fewer = read("figures?points=3")
+    assert fewer["rounds"] == [0, 3, 6]
+    assert fewer["opinions"] == figures["opinions"][::3]
 
 
 def test_opinions_of_runs_that_did_not_count_them_are_counted(serve: Serve, finished: str) -> None:

@@ -27,7 +27,11 @@ CREATE VIEW IF NOT EXISTS opinion AS
     SELECT round, agent_id, about, value FROM shoal_round JOIN span ON round >= first AND round < next;
 """
 #: Made when a history is complete, as the indexes of worlds are.
-STATE_INDEXES = "CREATE INDEX IF NOT EXISTS opinion_by_agent ON opinion_change (agent_id, about, round, value);"
+STATE_INDEXES = """
+CREATE INDEX IF NOT EXISTS opinion_by_agent ON opinion_change (agent_id, about, round, value);
+CREATE INDEX IF NOT EXISTS figure_by_round ON figure (round, name, about, value);
+CREATE INDEX IF NOT EXISTS count_by_round ON opinion_count (round, about, counts);
+"""
 _ADD_OPINION = "INSERT INTO opinion_change VALUES (?,?,?,?)"
 _ADD_FIGURE = "INSERT INTO figure VALUES (?,?,?,?)"
 _ADD_COUNT = "INSERT INTO opinion_count VALUES (?,?,?)"

@@ -5,6 +5,7 @@ import { AnswerError, ServerUnreachable } from "./errors.ts";
 import type {
   ConversationsQuery,
   FeedQuery,
+  FiguresQuery,
   Follower,
   ForkRequest,
   PeopleQuery,
@@ -86,8 +87,8 @@ export class HttpSource implements Source {
   readRun(id: string): Promise<RunOverview> {
     return this.get(`${id}/overview`);
   }
-  readFigures(id: string, since?: number): Promise<Figures> {
-    return this.get(`${id}/figures`, { since });
+  readFigures(id: string, query: FiguresQuery = {}): Promise<Figures> {
+    return this.get(`${id}/figures`, { ...query });
   }
   readFeed(id: string, query: FeedQuery): Promise<Page<Post>> {
     return this.get(`${id}/feed`, { ...query });

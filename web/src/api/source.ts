@@ -16,6 +16,12 @@ import type {
   Turn,
 } from "./types.ts";
 
+export interface FiguresQuery {
+  since?: number;
+  /** How many rounds at most: of a longer run some are left out, the last is not. */
+  points?: number;
+}
+
 export interface FeedQuery {
   world: string;
   /** As the world was after this round. */
@@ -79,7 +85,7 @@ export interface Source {
 
   listRuns(query?: RunsQuery): Promise<Page<RunRow>>;
   readRun(id: string): Promise<RunOverview>;
-  readFigures(id: string, since?: number): Promise<Figures>;
+  readFigures(id: string, query?: FiguresQuery): Promise<Figures>;
   readFeed(id: string, query: FeedQuery): Promise<Page<Post>>;
   readThread(id: string, world: string, post: number, until?: number): Promise<Page<Comment>>;
   readTalk(id: string, query: TalkQuery): Promise<Page<Turn>>;

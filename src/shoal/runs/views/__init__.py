@@ -13,7 +13,7 @@ from shoal.runs.views.feed import (
     read_thread,
     read_trends,
 )
-from shoal.runs.views.figures import RunFigures, read_run_figures
+from shoal.runs.views.figures import MAX_POINTS, RunFigures, read_run_figures
 from shoal.runs.views.marks import TimelineMark, describe_event
 from shoal.runs.views.pages import ViewPage
 from shoal.runs.views.people import PeopleFilter, PeopleOrder, PeopleReader, PersonCard

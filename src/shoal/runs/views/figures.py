@@ -17,11 +17,12 @@ from shoal.runs.reports import open_world
 from shoal.runs.store import has_table
 from shoal.runs.views.pages import make_placeholders
 
-#: A page cannot draw more; of longer runs, every second round is shown, every third, and so on.
-_MAX_ROUNDS = 2_000
-_ACTIONS = "SELECT round, actions FROM shoal_round WHERE round >= ? AND round % ? = 0 ORDER BY round"
-_FIGURES = "SELECT round, name, about, value FROM figure WHERE round >= ? AND round % ? = 0"
-_COUNTS = "SELECT round, counts FROM opinion_count WHERE about = ? AND round >= ? AND round % ? = 0"
+#: How many rounds are answered at most; of longer runs these are every second round, every third, and so on.
+MAX_POINTS = 2_000
+_SHOWN = "round IN (SELECT value FROM json_each(?))"
+_ACTIONS = f"SELECT round, actions FROM shoal_round WHERE {_SHOWN} ORDER BY round"
+_FIGURES = f"SELECT round, name, about, value FROM figure WHERE {_SHOWN}"
+_COUNTS = f"SELECT round, counts FROM opinion_count WHERE {_SHOWN} AND about = ? ORDER BY round"
 _CHANGES = "SELECT round, agent_id, value FROM opinion_change WHERE about = ? ORDER BY rowid"
 #: What is measured of a claim, by the name that the figures have.
 _REACH, _BELIEF = "reach", "mean"
@@ -49,10 +50,13 @@ class RunFigures:
     opinions: list[list[int]]
 
 
-def read_run_figures(run: RunDirectory, since: int = 0, until: int | None = None) -> RunFigures:
-    """Read the figures of all worlds from a round on. What that costs depends on the number of rounds alone."""
+def read_run_figures(
+    run: RunDirectory, since: int = 0, until: int | None = None, points: int = MAX_POINTS
+) -> RunFigures:
+    """Read the figures of all worlds from a round on, of the last round and of so many before it at most."""
     last = max(run.read_last_rounds().values()) if until is None else until
-    step = max(1, -(-(last - since + 1) // _MAX_ROUNDS))
+    step = max(1, -(-(last - since + 1) // points))
+    shown = msgspec.json.encode([*range(last, since - 1, -step)]).decode()
     about = name_subject(run)
     activity: defaultdict[int, int] = defaultdict(int)
     values: defaultdict[tuple[str, str, str], dict[int, float]] = defaultdict(dict)
@@ -61,16 +65,16 @@ def read_run_figures(run: RunDirectory, since: int = 0, until: int | None = None
         with open_world(run, world) as database:
             if database is None:
                 continue
-            for round, actions in database.execute(_ACTIONS, (since, step)):
+            for round, actions in database.execute(_ACTIONS, (shown,)):
                 activity[round] += actions
             if has_table(database, "figure"):
-                for round, name, subject, value in database.execute(_FIGURES, (since, step)):
+                for round, name, subject, value in database.execute(_FIGURES, (shown,)):
                     values[name, subject, world][round] = value
-                for round, counts in _read_opinions(database, about, since, step):
+                for round, counts in _read_opinions(database, about, shown):
                     if before := opinions.get(round):
                         counts = [one + other for one, other in zip(before, counts, strict=True)]
                     opinions[round] = counts
-    rounds = [round for round in sorted(activity) if round <= last]
+    rounds = sorted(activity)
     return RunFigures(
         rounds=rounds,
         activity=[activity[round] for round in rounds],
@@ -104,19 +108,19 @@ def _collect_claim(claim: str, values: dict[tuple[str, str, str], dict[int, floa
     )
 
 
-def _read_opinions(database: Connection, about: str, since: int, step: int) -> Iterator[tuple[int, list[int]]]:
+def _read_opinions(database: Connection, about: str, shown: str) -> Iterator[tuple[int, list[int]]]:
     """Yield for each round how many people are in each part of the scale.
 
     Runs of Shoal 0.2 did not count them; then they are counted from all changes of opinion.
     """
     if has_table(database, "opinion_count"):
-        found = database.execute(_COUNTS, (about, since, step)).fetchall()
+        found = database.execute(_COUNTS, (shown, about)).fetchall()
         if found:
             # One text is read several times as fast as hundreds.
             counts = msgspec.json.decode(f"[{','.join(counts for _, counts in found)}]")
             yield from zip((round for round, _ in found), counts, strict=True)
             return
-    rounds = [round for round, _ in database.execute(_ACTIONS, (since, step))]
+    rounds = [round for round, _ in database.execute(_ACTIONS, (shown,))]
     changes = np.array(database.execute(_CHANGES, (about,)).fetchall(), np.float64).reshape(-1, 3)
     people = int(changes[:, 1].max()) + 1 if len(changes) else 0
     held, ends = np.full(people, np.nan), np.searchsorted(changes[:, 0], rounds, side="right")

@@ -11,6 +11,8 @@ import { clampRound, timeOfRound } from "./timeline/rounds.ts";
 const REFRESH_MS = 1_000;
 /** Calls in flight, money and limits change without an event. */
 const HEARTBEAT_MS = 3_000;
+/** How many rounds the charts show: more points than this lie on one another. */
+const CHART_POINTS = Math.max(200, Math.ceil(innerWidth / 4));
 
 export type Person = Pick<PersonRow, "agent_id" | "name">;
 
@@ -109,7 +111,7 @@ export class RunView {
         onconnection: (isConnected) => (this.isConnected = isConnected),
       });
       this.measured = this.last;
-      this.figures = await source.readFigures(this.id);
+      this.figures = await source.readFigures(this.id, { points: CHART_POINTS });
       this.hasFigures = true;
     } catch (error) {
       this.error = error;
@@ -121,9 +123,11 @@ export class RunView {
     try {
       this.take(await source.readRun(this.id));
       // What all worlds had ended when figures were read is known; of later rounds a slower world had none yet.
-      const since = this.figures.rounds.findLast((round) => round < this.measured);
+      // A run that has grown long is read anew, with rounds left out.
+      const isLong = this.figures.rounds.length > 2 * CHART_POINTS;
+      const since = isLong ? undefined : this.figures.rounds.findLast((round) => round < this.measured);
       this.measured = this.last;
-      const fresh = await source.readFigures(this.id, since);
+      const fresh = await source.readFigures(this.id, { since, points: CHART_POINTS });
       this.figures = since === undefined ? fresh : mergeFigures(this.figures, fresh);
       this.hasFigures = true;
       this.error = null;

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 
 from shoal.errors import ShoalError
 from shoal.runs.views import (
+    MAX_POINTS,
     CommentCard,
     ConversationCard,
     FeedFilter,
@@ -125,9 +126,10 @@ async def get_figures(
     context: Context,
     since: Annotated[int, Query(ge=0, le=1_000_000, description="Begin with this round.")] = 0,
     until: Until = None,
+    points: Annotated[int, Query(ge=1, le=MAX_POINTS, description="How many rounds at most.")] = MAX_POINTS,
 ) -> Response:
     """Return the figures of a run over its rounds."""
-    return answer(await in_thread(read_run_figures, await find_run(context, simulation_id), since, until))
+    return answer(await in_thread(read_run_figures, await find_run(context, simulation_id), since, until, points))
 
 
 @router.get("/{simulation_id}/feed", response_model=Envelope[ViewPage[PostCard]])
