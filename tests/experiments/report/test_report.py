@@ -44,6 +44,18 @@ def test_every_level_has_a_report_also_where_a_run_failed(tmp_path: Path) -> Non
     assert any("1 failed" in note for note in whole["notes"])
 
 
+def test_intervals_of_shares_end_where_shares_do_unless_a_metric_of_a_user_goes_further(tmp_path: Path) -> None:
+    def add_shares(result: RunResult) -> RunResult:
+        share = 1 - 0.1 * (result.seed % 3 == 0)
+        own = {"reach(closing)": share, "participation": share + 0.1 * result.seed}
+        return msgspec.structs.replace(result, metrics={**result.metrics, **own})
+
+    report = report_experiment(read_record(make_study(tmp_path, add_shares, seeds=5)))
+    metrics = report.tiers[0].arms[0].metrics
+    assert metrics["reach(closing)"].mean.high == 1 > metrics["reach(closing)"].mean.low
+    assert metrics["participation"].mean.high > 1.2
+
+
 def test_the_cost_of_a_pass_is_mean_cost_over_pass_rate(tmp_path: Path) -> None:
     write_report(make_study(tmp_path))
     arm = read_json(tmp_path / "answer" / "fact-check" / "report.json")

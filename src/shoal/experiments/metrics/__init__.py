@@ -7,6 +7,7 @@ from shoal.experiments.metrics.measuring import (
     Measurement,
     MetricName,
     choose_metrics,
+    find_bounds,
     find_value,
     list_recorded,
     measure_run,

@@ -6,7 +6,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import inf, isfinite
 from numbers import Real
 from pathlib import Path
 
@@ -14,6 +14,11 @@ from shoal.experiments.metrics.record import WorldRecord
 
 #: What a metric gives: a number; numbers by what they are about; nothing, where it is not defined.
 Measured = float | Mapping[str, float] | None
+
+Bounds = tuple[float, float]
+SHARE: Bounds = (0.0, 1.0)
+SIGNED_SHARE: Bounds = (-1.0, 1.0)
+COUNT: Bounds = (0.0, inf)
 
 
 class NotMeasured(Exception):
@@ -35,6 +40,8 @@ class Metric:
     has_series: bool = True
     #: What it takes for there to be a value, as the reason why there is none.
     needs: str = ""
+    #: What all its values lie between.
+    bounds: Bounds = (-inf, inf)
 
     @property
     def formula(self) -> str:

@@ -8,7 +8,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import COUNT, SHARE, Measured, Metric
 from shoal.experiments.metrics.formulas import measure_balance
 from shoal.experiments.metrics.record import DIALOGUE, PLATFORM, ROOM, WorldRecord
 from shoal.worlds import measure_inequality
@@ -87,12 +87,12 @@ def _average(record: WorldRecord, sql: str, round: int) -> float | None:
 
 
 METRICS = (
-    Metric("activity_inequality", find_activity_inequality, needs="nobody did anything"),
-    Metric("participation", find_participation, needs="there is nobody"),
-    Metric("actions", count_actions, about="action", needs="nobody did anything"),
-    Metric("response_rate", find_response_rate, (PLATFORM, ROOM), needs="there was nothing to answer"),
-    Metric("balance", find_balance, (ROOM, DIALOGUE), needs="nobody said anything"),
-    Metric("word_balance", find_word_balance, (ROOM, DIALOGUE), needs="nobody said anything"),
-    Metric("agreement", find_agreement, (DIALOGUE,), needs="no scene has ended"),
-    Metric("score", find_score, (DIALOGUE,), needs="nobody gave a score"),
+    Metric("activity_inequality", find_activity_inequality, needs="nobody did anything", bounds=SHARE),
+    Metric("participation", find_participation, needs="there is nobody", bounds=SHARE),
+    Metric("actions", count_actions, about="action", needs="nobody did anything", bounds=COUNT),
+    Metric("response_rate", find_response_rate, (PLATFORM, ROOM), needs="there was nothing to answer", bounds=SHARE),
+    Metric("balance", find_balance, (ROOM, DIALOGUE), needs="nobody said anything", bounds=SHARE),
+    Metric("word_balance", find_word_balance, (ROOM, DIALOGUE), needs="nobody said anything", bounds=SHARE),
+    Metric("agreement", find_agreement, (DIALOGUE,), needs="no scene has ended", bounds=SHARE),
+    Metric("score", find_score, (DIALOGUE,), needs="nobody gave a score", bounds=(0.0, 10.0)),
 )

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from operator import itemgetter
 
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import COUNT, SHARE, Measured, Metric
 from shoal.experiments.metrics.record import PLATFORM, WorldRecord
 
 #: The share of all people, or of the people who are reached in the end, by which spreading is timed.
@@ -81,10 +81,19 @@ def _find_first(record: WorldRecord, round: int, threshold: Callable[[float], fl
 _NEEDS_CLAIMS = "the scenario has no claims"
 
 METRICS = (
-    Metric("reach", read_reach, about="claim", needs=_NEEDS_CLAIMS),
-    Metric("time_to_reach", time_reach, about="claim", has_series=False, needs="no claim reached half of the people"),
-    Metric("half_life", time_half_life, about="claim", has_series=False, needs="no claim reached anybody"),
-    Metric("activity", read_activity, needs="no figures are recorded"),
-    Metric("inequality", read_inequality, needs="no figures are recorded"),
-    Metric("unread", read_unread, (PLATFORM,), needs="no figures are recorded"),
+    Metric("reach", read_reach, about="claim", needs=_NEEDS_CLAIMS, bounds=SHARE),
+    Metric(
+        "time_to_reach",
+        time_reach,
+        about="claim",
+        has_series=False,
+        needs="no claim reached half of the people",
+        bounds=COUNT,
+    ),
+    Metric(
+        "half_life", time_half_life, about="claim", has_series=False, needs="no claim reached anybody", bounds=COUNT
+    ),
+    Metric("activity", read_activity, needs="no figures are recorded", bounds=COUNT),
+    Metric("inequality", read_inequality, needs="no figures are recorded", bounds=SHARE),
+    Metric("unread", read_unread, (PLATFORM,), needs="no figures are recorded", bounds=COUNT),
 )

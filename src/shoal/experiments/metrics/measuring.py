@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import TypeVar
 
 from shoal.engine import TOPIC
 from shoal.errors import QueryFailed
 from shoal.experiments.metrics import conversations, figures, networks, opinions, spreading, texts
-from shoal.experiments.metrics.base import Metric, NotMeasured
+from shoal.experiments.metrics.base import Bounds, Metric, NotMeasured
 from shoal.experiments.metrics.record import WorldRecord
 from shoal.runs import RunDirectory
 from shoal.runs.reports import open_world
@@ -124,6 +125,17 @@ def choose_metrics(names: Iterable[str], known: Iterable[Metric]) -> list[Metric
             )
         chosen[metric] = by_name[metric]
     return list(chosen.values())
+
+
+def find_bounds(name: str, least: float, most: float) -> Bounds:
+    """Return what the values of a metric lie between, as far as that is known; of these values, some are known.
+
+    A metric of the user's own may have the name of one of ours, and values beyond its bounds.
+    """
+    found = _FULL_NAME.fullmatch(name)
+    metric = METRICS.get(found[2]) if found else None
+    low, high = (-inf, inf) if metric is None else metric.bounds
+    return (low, high) if low <= least and most <= high else (-inf, inf)
 
 
 def find_value(values: Mapping[str, T], name: str) -> T | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import SHARE, SIGNED_SHARE, Measured, Metric
 from shoal.experiments.metrics.formulas import measure_assortativity, measure_reciprocity
 from shoal.experiments.metrics.record import PLATFORM, Ties, WorldRecord
 from shoal.worlds import measure_inequality
@@ -55,8 +55,15 @@ def find_follower_inequality(record: WorldRecord, round: int) -> Measured:
 
 
 METRICS = (
-    Metric("echo_chamber", find_echo_chamber, about="opinion", needs=_NEEDS),
-    Metric("follow_assortativity", find_follow_assortativity, (PLATFORM,), about="opinion", needs=_NEEDS),
-    Metric("reciprocity", find_reciprocity, needs="there are no ties"),
-    Metric("follower_inequality", find_follower_inequality, (PLATFORM,), needs="nobody follows anybody"),
+    Metric("echo_chamber", find_echo_chamber, about="opinion", needs=_NEEDS, bounds=SIGNED_SHARE),
+    Metric(
+        "follow_assortativity",
+        find_follow_assortativity,
+        (PLATFORM,),
+        about="opinion",
+        needs=_NEEDS,
+        bounds=SIGNED_SHARE,
+    ),
+    Metric("reciprocity", find_reciprocity, needs="there are no ties", bounds=SHARE),
+    Metric("follower_inequality", find_follower_inequality, (PLATFORM,), needs="nobody follows anybody", bounds=SHARE),
 )

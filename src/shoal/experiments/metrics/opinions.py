@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from shoal.engine import TOPIC
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import COUNT, SHARE, SIGNED_SHARE, Measured, Metric
 from shoal.experiments.metrics.figures import read_figure
 from shoal.experiments.metrics.formulas import Numbers, measure_alienation, measure_bimodality
 from shoal.experiments.metrics.record import WorldRecord
@@ -102,15 +102,15 @@ def find_conversions(record: WorldRecord, round: int) -> Measured:
 
 
 METRICS = (
-    Metric("mean", read_mean, about="opinion", needs=_NEEDS),
-    Metric("spread", read_spread, about="opinion", needs=_NEEDS),
-    Metric("polarisation", read_polarisation, about="opinion", needs=_NEEDS),
-    Metric("bimodality", find_bimodality, about="opinion", needs=f"{_NEEDS}, or all are the same"),
-    Metric("alienation", find_alienation, about="opinion", needs=_NEEDS),
-    Metric("extremity", find_extremity, about="opinion", needs=_NEEDS),
-    Metric("support", find_support, about="topic", needs="no opinions on the topic are recorded"),
-    Metric("belief", find_belief, about="claim", needs="no beliefs in claims are recorded"),
-    Metric("stance_shift", find_shift, about="opinion", needs=f"{_NEEDS} in round 0"),
-    Metric("stance_movement", find_movement, about="opinion", needs=f"{_NEEDS} in round 0"),
-    Metric("conversions", find_conversions, about="opinion", needs=f"{_NEEDS} in round 0"),
+    Metric("mean", read_mean, about="opinion", needs=_NEEDS, bounds=SIGNED_SHARE),
+    Metric("spread", read_spread, about="opinion", needs=_NEEDS, bounds=SHARE),
+    Metric("polarisation", read_polarisation, about="opinion", needs=_NEEDS, bounds=SHARE),
+    Metric("bimodality", find_bimodality, about="opinion", needs=f"{_NEEDS}, or all are the same", bounds=SHARE),
+    Metric("alienation", find_alienation, about="opinion", needs=_NEEDS, bounds=SHARE),
+    Metric("extremity", find_extremity, about="opinion", needs=_NEEDS, bounds=SHARE),
+    Metric("support", find_support, about="topic", needs="no opinions on the topic are recorded", bounds=SHARE),
+    Metric("belief", find_belief, about="claim", needs="no beliefs in claims are recorded", bounds=SHARE),
+    Metric("stance_shift", find_shift, about="opinion", needs=f"{_NEEDS} in round 0", bounds=(-2.0, 2.0)),
+    Metric("stance_movement", find_movement, about="opinion", needs=f"{_NEEDS} in round 0", bounds=COUNT),
+    Metric("conversions", find_conversions, about="opinion", needs=f"{_NEEDS} in round 0", bounds=SHARE),
 )

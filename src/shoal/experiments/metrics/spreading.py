@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import COUNT, Measured, Metric
 from shoal.experiments.metrics.formulas import measure_virality
 from shoal.experiments.metrics.record import PLATFORM, WorldRecord
 from shoal.runs.reports import Cascade
@@ -81,10 +81,10 @@ def find_virality(record: WorldRecord, round: int) -> Measured:
 
 
 METRICS = (
-    Metric("cascades", count_cascades, (PLATFORM,), about="post", needs=_NEEDS),
-    Metric("cascade_size", find_size, (PLATFORM,), about="post", needs=_NEEDS),
-    Metric("cascade_mean_size", find_mean_size, (PLATFORM,), about="post", needs=_NEEDS),
-    Metric("cascade_depth", find_depth, (PLATFORM,), about="post", needs=_NEEDS),
-    Metric("cascade_breadth", find_breadth, (PLATFORM,), about="post", needs=_NEEDS),
-    Metric("virality", find_virality, (PLATFORM,), about="post", needs=_NEEDS),
+    Metric("cascades", count_cascades, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
+    Metric("cascade_size", find_size, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
+    Metric("cascade_mean_size", find_mean_size, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
+    Metric("cascade_depth", find_depth, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
+    Metric("cascade_breadth", find_breadth, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
+    Metric("virality", find_virality, (PLATFORM,), about="post", needs=_NEEDS, bounds=COUNT),
 )

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.experiments.metrics.base import Measured, Metric
+from shoal.experiments.metrics.base import COUNT, SHARE, SIGNED_SHARE, Measured, Metric
 from shoal.experiments.metrics.record import WorldRecord, take_every
 
 #: The most texts that are read for their sentiment and topic: all, or every second, every third, and so on.
@@ -77,9 +77,9 @@ def find_length(record: WorldRecord, round: int) -> Measured:
 
 
 METRICS = (
-    Metric("sentiment", find_sentiment, needs="there is no English text"),
-    Metric("on_topic", find_on_topic, needs="there is no text, or the scenario has no topic"),
-    Metric("repetition", find_repetition, needs=_NEEDS),
-    Metric("diversity", find_diversity, needs=_NEEDS),
-    Metric("text_length", find_length, needs=_NEEDS),
+    Metric("sentiment", find_sentiment, needs="there is no English text", bounds=SIGNED_SHARE),
+    Metric("on_topic", find_on_topic, needs="there is no text, or the scenario has no topic", bounds=SHARE),
+    Metric("repetition", find_repetition, needs=_NEEDS, bounds=SHARE),
+    Metric("diversity", find_diversity, needs=_NEEDS, bounds=SHARE),
+    Metric("text_length", find_length, needs=_NEEDS, bounds=COUNT),
 )

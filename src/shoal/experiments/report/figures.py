@@ -9,6 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple
 
+from shoal.experiments.metrics import find_bounds
 from shoal.experiments.report.reading import ArmColumns, ExperimentColumns, JudgeCounts, RunLine, TierColumns
 from shoal.experiments.results import PASS_RATE
 from shoal.experiments.statistics import (
@@ -34,6 +35,11 @@ class MetricFigure(NamedTuple):
 
     mean: Interval
     runs: int
+
+    @classmethod
+    def of(cls, name: str, values: Sequence[float]) -> MetricFigure:
+        bounds = find_bounds(name, min(values), max(values))
+        return cls(bootstrap_mean(values).clip(*bounds), len(values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +237,7 @@ def report_experiment(record: ExperimentColumns) -> ExperimentReport:
         for name, arm in tier.arms.items():
             costs = [run.cost for run in arm.runs if run.cost is not None]
             figures = {each: list(arm.read_metric(each).values()) for each in arm.metrics}
-            measured = {each: MetricFigure(bootstrap_mean(read), len(read)) for each, read in figures.items() if read}
+            measured = {each: MetricFigure.of(each, read) for each, read in figures.items() if read}
             arms.append(
                 ArmReport(
                     record=arm,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ShoalError
+from shoal.experiments.metrics import find_bounds
 from shoal.experiments.report.figures import ExperimentReport, TierReport
 from shoal.experiments.statistics import COVERED, find_t
 from shoal.runs import RunDirectory
@@ -61,7 +62,7 @@ def _read_tier(tier: TierReport, folder: Path, most: int) -> TierCurves:
             for name, values in _read_run(folder / run.folder):
                 series.setdefault(name, []).append(values)
         for name, runs in series.items():
-            bands.setdefault(name, []).append(_average(arm.name, runs))
+            bands.setdefault(name, []).append(_average(arm.name, name, runs))
     known = [name for arm in tier.arms for name in arm.metrics]
     ordered = {name: bands[name] for name in dict.fromkeys([*known, *bands]) if name in bands}
     is_sampled = any(len(arm.record.runs) > most for arm in tier.arms)
@@ -82,8 +83,8 @@ def _read_run(path: Path) -> Iterator[tuple[str, Mapping[int, float]]]:
         return
 
 
-def _average(arm: str, runs: Sequence[Mapping[int, float]]) -> Band:
-    """Average over runs after each round. A run that ended before a round has no value there."""
+def _average(arm: str, metric: str, runs: Sequence[Mapping[int, float]]) -> Band:
+    """Average a metric over runs after each round. A run that ended before a round has no value there."""
     rounds = sorted({round for values in runs for round in values})
     if len(rounds) > _MAX_POINTS:
         rounds = [rounds[at] for at in np.linspace(0, len(rounds) - 1, _MAX_POINTS).astype(int)]
@@ -95,4 +96,6 @@ def _average(arm: str, runs: Sequence[Mapping[int, float]]) -> Band:
     squares = np.where(known, (table - mean) ** 2, 0.0).sum(axis=0)
     error = np.sqrt(squares / np.maximum(counts - 1, 1) / counts)
     factors = np.asarray([find_t(1 - COVERED, int(count) - 1) if count > 1 else 0.0 for count in counts])
-    return Band(arm, rounds, mean, mean - factors * error, mean + factors * error, len(runs))
+    half = factors * error
+    low, high = find_bounds(metric, float(np.nanmin(table)), float(np.nanmax(table)))
+    return Band(arm, rounds, mean, np.maximum(mean - half, low), np.minimum(mean + half, high), len(runs))

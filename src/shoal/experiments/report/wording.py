@@ -47,7 +47,7 @@ def format_value(value: float, outcome: str = "") -> str:
     if size == 0 or size >= 1000:
         return _sign(f"{value:,.0f}")
     digits = max(2 - floor(log10(size)), 0) if size >= 0.01 else 3
-    text = f"{value:.{min(digits, 3)}f}" if size >= 0.0005 else f"{value:.1g}"
+    text = f"{value:.{min(digits, 3)}f}" if size >= 0.0005 else f"{value:.{-floor(log10(size))}f}"
     return _sign(text)
 
 

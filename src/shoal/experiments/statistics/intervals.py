@@ -35,6 +35,12 @@ class Interval:
     low: float
     high: float
 
+    def clip(self, low: float, high: float) -> Interval:
+        """Leave out what cannot be, where that is known; an interval that says nothing still says nothing."""
+        if self.low == -inf:
+            return self
+        return Interval(self.value, max(self.low, low), min(self.high, high))
+
 
 def bootstrap_mean(values: Sequence[float], resamples: int = _RESAMPLES) -> Interval:
     """Estimate a mean by what either Student's t or the studentised bootstrap leaves possible.

@@ -20,7 +20,7 @@ _OPEN_CURVES = 4
 
 def write_charts(report: ExperimentReport, tier: TierReport, curves: TierCurves) -> Iterator[str]:
     charts = list(_write_front(tier))
-    names = sorted(curves.bands, key=lambda name: name != report.outcome)
+    names = sorted(curves.bands, key=lambda name: (name != report.outcome, _find_smallest_p(tier, name)))
     drawn = [(name, list(_write_curves(name, tier, curves))) for name in names]
     shown = [figure for _, figures in drawn[:_OPEN_CURVES] for figure in figures]
     if charts or shown:
@@ -28,6 +28,12 @@ def write_charts(report: ExperimentReport, tier: TierReport, curves: TierCurves)
     if rest := [figure for _, figures in drawn[_OPEN_CURVES:] for figure in figures]:
         words = format_count(len(drawn) - _OPEN_CURVES, "more metric") + " over rounds"
         yield f'<details><summary>{words}</summary><div class="charts">{"".join(rest)}</div></details>'
+
+
+def _find_smallest_p(tier: TierReport, metric: str) -> float:
+    """Say by which metric the arms differ most clearly; 1 where they are not compared."""
+    effects = [arm.effects[metric].effect for arm in tier.arms if metric in arm.effects]
+    return min((effect.p for effect in effects if effect.p is not None), default=1.0)
 
 
 def _write_figure(heading: str, about: str, svg: str) -> str:
