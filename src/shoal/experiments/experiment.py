@@ -91,6 +91,9 @@ class ExperimentRun:
             self.batch.check_known()
             freeze_design(self.experiment, self.folder, accept_changes=self._accept_changes)
             self._hours = dict(read_experiment_state(self.folder).hours)
+            if not (self.folder / STATE).exists():
+                # Whoever looks after an early kill finds the command to go on.
+                self._write_state(self.make_state(), sync=False)
             reason: str | None = "it was ended from outside"
             try:
                 await self._work(launcher, stop)
