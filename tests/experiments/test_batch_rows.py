@@ -94,6 +94,11 @@ def test_ids_name_folders_and_are_unique_in_any_case(talk: Scenario, tmp_path: P
     assert problems[1].endswith(f"'A' is the id of {path}:2 already")
 
 
+def test_a_column_with_values_has_a_name(talk: Scenario, tmp_path: Path) -> None:
+    path = write(tmp_path, "id,,seed,\na,7,1,\nb,,2,\n")
+    assert find_problems(talk, path) == [f"{path}:1: column 2 has values and no name; name it as for --set"]
+
+
 def test_a_wrong_column_of_a_long_table_is_not_reported_a_thousand_times(talk: Scenario) -> None:
     problems = find_problems(talk, [{"colour": number} for number in range(1, 1001)])
     assert len(problems) == 21

@@ -25,6 +25,8 @@ BASE = "name: town\npopulation: [{count: 8}]\nrounds: 3\nseed: 4\nworlds: [twitt
         ("{tiers: [{name: a, sweep: {topic: [a b, a-b]}}]}", "two arms of it have the same name; name them under arms"),
         ("{tiers: [{name: a, arms: {x: {}, X: {}}}]}", "two arms of it have the same name"),
         ("{seeds: 0, tiers: [{name: a, arms: {x: {}}}]}", "experiment.seeds: must be at least 1, found 0"),
+        ("{tiers: [{name: a b, arms: {x: {}}}]}", "expected letters, digits, dots, hyphens and underscores"),
+        ("{judges: {j: reach(leed) < 1}, tiers: [{name: a, arms: {x: {}}}]}", "judges.j: unknown claim 'leed'"),
         ("{seeds: [1, 2, 1], tiers: [{name: a, arms: {x: {}}}]}", "experiment.seeds: the seed 1 is there twice"),
         ("{tiers: [{name: a, arms: {x: {seed: 3}}}]}", "an arm changes the seed"),
         ("{budget: {max_cots: 3}, tiers: [{name: a, arms: {x: {}}}]}", "'max_cots'; did you mean 'max_cost'?"),

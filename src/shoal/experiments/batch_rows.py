@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.errors import ScenarioInvalid
+from shoal.experiments.declared import NAME_CHARACTERS
 from shoal.journal import digest
 from shoal.runs import Config, input_names
 from shoal.scenario import RecordTable, Scenario, check_classes, override, read_json_table, read_records
@@ -25,6 +26,8 @@ ID = "id"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 #: A problem with a value begins with its path, which is that of its column.
 _NAMED_TWICE = re.compile(r"(column (\S+): )\2: ")
+#: What tables call a column without a name.
+_UNNAMED = re.compile(r"column \d+")
 #: Of more wrong cells, the rest is only said to be there.
 _MAX_PROBLEMS = 20
 
@@ -51,6 +54,10 @@ def read_rows(scenario: Scenario, source: Path | Iterable[Mapping[str, Any]]) ->
         table = read_json_table([dict(row) for row in source], "rows")
     if not len(table):
         raise ScenarioInvalid([f"{table.name}: no rows; each row is one simulation"])
+    if unnamed := [column for column in table.columns if _UNNAMED.fullmatch(column)]:
+        raise ScenarioInvalid(
+            [f"{table.name}:1: {column} has values and no name; name it as for --set" for column in unnamed]
+        )
     names, known = _name_rows(table), scenario.model_dump(mode="json")
     rows: list[BatchRow] = []
     problems: list[str] = []
@@ -85,7 +92,7 @@ def _name_rows(table: RecordTable) -> list[str]:
     problems = []
     for record, name in enumerate(names):
         if not _NAME.fullmatch(name):
-            wanted = "letters, digits, dots, hyphens and underscores, at most 100; it names a folder"
+            wanted = f"{NAME_CHARACTERS}; it names a folder"
             problems.append(f"{table.locate(record)}: {ID}: expected {wanted}; found {name!r}")
         elif (other := first.setdefault(name.casefold(), record)) != record:
             problems.append(f"{table.locate(record)}: {ID}: {name!r} is the id of {table.locate(other)} already")

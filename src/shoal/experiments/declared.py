@@ -13,6 +13,7 @@ from shoal.scenario import Document, Problem, read_problems
 
 SECTION = "experiment"
 
+NAME_CHARACTERS = "letters, digits, dots, hyphens and underscores, at most 100"
 #: What names a folder.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 
@@ -30,9 +31,15 @@ def wrap_in_list(value: Any) -> Any:
 
 def read_error(error: ValidationError, model: type[ExperimentPart], value: Any) -> Iterator[Problem]:
     """Yield the problems of pydantic's errors about a value, with the nearest field where one is unknown."""
-    for details in error.errors(include_url=False):
-        place = tuple(_find_place(details["loc"], value))
-        if details["type"] == "extra_forbidden":
+    errors = [(tuple(_find_place(each["loc"], value)), each) for each in error.errors(include_url=False)]
+    # A wrong number that may also be a list is only a wrong number.
+    numbers = {place for place, each in errors if each["type"] != "list_type"}
+    for place, details in errors:
+        if details["type"] == "list_type" and place in numbers:
+            continue
+        if details["type"] == "string_pattern_mismatch":
+            yield Problem.mismatch(NAME_CHARACTERS, details["input"], *place)
+        elif details["type"] == "extra_forbidden":
             yield Problem.unknown("field", str(place[-1]), _list_fields(model, place[:-1]), *place, at_key=True)
         elif details["type"] == "missing":
             yield Problem(place[:-1], f"missing field {place[-1]!r}")

@@ -275,7 +275,9 @@ def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
     variables = [place.rpartition(":")[2].rpartition(".")[2] for place in base.variables]
     # A world of the user's own may record figures that nothing declares.
     is_open = any(isinstance(world, OwnWorldSettings) for world in base.worlds.values())
-    reader = JudgingReader(folder, variables, is_open=is_open)
+    changed = {path.partition(".")[0] for tier in settings.tiers for arm in tier.list_arms().values() for path in arm}
+    claims = None if is_open or "claims" in changed else [claim.id for claim in base.claims]
+    reader = JudgingReader(folder, variables, is_open=is_open, claims=claims)
     judging = reader.read(settings.metrics, settings.judges, _list_named_metrics(settings))
     if reader.problems:
         raise locate_problems(name, document, reader.problems)

@@ -250,6 +250,7 @@ def test_agreement_is_measured_for_each_judge() -> None:
         ("judges: {far: reach}", "'reach' is not a question; compare it with something: reach > 0.4"),
         ("judges: {far: reach(1) > 2}", "'reach(1)' is neither a number nor a metric"),
         ("judges: {far: {rubrik: a}}", "expected reach > 0.4, or a mapping with one of ask, rubric and file"),
+        ("judges: {far: {function: mine.py}}", "rubric and file, found a mapping with function"),
         ("judges: {far: {rubric: a}}", "judges.far: missing field 'model'"),
         ("judges: {far: {rubric: a, model: b, vote: 3}}", "unknown field 'vote'; did you mean 'votes'?"),
         ("judges: {far: {rubric: a, model: b, votes: 0}}", "must be at least 1, found 0"),

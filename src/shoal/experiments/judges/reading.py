@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BeforeValidator, Field, ValidationError
 
 from shoal.agents import LanguageSettings
+from shoal.engine import TOPIC
 from shoal.errors import QueryFailed, ScenarioInvalid
 from shoal.experiments.declared import SECTION, ExperimentPart, locate_problems, read_error
 from shoal.experiments.judges.base import Judge, describe_threshold
@@ -21,10 +22,12 @@ from shoal.experiments.judges.survey import SurveyJudge, find_uncounted, parse_k
 from shoal.experiments.metrics import METRICS, Metric, MetricName, define_figure, digest_file, load_own_metrics
 from shoal.runs.interviews import AgentSelection, Asking
 from shoal.scenario import Problem, UnreadableExpression, read_document, read_text
-from shoal.text import hint
+from shoal.text import hint, join_words
 
 T = TypeVar("T", bound=ExperimentPart)
 
+#: Metrics of which there is a value for each claim.
+_ABOUT_CLAIMS = ("claim", "opinion", "post")
 #: Every metric that there is.
 ALL = "all"
 _KINDS = {"expression": "an expression over metrics", "ask": "a survey", "rubric": "a rubric", "file": "a function"}
@@ -107,12 +110,23 @@ _MODELS: Mapping[str, type[ExperimentPart]] = {
 class JudgingReader:
     """Reads declared metrics and judges, and gathers what is wrong with them."""
 
-    def __init__(self, folder: Path, recorded: Iterable[str] = (), *, is_open: bool = False) -> None:
-        """`recorded`: figures that runs record beside the usual ones; with `is_open`, there may be others."""
+    def __init__(
+        self,
+        folder: Path,
+        recorded: Iterable[str] = (),
+        *,
+        is_open: bool = False,
+        claims: Collection[str] | None = None,
+    ) -> None:
+        """`recorded`: figures that runs record beside the usual ones; with `is_open`, there may be others.
+
+        `claims` are all those that metrics can be about; None where that is not known.
+        """
         self.problems: list[Problem] = []
         self._folder = folder
         self._known = {**METRICS, **{name: define_figure(name) for name in recorded}}
         self._is_open = is_open
+        self._claims = claims
         self._metrics: dict[str, Metric] = {}
         self._files: list[str] = []
 
@@ -161,11 +175,15 @@ class JudgingReader:
     def _add_metric(self, name: str, place: tuple[str | int, ...]) -> None:
         """Measure a metric that is named; a name that there may be is taken for a figure that runs record."""
         try:
-            metric = MetricName.parse(name).metric
+            parsed = MetricName.parse(name)
         except QueryFailed as error:
             self.problems.append(Problem(place, str(error)))
             return
+        metric = parsed.metric
         if metric in self._known:
+            is_claimed = self._known[metric].about in _ABOUT_CLAIMS and parsed.about not in ("", TOPIC)
+            if is_claimed and self._claims is not None and parsed.about not in self._claims:
+                self.problems.append(Problem.unknown("claim", parsed.about, self._claims, *place))
             self._metrics[metric] = self._known[metric]
         elif self._is_open:
             self._metrics[metric] = define_figure(metric, hint(metric, self._known))
@@ -179,7 +197,10 @@ class JudgingReader:
         kinds = [kind for kind in _KINDS if isinstance(declared, dict) and kind in declared]
         if not isinstance(declared, dict) or len(kinds) != 1:
             example = "reach > 0.4, or a mapping with one of ask, rubric and file"
-            self.problems.append(Problem.mismatch(example, declared, *place))
+            problem = Problem.mismatch(example, declared, *place)
+            if isinstance(declared, dict) and declared:
+                problem = replace(problem, found=f"a mapping with {join_words(map(str, declared), 3)}")
+            self.problems.append(problem)
             return None
         settings: Any = self._validate(_MODELS[kinds[0]], declared, place)
         if settings is None:
