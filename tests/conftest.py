@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -100,10 +101,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    root = Path(__file__).parent
+    slow = tuple(f"tests/{part}" for part in SLOW)
     for item in items:
-        if any(item.path.is_relative_to(root / part) for part in SLOW):
+        if item.nodeid.startswith(slow):
             item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was imported and collected out of every search for garbage: each run begins with one."""
+    gc.collect()
+    gc.freeze()
 
 
 class SharingScheduling(LoadScopeScheduling):  # type: ignore[misc]
