@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,6 +166,9 @@ class HotPosts:
         return heat[order], rows[order]
 
 
+@cache
 def _logarithm_table(full: int, of: float = 1000.0) -> NDArray[np.int64]:
     """Return log(1 + n) for n = 0, 1, ..., scaled so that n = `of` has `full`."""
-    return np.array([round(full * math.log1p(n) / math.log1p(of)) for n in range(_MOST_ENGAGEMENT + 1)], np.int64)
+    table = np.array([round(full * math.log1p(n) / math.log1p(of)) for n in range(_MOST_ENGAGEMENT + 1)], np.int64)
+    table.flags.writeable = False
+    return table
