@@ -22,7 +22,7 @@ _ROOM = "shoal.cli.commands"
 #: Name -> module and description. The command is the module's attribute of that name, with an underscore at its end.
 COMMANDS = {
     "init": (f"{_ROOM}.init", "Write a commented scenario to start from."),
-    "validate": (f"{_ROOM}.init", "Check a scenario and report every mistake."),
+    "validate": (f"{_ROOM}.validate", "Check a scenario, and the experiment in it, and report every mistake."),
     "import": (f"{_ROOM}.import_", "Make a scenario from files of people, graphs and directories."),
     "prepare": (f"{_ROOM}.prepare", "Make a scenario from a requirement in plain words and documents."),
     "plan": (f"{_ROOM}.plan", "Predict calls, tokens, cost and time of a run with language models."),

@@ -3,7 +3,7 @@
 from shoal.experiments.batch import RESULTS, Batch, BatchProgress, BatchResult, BatchSettings, recommend_simulations
 from shoal.experiments.batch_rows import BatchRow, name_batch, read_rows
 from shoal.experiments.budgets import BudgetLimits
-from shoal.experiments.design import Design, Experiment, TierSettings, load_experiment
+from shoal.experiments.design import Design, Experiment, TierSettings, declares_experiment, load_experiment
 from shoal.experiments.experiment import ExperimentRun
 from shoal.experiments.folder import (
     RESULTS_FOLDER,

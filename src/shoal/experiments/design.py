@@ -247,6 +247,14 @@ class Experiment(Design):
         return shlex.join(["shoal", "run", str(self.file), "--seed", str(seed), *options])
 
 
+def declares_experiment(file: Path) -> bool:
+    """Return whether a file has an experiment in it; a folder, and standard input, has none."""
+    if not file.is_file():
+        return False
+    value = read_document(read_text(file), str(file)).value
+    return isinstance(value, dict) and SECTION in value
+
+
 def load_experiment(source: Path | Mapping[str, Any]) -> Experiment:
     """Load the experiment in a scenario's file, or in plain values; ScenarioInvalid holds everything that is wrong."""
     if isinstance(source, Path):
