@@ -82,7 +82,7 @@ class Decider:
 
     def asks(self, observation: Observation) -> bool:
         """Return whether the agent's decision comes from outside."""
-        return self._find_seat(observation) is not None or self._mode(observation.agent) is not MindMode.PURE
+        return self.find_seat(observation) is not None or self._mode(observation.agent) is not MindMode.PURE
 
     def may_wait(self, observation: Observation) -> bool:
         """Return whether the agent may take any time to decide, as a person may."""
@@ -96,7 +96,8 @@ class Decider:
     def _mode(self, agent: int) -> MindMode:
         return self._mind.mode(agent) if self._mind.outside else MindMode.PURE
 
-    def _find_seat(self, observation: Observation) -> SeatTerms | None:
+    def find_seat(self, observation: Observation) -> SeatTerms | None:
+        """Return the terms on which a person takes this turn; None where its own mind does."""
         if self._seats is None:
             return None
         return self._seats.find(observation.world, observation.round, observation.agent)
@@ -164,6 +165,10 @@ class Decider:
                 self._note_blocking(observation, seconds)
         return decision
 
+    def start(self, observation: Observation) -> asyncio.Future[Decision]:
+        """Begin to get a decision from outside, which comes in its time."""
+        return asyncio.create_task(self.ask(observation))
+
     async def ask(self, observation: Observation) -> Decision:
         """Get a decision from outside, of a person or a mind: from the journal, or else recorded in it."""
         if self._changes:
@@ -182,7 +187,7 @@ class Decider:
 
     async def ask_person(self, observation: Observation) -> Decision | None:
         """Let the person in the agent's seat decide, and journal the answer; None where its own mind is to decide."""
-        terms = self._find_seat(observation)
+        terms = self.find_seat(observation)
         if self._seats is None or terms is None:
             return None
         key, request = JournalKey.of_turn(observation, SEAT), digest(observation)

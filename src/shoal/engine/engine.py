@@ -15,7 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import chain
 from math import nan
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -36,13 +36,13 @@ STOP_GRACE_SECONDS = 5.0
 
 #: Agents handled together, so that their observations and actions are still in the CPU's cache when they are used.
 _CHUNK_AGENTS = 1024
-#: After this many agents were asked, the loop sends their questions before more are asked.
+#: Agents that observe together before they ask outside. Their questions are sent before others observe.
 _ASKED_AT_ONCE = 128
 
 #: Kinds of happenings that the engine handles itself.
 POST, CHANGE, CONTEXT = "post", "change", "context"
 
-Pending = asyncio.Task[Decision]
+Pending = asyncio.Future[Decision]
 
 
 class Gate:
@@ -130,7 +130,7 @@ class Engine:
         #: Agent -> its decisions in rounds that it does not see yet.
         self._unseen: dict[int, deque[tuple[int, Decision | Pending]]] = {}
         #: Decisions that are asked for, and what they are about.
-        self._tasks: dict[Pending, Observation] = {}
+        self._asked: dict[Pending, Observation] = {}
         self._calls = 0
         #: Turns of the rounds in flight, and how many of them are decided.
         self._turns = self._decided = 0
@@ -179,10 +179,10 @@ class Engine:
                 await self._finish(in_flight.popleft(), stopping)
         finally:
             # Cancel what is still being asked. Whatever has come in is in the journal.
-            tasks = [stopping, *self._tasks]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            asked: list[asyncio.Future[Any]] = [stopping, *self._asked]
+            for each in asked:
+                each.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
 
     @property
     def _over(self) -> bool:
@@ -269,8 +269,9 @@ class Engine:
     async def _decide(self, round: int, agents: Sequence[int]) -> Sequence[Decision | Pending]:
         """Let agents decide in this order, those that ask outside while others are still to observe."""
         asks, decisions = self._decider.asks, list[Decision | Pending]()
-        for first in range(0, len(agents), _CHUNK_AGENTS):
-            seen = self._world.observe(round, agents[first : first + _CHUNK_AGENTS])
+        together = _ASKED_AT_ONCE if self._decider.outside else _CHUNK_AGENTS
+        for first in range(0, len(agents), together):
+            seen = self._world.observe(round, agents[first : first + together])
             observations = self._contexts.add_to(seen)
             if not self._decider.outside:
                 decisions += map(self._decide_now, observations)
@@ -280,8 +281,7 @@ class Engine:
                 is_asked = asks(observation)
                 decisions.append(self._ask(observation) if is_asked else self._decide_now(observation))
                 self._decided += not is_asked
-                if len(decisions) % _ASKED_AT_ONCE == 0:
-                    await asyncio.sleep(0)
+            await asyncio.sleep(0)
         return decisions
 
     def _decide_now(self, observation: Observation) -> Decision:
@@ -291,24 +291,28 @@ class Engine:
         return self._remember(observation, self._decider.decide_now(_add_pending(observation, past)))
 
     def _ask(self, observation: Observation) -> Pending:
-        """Ask in a task, once the agent's earlier decisions are made."""
+        """Ask, once the agent's earlier decisions are made."""
         past = self._own_past(observation)
+        made = [decision for decision in past if isinstance(decision, Decision)]
 
         async def ask_in_turn() -> Decision:
             decided = [decision if isinstance(decision, Decision) else await decision for decision in past]
             return await self._decider.ask(_add_pending(observation, decided))
 
-        task = asyncio.create_task(ask_in_turn())
-        self._tasks[task] = observation
-        task.add_done_callback(self._forget_task)
-        return self._remember(observation, task)
+        if len(made) == len(past):
+            asked = self._decider.start(_add_pending(observation, made))
+        else:
+            asked = asyncio.create_task(ask_in_turn())
+        self._asked[asked] = observation
+        asked.add_done_callback(self._forget)
+        return self._remember(observation, asked)
 
-    def _forget_task(self, task: Pending) -> None:
+    def _forget(self, asked: Pending) -> None:
         """Retrieve the exception too: of many that fail at once, as when a budget ends, only the first is raised."""
-        self._tasks.pop(task, None)
+        self._asked.pop(asked, None)
         self._decided += 1
-        if not task.cancelled():
-            task.exception()
+        if not asked.cancelled():
+            asked.exception()
 
     def _own_past(self, observation: Observation) -> list[Decision | Pending]:
         """Return the agent's decisions in rounds that its observation does not show yet."""
@@ -333,7 +337,7 @@ class Engine:
             await asyncio.wait({everything, stopping}, return_when=asyncio.FIRST_COMPLETED)
             if not everything.done():
                 everything.cancel()
-                under_way = ((decision, self._tasks.get(decision)) for decision in waiting)
+                under_way = ((decision, self._asked.get(decision)) for decision in waiting)
                 if limited := [one for one, seen in under_way if seen is not None and not may_wait(seen)]:
                     await asyncio.wait(limited, timeout=STOP_GRACE_SECONDS, return_when=asyncio.FIRST_EXCEPTION)
                 raise Stopped("stopped while decisions were under way")

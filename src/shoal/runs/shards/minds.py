@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from asyncio import Future
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -31,8 +32,8 @@ class Shards(Protocol):
 
     def send_to_all(self, message: object) -> None: ...
 
-    async def wait_for_decision(self, observation: Observation) -> Decision:
-        """Wait for the decision of an agent that was ordered to decide."""
+    def expect_decision(self, observation: Observation) -> Future[Decision]:
+        """Return what will hold the decision of an agent that was ordered to decide."""
         ...
 
     async def end_round(self, end: ReportOrder) -> Sequence[tuple[ShardPlace, RoundReport]]:
@@ -64,9 +65,9 @@ class ShardedMind(Mind):
     def deadline(self, agent: int, seconds: float) -> float | None:
         return self._inner.deadline(agent, seconds)
 
-    def decide(self, observation: Observation) -> Awaitable[Decision]:
+    def decide(self, observation: Observation) -> Future[Decision]:
         self._shards.send(observation.agent, TurnOrder(observation))
-        return self._shards.wait_for_decision(observation)
+        return self._shards.expect_decision(observation)
 
     def absorb(self, observation: Observation, decision: Decision) -> None:
         """Let the agent remember a turn that was not decided in its shard."""
@@ -113,6 +114,14 @@ class ShardedDecider(Decider):
 
     def asks(self, observation: Observation) -> bool:
         return True
+
+    def start(self, observation: Observation) -> Future[Decision]:
+        """Send the turn of an agent without a seat at once: a task for each takes longer than the message."""
+        if self.find_seat(observation) is not None:
+            return super().start(observation)
+        if self._changes:
+            self.make_changes(observation)
+        return self._sharded.decide(observation)
 
     async def ask(self, observation: Observation) -> Decision:
         """Ask the person in the agent's seat here, and its own mind in its shard, which remembers either."""

@@ -129,14 +129,11 @@ class ShardPool:
         for shard in self._shards:
             shard.stream.send(message)
 
-    async def wait_for_decision(self, observation: Observation) -> Decision:
+    def expect_decision(self, observation: Observation) -> asyncio.Future[Decision]:
         turn = observation.world, observation.round, observation.agent
         decision: asyncio.Future[Decision] = self._expect()
         self._decisions[turn] = decision
-        try:
-            return await decision
-        finally:
-            self._decisions.pop(turn, None)
+        return decision
 
     async def end_round(self, end: ReportOrder) -> Sequence[tuple[ShardPlace, RoundReport]]:
         expected = []
@@ -178,7 +175,7 @@ class ShardPool:
     def _receive(self, shard: Shard, message: object) -> None:
         match message:
             case TurnDecision(world, round, agent, decision):
-                _settle(self._decisions.get((world, round, agent)), decision)
+                _settle(self._decisions.pop((world, round, agent), None), decision)
             case JournalLines(number, text):
                 self._journal.append(text).add_done_callback(partial(_send_receipt, shard.stream, number))
                 self._journal.calls += text.count(b"\n")

@@ -120,12 +120,14 @@ class Feed:
 
     def _drop_repeated(self, rows: Rows, shown: Rows, count: int) -> Rows:
         """Return the first rows of each line whose words are not shown already."""
-        roots = np.where(rows >= 0, self._posts.root[np.maximum(rows, 0)], -1)
-        repeated = (roots[:, :, None] == roots[:, None, :]) & np.tri(rows.shape[1], k=-1, dtype=np.bool_)
-        new = (rows >= 0) & ~repeated.any(axis=2)
-        if shown.shape[1]:
-            already = np.where(shown >= 0, self._posts.root[np.maximum(shown, 0)], -2)
-            new &= ~(roots[:, :, None] == already[:, None, :]).any(axis=2)
+        everything = np.concatenate([shown, rows], axis=1)
+        width = everything.shape[1]
+        roots = np.where(everything >= 0, self._posts.root[np.maximum(everything, 0)], -1).astype(np.int64)
+        # Sorted by root and place, all but the first of a root come right after another one.
+        sorted_roots, places = np.divmod(np.sort(roots * width + np.arange(width), axis=1), width)
+        repeated = np.zeros(roots.shape, np.bool_)
+        np.put_along_axis(repeated, places[:, 1:], sorted_roots[:, 1:] == sorted_roots[:, :-1], axis=1)
+        new = (rows >= 0) & ~repeated[:, shown.shape[1] :]
         first = np.argsort(~new, axis=1, kind="stable")[:, :count]
         return np.take_along_axis(np.where(new, rows, -1), first, axis=1)
 
