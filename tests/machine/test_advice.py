@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shoal.machine.advice import Advice, Need, ServerProfile, advise, format_bytes
+from shoal.machine.advice import Advice, Bound, Need, ServerProfile, advise, format_bytes
 from shoal.machine.hardware import Cores, Disk, Files, Machine, MemoryLimits, MemorySpace
 from shoal.rate_limits import RateLimit, RateLimits
 
@@ -47,6 +47,20 @@ def test_cores_bound_calls_a_second_and_so_slow_calls_allow_more_at_once() -> No
 
     assert calls(1.0) == pytest.approx(16 * 0.8 / 0.0006, abs=1)
     assert calls(10.0) == pytest.approx(10 * calls(1.0), rel=0.001)
+
+
+def test_one_run_is_spread_over_processes_where_calls_come_faster_than_one_can_prepare_them() -> None:
+    def spread(seconds: float, need: Need = ASKING, machine: Machine = LARGE) -> Bound:
+        found = advise(machine, ROOMY, need, ServerProfile(seconds)).shards
+        assert found is not None
+        return found
+
+    assert (spread(1.5).what, spread(1.5).count) == ("one process", 1)
+    assert spread(0.2).count == 3
+    assert "300% of what one process can prepare" in spread(0.2).reason
+    assert spread(0.2, machine=replace(LARGE, cores=Cores(2, (0, 1)))).count == 2
+    assert spread(0.0001, Need(people=5)).count == 5
+    assert advise(LARGE, ROOMY, OFFLINE).shards is None
 
 
 def test_memory_of_the_container_binds_and_the_reason_says_so() -> None:

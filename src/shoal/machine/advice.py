@@ -117,6 +117,8 @@ class Advice:
     simulations: tuple[Bound, ...]
     #: Calls at once of all simulations together, the lowest bound first.
     calls: tuple[Bound, ...]
+    #: Over how many processes one run alone is best spread; None where that is not known, or no model is asked.
+    shards: Bound | None
     #: What to change, the most useful first.
     changes: tuple[str, ...]
     #: What would make a run fail.
@@ -143,7 +145,22 @@ def advise(machine: Machine, disk: Disk | None, need: Need, served: ServerProfil
             f"leave max_workers ({most:,}) out: the machine bears more, and what the server bears is learned"
         )
     warnings = tuple(_find_warnings(machine, disk, server))
-    return Advice(tuple(simulations), tuple(calls), tuple(dict.fromkeys(changes)), problems, warnings)
+    at_once = min(need.calls_at_once, calls[0].count) if calls else need.calls_at_once
+    shards = advise_shards(machine, need, at_once / server.seconds_per_call)
+    return Advice(tuple(simulations), tuple(calls), shards, tuple(dict.fromkeys(changes)), problems, warnings)
+
+
+def advise_shards(machine: Machine, need: Need, calls_a_second: float) -> Bound | None:
+    """Recommend over how many processes one run is spread that could make so many calls a second."""
+    if not need.asks or machine.cores.usable is None:
+        return None
+    load = calls_a_second * CPU_SECONDS_PER_CALL
+    reason = f"{calls_a_second:,.0f} calls a second are {load:.0%} of what one process can prepare and read"
+    count = min(ceil(load), int(machine.cores.usable), need.people)
+    if load <= 1.0 or count < 2:
+        return Bound("one process", 1, reason)
+    each = ASKING_BYTES + (need.memory_bytes - ASKING_BYTES) // count
+    return Bound("cores", count, f"{reason}; each takes up to {format_bytes(each)} of memory")
 
 
 # Simulations side by side

@@ -105,6 +105,7 @@ class DoctorReport:
                 "simulations": advice.simulations[0].count if advice.simulations else 1,
                 "purposes": {each.purpose: each.simulations for each in self.suit_purposes(advice)},
                 "calls": (advice.calls[0].count if advice.calls else 1) if need.asks else None,
+                "shards": advice.shards.count if advice.shards else None,
                 "network_mbit": network._asdict() if (network := self.measure_network(advice)) else None,
             }
             for need, advice in zip(self.needs, self.advice, strict=True)

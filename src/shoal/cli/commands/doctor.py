@@ -184,6 +184,8 @@ def _advice_lines(report: DoctorReport, name: str) -> Iterator[ReportLine]:
             if all(bound.what in _MACHINE_BOUNDS for bound in advice.calls):
                 unknown = "the server's own limit is not known, and often lower: runs find it by themselves"
                 yield "", Text(unknown, "dim")
+        if advice.shards is not None:
+            yield "shards", _describe_bound((advice.shards,), "for a run alone (--shards)")
         if (network := report.measure_network(advice)) is not None:
             yield (
                 "network",

@@ -24,6 +24,7 @@ from shoal.cli.options import (
 from shoal.cli.views.output import Output, echo_json, label_line, label_table, make_table
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
+from shoal.machine import Need, advise_shards, inspect_machine
 from shoal.runs import describe_servers
 from shoal.runs.planning import Expected, Plan, plan_run
 from shoal.scenario import (
@@ -158,6 +159,11 @@ def _explain_figures(found: Plan) -> Iterator[tuple[str, str, str]]:
     source = ", as learned from earlier calls (shoal limits)" if found.is_learned else ""
     at_once = f"{format_count(found.max_workers, 'call')} at once of {each}{source}"
     yield "time", f"{about} {format_duration(found.seconds)}, with {at_once}", ""
+    calls_a_second = total.calls / found.seconds if found.seconds else 0.0
+    need = Need(people=found.people, rounds=found.rounds, max_workers=found.max_workers)
+    shards = advise_shards(inspect_machine(), need, calls_a_second)
+    if shards is not None and shards.count > 1:
+        yield "shards", f"--shards {shards.count} is faster: {shards.reason}", "yellow"
     if total.remembering:
         yield "memory", f"in {total.remembering:,} of the calls people draw conclusions from what they remember", ""
     if total.embedding:
