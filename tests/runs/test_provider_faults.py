@@ -200,9 +200,13 @@ class Ending:
 
 
 async def work(
-    run: Path, base_url: str, patience_seconds: float = PATIENCE_SECONDS, watch: PauseWatch | None = None
+    run: Path,
+    base_url: str,
+    patience_seconds: float = PATIENCE_SECONDS,
+    watch: PauseWatch | None = None,
+    shards: int | None = None,
 ) -> Ending:
-    limits = LimitSettings(patience=patience_seconds)
+    limits = LimitSettings(patience=patience_seconds, shards=shards)
     resources = RunResources(environ={"OPENAI_BASE_URL": base_url}, limits=limits)
     directory, pauses = RunDirectory(run), list[Pause | None]()
     progress = RunProgress.of(directory)
@@ -337,8 +341,9 @@ def check_goes_on(run: Path, undisturbed: str) -> None:
     assert ending.outcome.digest == undisturbed
 
 
+@pytest.mark.parametrize("shards", [1, 2])
 @pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "stays dead"])
-def test_a_server_that_dies_in_the_middle(comes_back: bool, run: Path, undisturbed: str) -> None:
+def test_a_server_that_dies_in_the_middle(comes_back: bool, shards: int, run: Path, undisturbed: str) -> None:
     async def main() -> Ending:
         async with start(RehearsalSettings()) as behind:
             front = Front(behind.base_url)
@@ -351,7 +356,7 @@ def test_a_server_that_dies_in_the_middle(comes_back: bool, run: Path, undisturb
                 paused = asyncio.Event()
                 async with listen(front.talk, port=port):
                     running = asyncio.create_task(
-                        work(run, f"http://127.0.0.1:{port}/v1", patience, lambda _: paused.set())
+                        work(run, f"http://127.0.0.1:{port}/v1", patience, lambda _: paused.set(), shards)
                     )
                     await front.has_failed.wait()
                 if not comes_back:

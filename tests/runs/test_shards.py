@@ -13,26 +13,43 @@ from typing import Any
 import pytest
 
 from shoal.engine import RoundRecord
-from shoal.errors import BudgetReached, RunRefused
+from shoal.errors import BudgetReached, RunRefused, ScenarioInvalid
 from shoal.rehearsal.server import Rehearsal
+from shoal.runs.commands import CommandType
 from shoal.runs.config import LimitSettings
 from shoal.runs.directory import RunDirectory, read_outcome
 from shoal.runs.operations import create_run, fork_run, plan_fork
 from shoal.runs.progress import RunProgress, Watch
 from shoal.runs.reports.database import query_database
+from shoal.runs.rerun.rerun import replay
 from shoal.runs.resources import RunResources
 from shoal.runs.shards import count_shards
 from shoal.runs.state import RunOutcome
 from shoal.runs.worker import work_on_run
 from shoal.scenario.loading import validate
+from shoal.types import Action, Decision, Mind, Observation
 from shoal.unix import read_command_line, wait_for_exit
 from tests.contracts.own import Pot
 from tests.rehearsal.client import Client
+from tests.runs.commands.test_seats import ME, wait_for_turn
+from tests.runs.commands.test_serving import open_worker
 from tests.runs.harness import check_consistency, list_asked, repeat
 from tests.runs.test_language_runs import PEOPLE, ROUNDS, count_paid, make_asking, run_to_end, serve
 
 #: All kinds of world in one run, so that few processes do for many tests.
 WORLDS: dict[str, Any] = {"twitter": None, "reddit": None, "room": None, "dialogue": {"turns": ROUNDS}}
+
+
+class Homebound(Mind):
+    """Can be built in no shard."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if "shoal.runs.shards.process" in sys.modules:
+            raise ValueError("not in this process")
+
+    def decide(self, observation: Observation) -> Decision:
+        return Decision((Action("DO_NOTHING"),))
 
 
 class LockedPot(Pot):
@@ -193,6 +210,32 @@ def test_a_world_that_shows_what_cannot_be_sent_ends_the_run_in_one_sentence(tmp
     with pytest.raises(RunRefused, match="cannot be sent to another process: cannot pickle"):
         asyncio.run(work(run))
     assert list_shards(run) == []
+
+
+def test_an_error_while_a_shard_builds_its_minds_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    run = create({**make_asking("twitter"), "mind": {"kind": f"{__name__}:Homebound"}}, tmp_path / "run")
+    with pytest.raises(ScenarioInvalid, match="Homebound cannot be built: ValueError: not in this process"):
+        asyncio.run(work(run))
+    assert list_shards(run) == []
+
+
+async def test_a_person_takes_a_seat_and_agents_are_interviewed_while_shards_decide(tmp_path: Path) -> None:
+    events = [{"seat": 0, "round": 2, "seconds": 300}]
+    more: dict[str, Any] = {"rounds": 3, "worlds": {"twitter": None}, "events": events}
+    async with open_worker(tmp_path / "run", limits=LimitSettings(shards=2), **more) as worker:
+        turn = await wait_for_turn(worker)
+        assert len(list_shards(worker.run)) == 2
+        found = await worker.send(CommandType.INTERVIEW, agent_id=1, prompt="Do you believe it?")
+        assert found["platforms"]["twitter"]["response"]
+        words = {"action": "create post", "content": "I am no model."}
+        answer = {**ME, "world": "twitter", "round": turn["round"], "actions": [words]}
+        assert (await worker.send(CommandType.ANSWER_TURN, **answer))["is_accepted"]
+        await worker.send(CommandType.GIVE_SEAT_BACK, **ME)
+        outcome = await worker.work
+        again = await replay(worker.run, asyncio.Event())
+    assert again.digest == outcome.digest
+    _, said = query_database(worker.run, "twitter", "SELECT content FROM post WHERE user_id = 0")
+    assert ("I am no model.",) in said
 
 
 def test_there_are_no_more_shards_than_people_or_calls_at_once() -> None:

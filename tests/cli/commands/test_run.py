@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
 from shoal.scenario.loading import override
 from tests.cli.terminal import KEYS, call, count_rounds, last_object, shoal, start_command, wait_until
+from tests.runs.test_shards import list_shards
 
 
 def test_a_run_ends_with_one_object_on_the_last_line(folder: Path) -> None:
@@ -213,6 +215,31 @@ def test_a_second_signal_ends_a_run_at_once_and_nothing_is_lost(folder: Path) ->
     run.communicate()
     assert run.returncode == 130
     assert '"status":"failed"' in call("list", "--json").stdout
+
+
+def test_ctrl_c_twice_ends_a_run_over_shards_and_leaves_none_of_them(folder: Path) -> None:
+    run = start_command("run", "slow.yaml", "--shards", "2", "--set", "mind.latency.median_ms=60000", cwd=folder)
+    assert run.stderr is not None
+    assert run.stderr.readline().startswith("running runs/small-1")
+    wait_until(lambda: count_rounds(folder / "runs/small-1/twitter/actions.jsonl") == 1)
+    shards = list_shards(RunDirectory(folder / "runs/small-1"))
+    assert len(shards) == 2
+    # A terminal sends it to the whole group.
+    for pid in (*shards, run.pid):
+        os.kill(pid, signal.SIGINT)
+    assert "once more to end at once" in run.stderr.readline()
+    for pid in (*shards, run.pid):
+        os.kill(pid, signal.SIGINT)
+    run.communicate()
+    assert run.returncode == 130
+    wait_until(lambda: not list_shards(RunDirectory(folder / "runs/small-1")))
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "many"])
+def test_shards_are_a_number_above_0(folder: Path, count: str) -> None:
+    refused = call("run", "small.yaml", "--shards", count)
+    assert refused.exit_code == 2
+    assert "Invalid value for '--shards'" in refused.stderr
 
 
 def test_a_run_that_was_killed_is_resumed_to_the_same_history(gated: Path) -> None:

@@ -19,6 +19,7 @@ from shoal.journal import read_journal
 from shoal.rehearsal.server import start as start_rehearsal
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs.commands import CommandFiles, CommandType, RunServing, call_worker
+from shoal.runs.config import LimitSettings
 from shoal.runs.directory import RunDirectory
 from shoal.runs.launchers import LocalLauncher, find_worker, make_room, start_run
 from shoal.runs.operations import create_run
@@ -52,12 +53,16 @@ def make_scenario(rounds: int = MANY_ROUNDS) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_worker(
-    folder: Path, settings: RehearsalSettings | None = None, idle_seconds: float = 0, **more: Any
+    folder: Path,
+    settings: RehearsalSettings | None = None,
+    idle_seconds: float = 0,
+    limits: LimitSettings | None = None,
+    **more: Any,
 ) -> AsyncIterator[Worker]:
     async with start_rehearsal(settings or RehearsalSettings()) as server:
         run, began, stop = create_run(validate({**make_scenario(), **more}), folder), asyncio.Event(), asyncio.Event()
         progress = RunProgress.of(run, lambda record: began.set() if record.round == 1 else None)
-        resources = RunResources(environ={"OPENAI_BASE_URL": server.base_url})
+        resources = RunResources(environ={"OPENAI_BASE_URL": server.base_url}, limits=limits or LimitSettings())
         serving = RunServing(run, progress, resources, idle_seconds=idle_seconds)
         work = asyncio.create_task(serving.work(stop))
         await asyncio.wait({work, asyncio.create_task(began.wait())}, return_when=asyncio.FIRST_COMPLETED)
