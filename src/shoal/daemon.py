@@ -134,7 +134,7 @@ def start_daemon(files: DaemonFiles, module: str, arguments: Sequence[object], s
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"another process has been starting one at {files.starting} for too long")
                 time.sleep(_LOCK_POLL_SECONDS)
-            if _is_lost(files, seconds):
+            if _end_if_silent(files, seconds):
                 done = subprocess.run(
                     [sys.executable, "-P", "-c", _CODE, str(_ROOT), module, *map(str, arguments)],
                     stdin=subprocess.DEVNULL,
@@ -153,10 +153,10 @@ def start_daemon(files: DaemonFiles, module: str, arguments: Sequence[object], s
         raise DaemonMissing(str(error)) from error
 
 
-def _is_lost(files: DaemonFiles, seconds: float) -> bool:
-    """Return whether there is no process, and end one that listens but says nothing.
+def _end_if_silent(files: DaemonFiles, seconds: float) -> bool:
+    """End a process that listens but says nothing; return whether none is left.
 
-    It is lost to its runs anyway, and they tell the next one what it has to know.
+    A silent one is lost to its runs anyway, and they tell the next one what it has to know.
     """
     deadline, ended = time.monotonic() + seconds, ""
     while files.is_served():

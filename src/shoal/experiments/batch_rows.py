@@ -17,10 +17,9 @@ import msgspec
 from shoal.errors import ScenarioInvalid
 from shoal.experiments.declared import NAME_CHARACTERS
 from shoal.journal import digest
-from shoal.runs import Config, input_names
+from shoal.runs import freeze_scenario
 from shoal.scenario import RecordTable, Scenario, check_classes, override, read_json_table, read_records
 from shoal.text import format_count
-from shoal.types import Versioned
 
 ID = "id"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -134,5 +133,4 @@ def check_row(scenario: Scenario, name: str, assignments: Mapping[str, str]) -> 
     """Check the scenario with some values changed; ScenarioInvalid names what each problem comes from."""
     changed = override(scenario, assignments)
     check_classes(changed)
-    versions = Versioned(changed)
-    return BatchRow(name, assignments, digest(Config.of(name, versions, input_names(versions)).scenario))
+    return BatchRow(name, assignments, digest(freeze_scenario(changed)))

@@ -29,7 +29,7 @@ from shoal.experiments.judges import Judging, JudgingReader
 from shoal.experiments.results import COST_OF_PASS, FIGURES, PASS_RATE
 from shoal.experiments.stopping import StopRule
 from shoal.journal import digest
-from shoal.runs import Config, input_names
+from shoal.runs import freeze_scenario
 from shoal.scenario import (
     Document,
     OwnWorldSettings,
@@ -42,7 +42,6 @@ from shoal.scenario import (
     read_text,
     validate,
 )
-from shoal.types import Versioned
 
 #: The arm in which nothing is changed, where there are sweeps.
 BASE = "base"
@@ -209,8 +208,7 @@ class Experiment(Design):
         for seed in self.list_seeds(tier):
             for name, changes in arms.items():
                 assignments = _assign({**changes, "seed": seed}, tier.name, name)
-                versions = Versioned(scenarios[name].model_copy(update={"seed": seed}))
-                identity = digest(Config.of("", versions, input_names(versions)).scenario)
+                identity = digest(freeze_scenario(scenarios[name].model_copy(update={"seed": seed})))
                 rows.append(BatchRow(f"{tier.name}/{name}/{seed}", assignments, identity))
         return rows
 

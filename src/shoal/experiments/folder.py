@@ -16,15 +16,14 @@ import shoal
 from shoal.errors import RunFromNewer, RunMissing, RunRefused, StorageFailed
 from shoal.experiments.design import Design, Experiment, ExperimentSettings
 from shoal.experiments.stopping import ArmStop
-from shoal.runs import Config, input_names, replace_json, wall_clock
+from shoal.runs import freeze_scenario, replace_json, wall_clock
 from shoal.text import quote_path
-from shoal.types import Versioned
 
 #: Where experiments go, relative to the working directory.
 RESULTS_FOLDER = Path("results")
 DESIGN = "experiment.json"
 STATE = "experiment_state.json"
-#: Raised when an older version could not read what this one writes.
+#: Grows when an older version could not read what this one writes.
 FORMAT = 1
 _MAX_SHOWN = 8
 #: In place of a value that one design does not have, and of the content of a tier or an arm.
@@ -72,7 +71,6 @@ class DesignRecord(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, experiment: Experiment) -> DesignRecord:
-        versions = Versioned(experiment.base)
         tiers = tuple(
             TierRecord(
                 tier.name,
@@ -93,7 +91,7 @@ class DesignRecord(msgspec.Struct, frozen=True):
             seeds=experiment.seeds,
             tiers=tiers,
             settings=experiment.settings.model_dump(mode="json", exclude_defaults=True),
-            base=Config.of(experiment.name, versions, input_names(versions)).scenario,
+            base=freeze_scenario(experiment.base),
         )
 
     def list_differences(self, other: DesignRecord) -> list[str]:
@@ -159,7 +157,7 @@ class ExperimentState(msgspec.Struct):
     uncounted: int = 0
     #: What the user should know, the latest last.
     notes: list[str] = []
-    #: Goes on with it.
+    #: The command that goes on with it.
     command: str = ""
     updated_at: str = ""
 

@@ -224,9 +224,15 @@ def _validate_cached(text: bytes) -> Scenario:
 # Copies of files
 
 
-def input_names(versions: Versioned[Scenario]) -> InputNames:
+def freeze_scenario(scenario: Scenario) -> dict[str, Any]:
+    """Return a scenario in plain values, its files named by their content: the same for all runs that are alike."""
+    versions = Versioned(scenario)
+    return Config.of("", versions, name_inputs(versions)).scenario
+
+
+def name_inputs(versions: Versioned[Scenario]) -> InputNames:
     """Name the copy of every file that any version of the scenario names."""
-    paths = dict.fromkeys(path for version in versions.versions() for path in _files_in(version))
+    paths = dict.fromkeys(path for version in versions.versions() for path in _list_files(version))
     names = {}
     for name in paths:
         path, digest = Path(name), hashlib.sha256()
@@ -267,10 +273,10 @@ def is_leftover_inputs(path: Path) -> bool:
     return path.name == INPUTS and path.is_dir() and all(_COPY_NAME.match(file.name) for file in path.iterdir())
 
 
-def portable_scenario(scenario: Scenario, folder: Path) -> dict[str, Any]:
+def make_portable(scenario: Scenario, folder: Path) -> dict[str, Any]:
     """Dump a scenario to plain values. Paths of files in the run directory become relative to it."""
     dumped = scenario.model_dump(mode="json")
-    if not (files := list(_files_in(scenario))):
+    if not (files := list(_list_files(scenario))):
         return dumped
     whole = os.path.abspath(folder)  # noqa: PTH100  # as the paths in the scenario are made
     inside = {path: os.path.relpath(path, whole) for path in files if Path(path).is_relative_to(whole)}
@@ -301,7 +307,7 @@ def rename_inputs(scenario: Mapping[str, Any], rename: Callable[[str], str]) -> 
     return result
 
 
-def _files_in(scenario: Scenario) -> Iterator[str]:
+def _list_files(scenario: Scenario) -> Iterator[str]:
     for entry in scenario.population:
         if isinstance(entry, FileEntry):
             yield entry.file

@@ -25,8 +25,8 @@ from shoal.runs.config import (
     LimitSettings,
     Parent,
     copy_inputs,
-    input_names,
     is_leftover_inputs,
+    name_inputs,
     read_config,
 )
 from shoal.runs.files import is_half_written, replace_json, storage_errors
@@ -95,7 +95,7 @@ class RunDirectory:
         limits: LimitSettings | None = None,
     ) -> RunDirectory:
         """Make a new run. Its config is written last: a directory without one is not a run yet and can be used."""
-        copies = input_names(versions)
+        copies = name_inputs(versions)
         with storage_errors(path):
             path.mkdir(parents=True, exist_ok=True)
             if (path / CONFIG).exists():
@@ -123,7 +123,7 @@ class RunDirectory:
         Its config is kept under another name, and is replaced by the run's at the end. So this can be repeated.
         """
         directory = cls(path)
-        directory.config = Config.of(path.name, versions, input_names(versions))
+        directory.config = Config.of(path.name, versions, name_inputs(versions))
         with directory.lock():
             with storage_errors(path):
                 shutil.copy2(path / CONFIG, path / PREPARED_CONFIG)
@@ -135,7 +135,7 @@ class RunDirectory:
         return directory
 
     def _freeze(self, config: Config, scenario: Scenario) -> None:
-        fields = mirofish.config_fields(sample(scenario), scenario)
+        fields = mirofish.list_config_fields(sample(scenario), scenario)
         replace_json(self.path / CONFIG, {**msgspec.to_builtins(config), **fields})
         self.config = config
 
@@ -368,7 +368,7 @@ class RunDirectory:
 
     def write_env_status(self, state: RunState) -> None:
         """Write whether a worker is alive, and whether it answers commands."""
-        replace_json(self.path / ENV_STATUS, mirofish.env_status(state), sync=False)
+        replace_json(self.path / ENV_STATUS, mirofish.describe_environment(state), sync=False)
         self._has_live_status = state.process_pid is not None
 
     # Who works on it

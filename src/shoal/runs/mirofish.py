@@ -17,7 +17,7 @@ _PLATFORMS = ("twitter", "reddit")
 _MAX_LISTED_AGENTS = 10_000
 
 
-def config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
+def list_config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
     """Return the fields that MiroFish expects in `simulation_config.json`."""
     notes, time = scenario.notes, scenario.time
     events = [event.model_dump(mode="json") for event in scenario.events]
@@ -38,7 +38,7 @@ def config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
             "work_activity_multiplier": time.work_factor,
         },
         "agents_count": len(people),
-        "agent_configs": [_agent_config(people, agent) for agent in range(min(len(people), _MAX_LISTED_AGENTS))],
+        "agent_configs": [_describe_agent(people, agent) for agent in range(min(len(people), _MAX_LISTED_AGENTS))],
         "event_config": {
             "initial_posts": [
                 {"content": event["post"], "poster_agent_id": event["by"]}
@@ -51,11 +51,11 @@ def config_fields(people: People, scenario: Scenario) -> dict[str, Any]:
         },
         **{name: notes.get(name) for name in ("project_id", "graph_id", "llm_model", "llm_base_url")},
         "generation_reasoning": notes.get("generation_reasoning", ""),
-        **{f"{platform}_config": _platform_config(platform, scenario.worlds.get(platform)) for platform in _PLATFORMS},
+        **{f"{platform}_config": _describe_feed(platform, scenario.worlds.get(platform)) for platform in _PLATFORMS},
     }
 
 
-def _agent_config(people: People, agent: int) -> dict[str, Any]:
+def _describe_agent(people: People, agent: int) -> dict[str, Any]:
     hours, stance, person, habits = (
         int(people.active_hours[agent]),
         float(people.stances[agent]),
@@ -84,7 +84,7 @@ def _agent_config(people: People, agent: int) -> dict[str, Any]:
     }
 
 
-def _platform_config(platform: str, world: object) -> dict[str, Any] | None:
+def _describe_feed(platform: str, world: object) -> dict[str, Any] | None:
     if not isinstance(world, SocialSettings):
         return None
     feed = world.complete_feed()
@@ -108,7 +108,7 @@ def format_state(state: RunState) -> dict[str, Any]:
     return state.to_json() | fields
 
 
-def env_status(state: RunState) -> dict[str, Any]:
+def describe_environment(state: RunState) -> dict[str, Any]:
     """Return the content of `env_status.json`."""
     alive = state.process_pid is not None
     return {

@@ -18,7 +18,7 @@ import msgspec
 from shoal.agents import ScriptedSettings
 from shoal.errors import ArgumentInvalid, RunRefused, ScenarioInvalid
 from shoal.journal import CONTINUE, EVERY_WORLD, INJECT, JournalKey, JournalLine, add_line, read_journal
-from shoal.runs.config import Config, LimitSettings, Parent, input_names, portable_scenario
+from shoal.runs.config import LimitSettings, Parent, freeze_scenario, make_portable
 from shoal.runs.directory import ARCHIVED, CONFIG, RUNS, RunDirectory, claim_directory, full_name
 from shoal.runs.files import replace_json
 from shoal.runs.rerun.rerun import replay
@@ -95,8 +95,8 @@ def open_or_create_run(
     """Make a new run, or open the one in `out`; RunRefused if that began with another scenario."""
     if out is None or not (out / CONFIG).exists():
         return create_run(scenario, out, limits)
-    run, first = RunDirectory(out), Versioned(scenario)
-    _check_same(run, run.config.scenario, Config.of(out.name, first, input_names(first)).scenario)
+    run = RunDirectory(out)
+    _check_same(run, run.config.scenario, freeze_scenario(scenario))
     return run
 
 
@@ -190,7 +190,7 @@ def plan_extension(run: RunDirectory, scenario: Scenario, session: RunSession | 
     only_lengthens = before.model_copy(update={"rounds": scenario.rounds}) == scenario
     known = run.events[-1].event if only_lengthens and run.events and run.events[-1].is_continuation else None
     # A script may ask for one more round again and again, and the people need not be written down anew each time.
-    declared = portable_scenario(scenario, run.path) if known is None else known["scenario"]
+    declared = make_portable(scenario, run.path) if known is None else known["scenario"]
     event: dict[str, Any] = {"scenario": {**declared, "rounds": scenario.rounds}}
     if scenario.rounds != versions.latest.rounds:
         event["total_rounds"] = scenario.rounds
@@ -199,7 +199,7 @@ def plan_extension(run: RunDirectory, scenario: Scenario, session: RunSession | 
 
 def check_extension(run: RunDirectory, known: Scenario, scenario: Scenario) -> None:
     """Check that a run was extended with the same scenario before; RunRefused if it was another one."""
-    _check_same(run, portable_scenario(known, run.path), portable_scenario(scenario, run.path))
+    _check_same(run, make_portable(known, run.path), make_portable(scenario, run.path))
 
 
 def _check_same(run: RunDirectory, known: Mapping[str, Any], scenario: Mapping[str, Any]) -> None:

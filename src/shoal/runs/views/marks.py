@@ -67,9 +67,9 @@ def list_marks(run: RunDirectory, parent: ForkPoint | None, forks: Iterable[tupl
 def describe_event(event: DeclaredEvent) -> str:
     """Say in a few words what an event does."""
     if isinstance(event, SeatEvent):
-        return _abridge(f"a person takes the seat of {_call(event.seat)}")
+        return _abridge(f"a person takes the seat of {_name(event.seat)}")
     if isinstance(event, GiveBackEvent):
-        return _abridge(f"the seat of {_call(event.give_back)} is given back")
+        return _abridge(f"the seat of {_name(event.give_back)} is given back")
     content = getattr(event, "content", None)
     if content is not None:
         return _abridge(f"{event.kind}: {content}")
@@ -86,7 +86,7 @@ def describe_event(event: DeclaredEvent) -> str:
             return _abridge(f"{event.kind} {'' if about is True else about or ''}".strip())
 
 
-def _call(who: str | int) -> str:
+def _name(who: str | int) -> str:
     return who if isinstance(who, str) else f"agent {who}"
 
 

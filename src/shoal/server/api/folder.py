@@ -69,7 +69,7 @@ class RunFolder:
         """
         if not _ID.fullmatch(identity):
             raise RunMissing("this is no id of a simulation")
-        # Return where a run is. One of an experiment is named by its place, as EXPERIMENT~TIER~ARM~SEED.
+        # A run of an experiment is named by its place, as EXPERIMENT~TIER~ARM~SEED.
         name, *places = identity.split(IN_EXPERIMENT)
         path = (self._results if places else self.path).joinpath(name, *places)
         if path.is_symlink() or not (path / CONFIG).is_file():

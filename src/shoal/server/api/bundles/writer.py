@@ -35,6 +35,8 @@ _MAX_NODES = 1_000
 _MAX_EXPERIMENT_RUNS = 24
 _PLAIN = re.compile(r"[^A-Za-z0-9_-]+")
 _LOCAL = ("127.0.0.1", 0)
+#: From this status on, an answer says what is wrong.
+_FIRST_ERROR_STATUS = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class BundleWriter:
         """Ask the application for a route; None where it has no answer."""
         given = {name: value for name, value in values.items() if value is not None}
         status, body = await _request(self.app, f"/api/{route}", urlencode(given))
-        return msgspec.json.decode(body, type=_Answer).data if status < _WRONG else None
+        return msgspec.json.decode(body, type=_Answer).data if status < _FIRST_ERROR_STATUS else None
 
     async def collect(self, route: str, **values: object) -> list[BundleEntry]:
         """Ask, and keep the question with the answer."""
@@ -167,9 +169,6 @@ class BundleWriter:
 
 class _Answer(msgspec.Struct):
     data: msgspec.Raw
-
-
-_WRONG = 400
 
 
 async def _request(app: FastAPI, path: str, query: str) -> tuple[int, bytes]:

@@ -1,4 +1,4 @@
-"""Surveys of many agents at once: chosen, asked, followed, ended, asked on, and downloaded."""
+"""Surveys of many agents at once: choose who is asked, start, follow, end and continue one, download the answers."""
 
 from __future__ import annotations
 
