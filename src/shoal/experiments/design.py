@@ -47,7 +47,7 @@ from shoal.scenario import (
 BASE = "base"
 #: Runs of one experiment, at most.
 MAX_RUNS = 100_000
-#: Arms of tiers that inherit are checked on top of every arm that they may inherit, up to so many pairs.
+#: Arms of tiers that inherit are checked on top of every arm that they may inherit, up to this many pairs.
 _MAX_CHECKED = 3000
 _MAX_PROBLEMS = 20
 

@@ -1,6 +1,6 @@
 """Stopping rules, declared in advance: an arm stops when its interval is narrow enough, or when it cannot win any more.
 
-What is decided about an arm after so many seeds depends on the results of these seeds alone, in their order, and not on
+What is decided about an arm after some seeds depends on the results of these seeds alone, in their order, and not on
 which run ended first. So a repeated or continued experiment decides the same.
 """
 
@@ -58,9 +58,9 @@ class StopRule(ExperimentPart):
         return None if not verdicts or verdicts[0] is None else float(verdicts[0])
 
     def is_look(self, seeds: int) -> bool:
-        """Return whether arms are compared after so many seeds: at first, then each time their number has doubled.
+        """Return whether arms are compared after this many seeds: at first, then each time their number has doubled.
 
-        A comparison after every seed would sooner or later find a difference where there is none.
+        A comparison after every seed would sooner or later find a difference by chance.
         """
         while seeds > self.at_least and seeds % 2 == 0:
             seeds //= 2

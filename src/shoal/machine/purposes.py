@@ -20,7 +20,7 @@ class PurposeAdvice(NamedTuple):
 
 
 def suit_purposes(most: int) -> tuple[PurposeAdvice, ...]:
-    """Recommend a number for each purpose, on a machine and a server that bear at most so many."""
+    """Recommend a number for each purpose, on a machine and a server that bear at most this many."""
     quarter, half = max(min(most // 4, _MOST_IN_DEVELOPMENT), 1), max(most // 2, 1)
     return (
         PurposeAdvice("development", quarter, "a result soon, and most of the machine is left to work on"),
@@ -38,6 +38,6 @@ class NetworkNeed(NamedTuple):
 
     @classmethod
     def of_calls(cls, at_once: int, seconds_per_call: float) -> NetworkNeed:
-        """Return what so many calls at once need, each of which takes these seconds."""
+        """Return what this many calls at once need, each of which takes these seconds."""
         megabits = _BITS * at_once / seconds_per_call / 1e6
         return cls(megabits * SENT_BYTES_PER_CALL, megabits * RECEIVED_BYTES_PER_CALL)

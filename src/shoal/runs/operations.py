@@ -212,7 +212,7 @@ def _check_same(run: RunDirectory, known: Mapping[str, Any], scenario: Mapping[s
 
 
 def inject_before_start(run: RunDirectory, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Let an event happen in the first round that is still to come of a run that nobody works on; return the event."""
+    """Let an event happen in the next round of a run that no worker has; return the event."""
     with run.lock():
         lines = read_journal(run.journal)[0]
         at = 1 + max(*run.read_last_rounds().values(), *find_asked(lines), 0)

@@ -173,7 +173,7 @@ class BaseWorld:
         ]  # fmt: skip
 
     def begin(self, round: int) -> None:
-        """Add everybody who is there from the start, before the first round."""
+        """Add all people who are there from the start, before the first round."""
         if round == 0:
             for agent in self.people:
                 if agent not in self._unknown:

@@ -23,7 +23,7 @@ from shoal.text import make_storable
 TOOL = "answer"
 #: There are few schemas, one for each world and turn. More than this many means that they are made anew each time.
 _MAX_SCHEMAS = 256
-#: In so many steps a number goes from one bound to the other, where a server does not keep bounds of numbers.
+#: The steps from one bound of a number to the other, where a server does not keep bounds of numbers.
 _STEPS = 20
 
 _THOUGHTS = re.compile(r"\s*<(think|thinking|reasoning|thought)>.*?(</\1>\s*|$)", re.DOTALL)

@@ -160,7 +160,7 @@ def _value_quote(quote: str, sentence: str, about: set[str]) -> float | None:
 
 
 def _add_quote(entity: DocumentEntity, quote: str, sentence: Sentence) -> None:
-    """Keep a quotation as a sentence of its own, unless it is too long, known, or one too many."""
+    """Keep a quotation as a sentence, unless it is too long, known already, or there are enough."""
     quote = quote.rstrip(",").strip()
     quote = quote if quote.endswith((".", "!", "?")) else f"{quote}."
     if len(quote) <= _MOST_QUOTE_CHARS and quote not in entity.quotes and len(entity.quotes) < MAX_QUOTES:

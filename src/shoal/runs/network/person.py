@@ -144,7 +144,7 @@ def _find_part(history: NetworkHistory, agent: int, round: int, claim: str) -> P
     for step in sharers.values():
         if subject is None:
             break
-        # Count those who changed sides after they had shared it.
+        # People who changed sides after they had shared it.
         known = history.opinions[subject].of(step.agent)
         then = next((value for at, value in reversed(known) if at <= step.round), None)
         now = next((value for at, value in reversed(known) if at <= round), None)
@@ -191,7 +191,7 @@ def _tell_ties(tie: str, followers: int, following: int) -> str:
 
 
 def _tell_moves(moved: Sequence[PersonMove], moved_by: Sequence[PersonMove], total: float) -> Iterator[str]:
-    """Say whom a person moved towards what it says, and who moved it."""
+    """Say who moved towards what a person says, and who moved the person."""
     if moved:
         people = format_count(len(moved), "person", "people")
         yield f"{people} moved towards what they said, by {total:.2f} in all, most of all {moved[0].name}."

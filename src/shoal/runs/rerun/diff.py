@@ -204,7 +204,7 @@ class _ObservedRound:
     own: dict[int, list[Event]] = field(default_factory=dict)
 
     def read_lines(self) -> None:
-        """Divide the lines of the round into own actions by agent, and what was made to happen."""
+        """Divide the lines of the round into own actions by agent, and lines of events."""
         for line in parse_round(self.record):
             if isinstance(line, Event) and is_own(line):
                 self.own.setdefault(line.agent_id, []).append(line)

@@ -83,7 +83,7 @@ class WorldActivity:
         return followers
 
     def count_following(self, agent: int) -> int:
-        """Count whom a person follows."""
+        """Count the people that a person follows."""
         (following,) = self._database.execute(_FOLLOWING, (agent,)).fetchone() or (0,)
         later = Counter(action for action, follower, _ in self._list_later_ties() if follower == agent)
         return int(following) + later["unfollow"] - later["follow"]

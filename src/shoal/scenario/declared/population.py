@@ -47,7 +47,7 @@ MAX_PEOPLE = 10_000_000
 
 
 def check_own_name(value: str) -> str:
-    """Refuse names that mean somebody else in events, and those that cannot be shown on one line."""
+    """Refuse names with another meaning in events, and names that one line cannot show."""
     if value in (RANDOM, MOST_FOLLOWED):
         raise InvalidValue(Problem((), f"{value!r} cannot be a name: in events it stands for somebody else"))
     if value != value.strip() or value != printable(value) or not value[0].isprintable():

@@ -37,7 +37,7 @@ SurveyState = Literal["waiting", "copying", "asking", "completed", "failed", "en
 
 
 class SurveyRequest(msgspec.Struct, frozen=True):
-    """What was asked, of whom, and what it may cost."""
+    """The questions, the people who are asked, and what it may cost."""
 
     questions: list[Any]
     #: How many people that is.

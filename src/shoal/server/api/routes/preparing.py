@@ -1,4 +1,4 @@
-"""Shows what is prepared of requirements and documents, and what came of it."""
+"""Shows preparations of requirements and documents, and their results."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def search_posts(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def search_user(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    """Show the people whose name has every word of the query, without those who are not there."""
+    """Show the people whose name has every word of the query, and who are there."""
     query = _need_query(args)
     found = [agent for agent in state.index.search(query) if agent not in state.unknown and agent not in state.gone]
     found = found[:_USERS_FOUND]

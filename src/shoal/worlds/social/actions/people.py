@@ -67,7 +67,7 @@ def create_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def join_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    """Enter a group; Rejected for its members."""
+    """Enter a group; Rejected where the agent is in it already."""
     group = _find(state, args["group_id"])
     if actor.agent in group.members:
         raise Rejected("already a member of this group")
@@ -76,7 +76,7 @@ def join_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
 
 
 def leave_group(state: State, actor: Actor, args: dict[str, Any]) -> Done:
-    """Leave a group; Rejected for those who are not in it."""
+    """Leave a group; Rejected where the agent is not in it."""
     group = _find_joined(state, actor, args["group_id"])
     group.members.remove(actor.agent)
     state.group_ids_of[actor.agent].remove(group.group_id)
