@@ -123,7 +123,9 @@ def write_persona(entity: DocumentEntity, topic: str, relations: Sequence[Entity
     if entity.stance is not None:
         verb = "is" if pronoun != "They" else "are"
         sentences.append(f"{pronoun} {verb} {word_opinion(entity.stance)} {topic}.")
-    told = [_end_sentence(each.text) for each in entity.evidence if each.document != REQUIREMENT][:_EVIDENCE_SENTENCES]
+    texts = [each.text for each in entity.evidence if each.document != REQUIREMENT][:_EVIDENCE_SENTENCES]
+    # A heading gets the point that a sentence has.
+    told = [text if text.endswith((".", "!", "?", "”", '"', "…")) else f"{text}." for text in texts]
     if told:
         sentences.append(f"What is known: {clip(' '.join(told), _EVIDENCE_CHARS)}")
     if entity.quotes and entity.quotes[0][:40] not in sentences[-1]:
@@ -161,11 +163,6 @@ def draft_posts(entities: Sequence[DocumentEntity], claims: Sequence[DraftClaim]
                 DraftPost(text, entity.name, claim, "supports" if lean > 0 else "denies" if lean < 0 else "none")
             )
     return posts
-
-
-def _end_sentence(text: str) -> str:
-    """Give a heading the point that a sentence has."""
-    return text if text.endswith((".", "!", "?", "”", '"', "…")) else f"{text}."
 
 
 def _introduce(entity: DocumentEntity) -> str:

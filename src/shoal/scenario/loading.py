@@ -248,7 +248,14 @@ def check_text(
     try:
         found = read_document(text, _TEXT)
     except ScenarioInvalid as error:
-        return None, [_read_position(problem, text.count("\n") + 1) for problem in error.problems]
+        lines, found_problems = text.count("\n") + 1, []
+        for problem in error.problems:
+            # A syntax error is written `scenario:line:column: message`.
+            if (place := _POSITION.fullmatch(problem)) is None:
+                found_problems.append(TextProblem("", problem, 1))
+            else:
+                found_problems.append(TextProblem("", place[2], min(int(place[1]), lines)))
+        return None, found_problems
     if not isinstance(found.value, dict):
         message = describe_mismatch("a mapping such as population: {count: 200}", found.value)
         return found.value, [TextProblem("", message, 1)]
@@ -260,9 +267,3 @@ def check_text(
     return found.value, [
         TextProblem(".".join(map(str, problem.path)), problem.text, position[0]) for position, problem in every
     ]
-
-
-def _read_position(problem: str, lines: int) -> TextProblem:
-    """Read line and message of a syntax error, which are written `scenario:line:column: message`."""
-    found = _POSITION.fullmatch(problem)
-    return TextProblem("", problem, 1) if found is None else TextProblem("", found[2], min(int(found[1]), lines))

@@ -10,7 +10,6 @@ from shoal.experiments.report.human import HumanComparison
 from shoal.experiments.report.page import EXPLANATION, list_people
 from shoal.experiments.report.wording import (
     METHODS,
-    Sentence,
     Strong,
     describe_findings,
     describe_problems,
@@ -36,10 +35,6 @@ def _escape(words: object) -> str:
     return _MARKS.sub(r"\\\1", printable(str(words)).replace("&", "&amp;"))
 
 
-def _say(sentence: Sentence) -> str:
-    return "".join(f"**{_escape(part.text)}**" if isinstance(part, Strong) else _escape(part) for part in sentence)
-
-
 def write_markdown(report: ExperimentReport, people: HumanComparison | None) -> str:
     """Write the whole report."""
     return "\n".join(_write(report, people)).rstrip() + "\n"
@@ -49,7 +44,8 @@ def _write(report: ExperimentReport, people: HumanComparison | None) -> Iterator
     totals = report.totals
     yield f"# {_escape(report.name)}\n"
     for sentence in describe_findings(report):
-        yield f"{_say(sentence)}\n"
+        marked = (f"**{_escape(part.text)}**" if isinstance(part, Strong) else _escape(part) for part in sentence)
+        yield f"{''.join(marked)}\n"
     for note in describe_problems(report):
         yield f"> {_escape(note)}\n"
     yield (

@@ -31,6 +31,10 @@ def describe_simulation(run: RunDirectory, state: RunState | None = None) -> dic
     status = _STATUS.get(state.runner_status, str(state.runner_status))
     people = count_people(run.scenario.population)
     notes = run.scenario.notes
+    standing = dict.fromkeys(_PLATFORMS, "not_started")
+    for name, world in state.worlds.items():
+        if name in standing and (world.running or world.completed or world.current_round):
+            standing[name] = "completed" if world.completed else "running" if world.running else "stopped"
     return {
         "simulation_id": run.path.name,
         # A simulation of our own stands for its project and its graph.
@@ -43,20 +47,13 @@ def describe_simulation(run: RunDirectory, state: RunState | None = None) -> dic
         "config_generated": True,
         "config_reasoning": str(notes.get("generation_reasoning") or ""),
         "current_round": state.current_round,
-        **{f"{platform}_status": _describe_world(state, platform) for platform in _PLATFORMS},
+        **{f"{platform}_status": standing[platform] for platform in _PLATFORMS},
         "created_at": run.config.generated_at or None,
         "updated_at": state.updated_at or run.config.generated_at or None,
         "error": state.error,
         "simulation_requirement": str(notes.get("simulation_requirement") or run.scenario.topic or run.scenario.name),
         "worlds": list(run.worlds),
     }
-
-
-def _describe_world(state: RunState, name: str) -> str:
-    world = state.worlds.get(name)
-    if world is None or not (world.running or world.completed or world.current_round):
-        return "not_started"
-    return "completed" if world.completed else "running" if world.running else "stopped"
 
 
 def describe_history(run: RunDirectory) -> dict[str, Any]:
