@@ -189,6 +189,7 @@ def test_a_name_stands_for_the_topic_or_the_only_thing_there_is() -> None:
     }
     assert [find_value(values, name) for name in ("mean", "mean(a)", "half_life", "activity")] == [1.0, 2.0, 5.0, 6.0]
     assert find_value(values, "reach") == "there are several; write which one: reach(a) or reach(b)"
+    assert find_value(values, "reach(c)") == "there is only reach(a) or reach(b)"
     assert find_value(values, "virality") == "there is no value of virality"
     worlds = {"one.activity": 1.0, "two.activity": 2.0, "two.reach(a)": 3.0}
     assert (find_value(worlds, "two.activity"), find_value(worlds, "reach")) == (2.0, 3.0)

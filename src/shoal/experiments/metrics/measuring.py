@@ -159,7 +159,8 @@ def find_value(values: Mapping[str, T], name: str) -> T | str:
         return alike[0][1]
     if alike:
         return f"there are several; write which one: {one_of(str(each) for each, _ in alike)}"
-    return f"there is no value of {name}"
+    others = [str(each) for each, _ in parsed if each.metric == wanted.metric]
+    return f"there is only {one_of(others)}" if others else f"there is no value of {name}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -17,11 +18,13 @@ from shoal.experiments.judges import Judging, load_judging, measure_agreement
 from shoal.runs import RunResources
 from shoal.text import format_count, quote_path
 
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.]+")
+
 
 @click.command("judge")
 @click.argument("targets", type=PATH, nargs=-1, required=True, metavar="EXPERIMENT|RUN...")
 @click.option("--judge", "source", required=True, metavar="FILE|EXPRESSION", help="Who judges: a YAML file, or a rule.")
-@click.option("--name", help="Where the results are kept: judged/NAME; default: the name of the file.")
+@click.option("--name", help="Where the results are kept: judged/NAME; default: after the file or the rule.")
 @resource_options
 @json_option
 def judge_(targets: tuple[Path, ...], source: str, name: str | None, resources: RunResources, as_json: bool) -> None:
@@ -44,7 +47,7 @@ def judge_(targets: tuple[Path, ...], source: str, name: str | None, resources: 
     """
     judging = load_judging(source)
     judging.check_models(resources)
-    chosen = name or (Path(source).stem if Path(source).is_file() else "expression")
+    chosen = name or (Path(source).stem if Path(source).is_file() else _NOT_IN_NAMES.sub("-", source).strip("-")[:60])
     results, folders = run_async(_judge_all(targets, judging, chosen, source, resources))
     if as_json:
         agreement = measure_agreement(each for result in results for each in result.judgements)
