@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,8 @@ ORIGIN = "http://localhost:3000"
 SIMULATION = "sim_0123456789ab"
 #: Seconds between two looks at the state, and between two looks at the actions.
 STATUS_SECONDS, DETAIL_SECONDS = 2, 3
+#: How long such a second takes here. A page that never waited would keep the run's worker from its work.
+SECOND_SECONDS = 0.02
 ENVELOPE = {"success", "data"}
 
 
@@ -70,6 +73,7 @@ def ticks() -> Iterator[str]:
     second = 0
     while True:
         second += 1
+        time.sleep(SECOND_SECONDS)
         if second % STATUS_SECONDS == 0:
             yield "status"
         if second % DETAIL_SECONDS == 0:
