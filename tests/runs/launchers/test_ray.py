@@ -65,6 +65,8 @@ def cluster() -> Iterator[Cluster]:
             "node_ip_address": HOST,
             "include_dashboard": False,
             "temp_dir": folder,
+            # A node that answers late is given ten seconds each time, as usual; one that is gone is noticed at once.
+            "_system_config": {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 500},
         }
         # Parts of Ray have no types.
         cluster: Any = Cluster(initialize_head=True, head_node_args=head)
