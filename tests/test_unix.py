@@ -46,11 +46,13 @@ def share_one_core(others: int) -> Iterator[None]:
 @pytest.mark.skipif(not Path("/proc/thread-self/schedstat").exists(), reason="only Linux says it")
 def test_time_without_a_core_is_told_from_time_at_work() -> None:
     with share_one_core(4):
-        waited, worked, began = read_core_wait(), time.thread_time(), time.perf_counter()
+        before, waited, began = time.perf_counter(), read_core_wait(), time.perf_counter()
+        worked = time.thread_time()
         while time.thread_time() - worked < 0.1:
             pass
-        waited = read_core_wait() - waited
-        assert waited == pytest.approx(time.perf_counter() - began - 0.1, abs=0.05)
+        ended, waited, after = time.perf_counter(), read_core_wait() - waited, time.perf_counter()
+        # The core may be lost between two looks at clocks, too.
+        assert ended - began - 0.15 < waited < after - before - 0.05
     assert waited > 0.1
 
 
