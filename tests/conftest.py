@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
+from shoal.runs.launchers import ForkLauncher
+
 #: Files whose tests share what takes long, such as a cluster or a run: one process runs all tests of such a file.
 SHARING = (
     "agents/heuristic/test_opinion.py",
@@ -128,13 +130,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Sharing
     return SharingScheduling(config, log)
 
 
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of the person who runs the tests are neither used nor recorded."""
-    for name in [name for name in os.environ if name.endswith("API_KEY")]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture(scope="session")
 def _slots_folder() -> Iterator[Path]:
     # The path of a socket must be short, which pytest's own folders are not.
@@ -143,11 +138,24 @@ def _slots_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture(autouse=True)
-def _own_slots(monkeypatch: pytest.MonkeyPatch, _slots_folder: Path) -> None:
-    """What the person who runs the tests has learned about limits is neither used nor changed."""
-    monkeypatch.setenv("SHOAL_SLOTS", str(_slots_folder / "slots.sock"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(_slots_folder))
-    # What is read from texts must not depend on the models that this person has.
-    if not IS_REAL:
-        monkeypatch.setenv("SHOAL_MODELS", str(_slots_folder / "models"))
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment(_slots_folder: Path) -> Iterator[None]:
+    """Neither keys nor learned limits nor models of the person who runs the tests are used, recorded or changed."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.endswith("API_KEY")]:
+            patch.delenv(name)
+        patch.setenv("SHOAL_SLOTS", str(_slots_folder / "slots.sock"))
+        patch.setenv("XDG_STATE_HOME", str(_slots_folder))
+        # What is read from texts must not depend on the models that this person has.
+        if not IS_REAL:
+            patch.setenv("SHOAL_MODELS", str(_slots_folder / "models"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[ForkLauncher]:
+    """Starts workers without importing everything each time. Who needs another environment for them makes another."""
+    # Its fork server begins with the first worker, in an event loop: as a process of its own, and no fork of this one.
+    launcher = ForkLauncher(os.environ, idle_seconds=0)
+    yield launcher
+    launcher.close()

@@ -61,7 +61,7 @@ def environment(folder: Path, *more: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[Path]:
+def command_forks() -> Iterator[Path]:
     """A folder with a command `shoal` that takes milliseconds to start; see tests/commands/client.py."""
     # The path of a socket must be short, which pytest's own folders are not.
     with TemporaryDirectory(prefix="shoal-") as folder, socket.socket(socket.AF_UNIX) as listener:
@@ -77,10 +77,10 @@ def forks() -> Iterator[Path]:
 
 @page
 @pytest.mark.timeout(PAGE_TIMEOUT_SECONDS)
-def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path, forks: Path) -> None:
+def test_the_commands_of_a_page_do_what_it_says(path: Path, tmp_path: Path, command_forks: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    environ = environment(tmp_path, *([] if path.name == "README.md" else [forks]))
+    environ = environment(tmp_path, *([] if path.name == "README.md" else [command_forks]))
     for command in commands(path.read_text()):
         result = subprocess.run(
             ["bash", "-o", "pipefail", "-c", command.line],

@@ -29,10 +29,9 @@ LONG = {**SHORT, "name": "long", "rounds": 100_000}
 
 
 @pytest.fixture
-async def launcher(tmp_path: Path) -> AsyncIterator[Launcher]:
+async def launcher(tmp_path: Path, forks: ForkLauncher) -> AsyncIterator[Launcher]:
     """A launcher whose workers do not outlive the test."""
-    with ForkLauncher(os.environ, idle_seconds=0) as launcher:
-        yield launcher
+    yield forks
     for lock in tmp_path.rglob("worker.lock"):
         if (worker := find_worker(RunDirectory(lock.parent))) is not None:
             os.killpg(worker.pid, signal.SIGKILL)

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -18,7 +19,7 @@ import pytest
 import uvicorn
 
 from shoal.runs.directory import RunDirectory
-from shoal.runs.launchers import find_worker
+from shoal.runs.launchers import ForkLauncher, Launcher, find_worker
 from shoal.server import Client
 from shoal.server.api.app import build_app
 from shoal.server.api.settings import ServerSettings
@@ -97,8 +98,8 @@ class RunningServer:
         assert not self.thread.is_alive()
 
 
-def start_server(settings: ServerSettings) -> RunningServer:
-    guard = build_app(settings)
+def start_server(settings: ServerSettings, launcher: Launcher | None = None) -> RunningServer:
+    guard = build_app(settings, launcher)
     config = uvicorn.Config(guard, host="127.0.0.1", port=settings.port, log_level="error", ws="none", loop="asyncio")
     server, ready = uvicorn.Server(config), threading.Event()
 
@@ -122,14 +123,30 @@ def start_server(settings: ServerSettings) -> RunningServer:
 Serve = Callable[..., RunningServer]
 
 
+IDLE_SECONDS = 60
+
+
+@pytest.fixture(scope="session")
+def idle_forks() -> Iterator[ForkLauncher]:
+    """Starts workers that wait for commands after their runs, without importing everything each time."""
+    # Its fork server begins with the first worker, in an event loop: as a process of its own, and no fork of this one.
+    launcher = ForkLauncher(os.environ, IDLE_SECONDS)
+    yield launcher
+    launcher.close()
+
+
 @pytest.fixture
-def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts servers on one folder. Neither they nor the workers of their runs outlive the test."""
+def serve(tmp_path: Path, idle_forks: ForkLauncher) -> Iterator[Serve]:
+    """Starts servers on one folder. Neither they nor the workers of their runs outlive the test.
+
+    Servers with settings for workers, and all but the first one of a test, start workers as the command does.
+    """
     servers: list[RunningServer] = []
 
     def start_one(**settings: Any) -> RunningServer:
-        usual = ServerSettings(runs=tmp_path / "runs", port=0, environ=dict(os.environ), idle_seconds=60)
-        servers.append(start_server(replace(usual, **settings)))
+        usual = ServerSettings(runs=tmp_path / "runs", port=0, environ=dict(os.environ), idle_seconds=IDLE_SECONDS)
+        is_plain = not servers and settings.keys().isdisjoint({"environ", "idle_seconds"})
+        servers.append(start_server(replace(usual, **settings), idle_forks if is_plain else None))
         return servers[-1]
 
     yield start_one
@@ -140,11 +157,17 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             os.killpg(worker.pid, signal.SIGKILL)
 
 
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = tmp_path_factory.mktemp("finished") / "finished"
+    start(SCENARIO, run)
+    return run
+
+
 @pytest.fixture
-def finished(tmp_path: Path) -> str:
+def finished(tmp_path: Path, finished_run: Path) -> str:
     """The id of a complete run in the folder of the servers."""
-    start(SCENARIO, tmp_path / "runs" / "finished")
-    return "finished"
+    return shutil.copytree(finished_run, tmp_path / "runs" / "finished").name
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

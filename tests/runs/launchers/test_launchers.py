@@ -36,7 +36,7 @@ SHORT = {**LONG, "name": "short", "rounds": 5}
 
 
 @contextmanager
-def make_launcher(kind: str, environ: Mapping[str, str] = os.environ) -> Iterator[Launcher]:
+def make_launcher(kind: str, environ: Mapping[str, str]) -> Iterator[Launcher]:
     if kind == "local":
         yield LocalLauncher(environ, idle_seconds=0)
     else:
@@ -47,8 +47,8 @@ def make_launcher(kind: str, environ: Mapping[str, str] = os.environ) -> Iterato
 @pytest.fixture(params=["local", "fork"])
 async def launcher(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Launcher]:
     """A launcher of each kind, whose workers do not outlive the test."""
-    with make_launcher(request.param) as launcher:
-        yield launcher
+    is_local = request.param == "local"
+    yield LocalLauncher(os.environ, idle_seconds=0) if is_local else request.getfixturevalue("forks")
     for run in tmp_path.iterdir():
         if (run / "worker.lock").exists() and (worker := find_worker(RunDirectory(run))) is not None:
             os.killpg(worker.pid, signal.SIGKILL)
