@@ -280,7 +280,7 @@ class ExperimentBatch(Batch):
             return None
         best = (max if inherits.highest else min)(means, key=lambda arm: means[arm])
         self.starts[tier.name] = f"{earlier.name}/{best}"
-        self.progress.add_note(f"tier {tier.name} starts from {best}: {inherits.figure} {means[best]:.4g}")
+        self.progress.add_note(f"tier {tier.name} starts from {best}, whose {inherits.figure} is {means[best]:.4g}")
         return earlier.name, best
 
     def _skip(self, tier: TierSettings, why: str) -> None:

@@ -55,6 +55,23 @@ def test_words_of_others_never_run(tmp_path: Path) -> None:
     assert ATTACK in elements.text
 
 
+def test_an_arm_is_described_by_what_other_arms_do_not_change_alike(tmp_path: Path) -> None:
+    rumour = {"post": "They say the old bridge will be closed for good, and nobody has asked us.", "by": "random"}
+    arms = {name: {"events": [rumour, {"broadcast": "No.", "round": at}]} for name, at in (("late", 9), ("early", 3))}
+    results = [make_result("answer", arm, seed) for arm in arms for seed in (1, 2)]
+    page = write_page(write_results(tmp_path, results, {"name": "town", "tiers": [{"name": "answer", "arms": arms}]}))
+    text = Elements(page).collapse()
+    assert "events.1.round = 9" in text
+    assert "events.1.round = 3" in text
+    assert "They say" not in page
+
+
+def test_the_cost_of_a_pass_is_left_out_where_nothing_was_spent(tmp_path: Path) -> None:
+    paid = write_page(make_study(tmp_path / "paid"))
+    free = write_page(make_study(tmp_path / "free", lambda result: msgspec.structs.replace(result, cost=0.0)))
+    assert ("<dt>Cost of a pass" in paid, "<dt>Cost of a pass" in free) == (True, False)
+
+
 def test_every_run_is_a_link_that_says_how_it_ended(tmp_path: Path) -> None:
     elements = Elements(write_page(make_study(tmp_path)))
     squares = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from html import escape
 from math import isfinite
+from typing import Any
 
 import msgspec
 
@@ -23,10 +24,11 @@ from shoal.experiments.report.wording import (
 )
 from shoal.experiments.results import PASS_RATE
 from shoal.formats import Axis
-from shoal.text import format_duration, printable
+from shoal.text import clip, format_duration, printable
 
 #: Seeds of an arm that are shown as squares.
 _MAX_SQUARES = 120
+_MAX_CHANGE_CHARS = 60
 #: Tables with more rows are closed when the page is opened.
 _OPEN_ROWS = 24
 
@@ -35,10 +37,12 @@ def write_arms(tier: TierReport, outcome: str) -> str:
     """Write the table of a tier's arms. A column that says nothing of any arm is left out."""
     effects = [arm.effects[outcome].effect.difference for arm in tier.arms if outcome in arm.effects]
     axis = find_forest_axis(effects)
+    changes = [set(_list_changes(arm.record.changes)) for arm in tier.arms]
+    shared = set.intersection(*changes) if len(changes) > 1 else set()
     is_judged, has_cost = tier.totals.judged > 0, bool(tier.totals.cost)
     #: Name, kind, whether it is shown, and the cell of an arm.
     every: list[tuple[str, str, bool, Callable[[ArmReport], tuple[str, str]]]] = [
-        ("Arm", "text", True, _write_name),
+        ("Arm", "text", True, lambda arm: _write_name(arm, shared)),
         (name_outcome(outcome), "num", True, lambda arm: _write_outcome(arm, outcome)),
         ("Effect, 95 %", "effect", axis is not None, lambda arm: (_draw_arm(arm, outcome, axis), "")),
         ("Difference", "num", bool(effects), lambda arm: _write_difference(arm, outcome)),
@@ -79,16 +83,24 @@ def _write_legend(is_judged: bool) -> str:
     return f'<p class="legend">{marks}<span>each opens its run</span></p>'
 
 
-def _write_name(arm: ArmReport) -> tuple[str, str]:
+def _write_name(arm: ArmReport, shared: Collection[tuple[str, str]]) -> tuple[str, str]:
+    """Write what an arm is called, and what it changes otherwise than all others do."""
     tag = ' <span class="tag">control</span>' if arm.is_control else ""
-    texts = {
-        path: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for path, value in arm.record.changes.items()
-    }
-    changes = ", ".join(f"{path} = {text if len(text) <= 60 else text[:59] + '…'}" for path, text in texts.items())
+    own = [(path, text) for path, text in _list_changes(arm.record.changes) if (path, text) not in shared]
+    changes = ", ".join(f"{path} = {clip(text, _MAX_CHANGE_CHARS)}" for path, text in own)
     shown = f'<small class="code" title="{escape(printable(changes), quote=True)}">{write_text(changes)}</small>'
     link = f'<a href="{write_address(arm.record.folder)}"><b>{write_text(arm.name)}</b></a>'
     return link + tag + (shown if changes else ""), arm.name
+
+
+def _list_changes(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every changed value with its path, those in lists and mappings by themselves."""
+    if isinstance(value, Mapping | list) and value:
+        parts = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for name, part in parts:
+            yield from _list_changes(part, f"{path}.{name}" if path else str(name))
+    elif path:
+        yield path, value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def _write_cost(arm: ArmReport) -> tuple[str, str]:

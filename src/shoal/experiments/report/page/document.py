@@ -99,7 +99,7 @@ def _write_head(report: ExperimentReport) -> Iterator[str]:
 
 def _write_figures(totals: Totals, report: ExperimentReport) -> str:
     best = report.best_arm
-    cost = best.cost_of_pass if best is not None else None
+    cost = best.cost_of_pass if best is not None and totals.cost else None
     rate = totals.pass_rate
     figures = [
         ("Runs", f"{totals.completed:,}", f"of {totals.runs:,} completed"),
