@@ -21,7 +21,7 @@ PACKAGE = Path(shoal.__file__).parent
 ABOUT_ONE_KIND = (
     "worlds/",
     "agents/heuristic/",
-    "scenario/importers/mirofish.py",
+    "scenario/importers/mirofish/",
     "runs/mirofish.py",
     "runs/network/contacts.py",
     "runs/reports/summary.py",
