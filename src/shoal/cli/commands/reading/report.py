@@ -74,12 +74,14 @@ def report_(  # noqa: PLR0913  # a command has as many options as it has
         raise click.UsageError("--human goes with an experiment; `shoal compare --human` takes answers alone")
     if has_results:
         _report_experiment(run, None if human is None else compare_with_people(human, run, answers, by), as_json)
-        return
-    directory = RunDirectory.open(run)
-    narrative = tell_run(directory)
+    else:
+        _report_run(RunDirectory.open(run), out or run, model, resources, as_json)
+
+
+def _report_run(run: RunDirectory, folder: Path, model: str | None, resources: RunResources, as_json: bool) -> None:
+    narrative = tell_run(run)
     if model is not None:
-        narrative = run_async(write_narrative(narrative, directory, model, resources))
-    folder = out or run
+        narrative = run_async(write_narrative(narrative, run, model, resources))
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / MARKDOWN).write_text(render_markdown(narrative), encoding="utf-8")
