@@ -292,7 +292,7 @@ class Session:
             self._worker = None
 
     def _is_known(self) -> bool:
-        """Whether an earlier script has carried out what was declared, and went on."""
+        """Return whether an earlier script has carried out what was declared and went on; its rounds count then."""
         later = self.directory.scenario_versions.changes[self._declared - 1 :]
         if later:
             self.rounds = later[0][0] - 1

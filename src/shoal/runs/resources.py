@@ -100,7 +100,7 @@ class RunResources:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> RunResources:
-        """What a user's runs have in common: keys, replies and limits."""
+        """Return what all runs of a user share: keys, replies and limits."""
         base = environ.get("XDG_CACHE_HOME") or Path(environ.get("HOME", "."), ".cache")
         cache = Path(base) / "shoal" / "replies.db"
         return cls(environ=environ, cache=cache, slots=BrokerLocation.of_user(environ))
