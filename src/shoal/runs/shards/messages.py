@@ -8,12 +8,15 @@ whatever a world of the user's own puts into them. What several messages of a fr
 from __future__ import annotations
 
 import asyncio
+import copyreg
 import pickle
 import struct
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from shoal import errors
 from shoal.agents.language import PrefixShare
@@ -27,6 +30,14 @@ from shoal.types import Decision, Event, Notice, Observation
 #: How long a shard may take to end.
 END_SECONDS = 10.0
 _LENGTH = struct.Struct("!I")
+
+
+def _restore_unset() -> msgspec.UnsetType:
+    return msgspec.UNSET
+
+
+# It does not say which module it is from, and pickle would look for it in all of them, in every frame.
+copyreg.pickle(msgspec.UnsetType, lambda unset: (_restore_unset, ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class ShardPlace:
 # From the head
 
 
-class ShardOrder(NamedTuple):
+class ShardOrder(msgspec.Struct, frozen=True):
     """Comes first: which agents of which run the shard has, and what it may use."""
 
     place: ShardPlace
@@ -62,20 +73,20 @@ class ShardOrder(NamedTuple):
     path: list[str]
 
 
-class TurnOrder(NamedTuple):
+class TurnOrder(msgspec.Struct, frozen=True):
     """An agent is to decide."""
 
     observation: Observation
 
 
-class TurnTaken(NamedTuple):
+class TurnTaken(msgspec.Struct, frozen=True):
     """A person has decided in an agent's place. The agent remembers it as its own turn."""
 
     observation: Observation
     decision: Decision
 
 
-class TraitChange(NamedTuple):
+class TraitChange(msgspec.Struct, frozen=True):
     """An intervention has changed an agent, who may be of another shard: others may take account of it."""
 
     world: str
@@ -83,7 +94,7 @@ class TraitChange(NamedTuple):
     traits: Mapping[str, Any]
 
 
-class TurnResults(NamedTuple):
+class TurnResults(msgspec.Struct, frozen=True):
     """The results of an agent's turn."""
 
     world: str
@@ -92,7 +103,7 @@ class TurnResults(NamedTuple):
     events: Sequence[Event]
 
 
-class RoundEvents(NamedTuple):
+class RoundEvents(msgspec.Struct, frozen=True):
     """What happened in a round, where minds want to know."""
 
     world: str
@@ -100,32 +111,32 @@ class RoundEvents(NamedTuple):
     happened: Sequence[Event | Notice]
 
 
-class ReportOrder(NamedTuple):
+class ReportOrder(msgspec.Struct, frozen=True):
     """All turns of a round are carried out. The shard answers with a report."""
 
     world: str
     round: int
 
 
-class LinesReceipt(NamedTuple):
+class LinesReceipt(msgspec.Struct, frozen=True):
     """The lines with this number are on disk; where they are not, why."""
 
     number: int
     error: PackedError | None = None
 
 
-class FundsReply(NamedTuple):
+class FundsReply(msgspec.Struct, frozen=True):
     """The call with this number may begin; where the budget is reached, what it says."""
 
     number: int
     error: PackedError | None = None
 
 
-class EndOfWaiting(NamedTuple):
+class EndOfWaiting(msgspec.Struct, frozen=True):
     """The user asked to stop: servers that do not answer are not waited for any more."""
 
 
-class ShardDismissal(NamedTuple):
+class ShardDismissal(msgspec.Struct, frozen=True):
     """The shard is to end, and may wait some seconds for calls that are on their way."""
 
     drain_seconds: float
@@ -134,11 +145,11 @@ class ShardDismissal(NamedTuple):
 # From a shard
 
 
-class ShardReady(NamedTuple):
+class ShardReady(msgspec.Struct, frozen=True):
     """The shard has its minds and models."""
 
 
-class TurnDecision(NamedTuple):
+class TurnDecision(msgspec.Struct, frozen=True):
     """What an agent decided; where that failed for the whole run, why."""
 
     world: str
@@ -147,21 +158,21 @@ class TurnDecision(NamedTuple):
     decision: Decision | PackedError
 
 
-class JournalLines(NamedTuple):
+class JournalLines(msgspec.Struct, frozen=True):
     """Lines for the journal. They may be acted upon once the receipt is there."""
 
     number: int
     text: bytes
 
 
-class FundsRequest(NamedTuple):
+class FundsRequest(msgspec.Struct, frozen=True):
     """A call is to be paid from the budget of the run."""
 
     number: int
     size: CallSize
 
 
-class FundsRelease(NamedTuple):
+class FundsRelease(msgspec.Struct, frozen=True):
     """The call with this number is over. What was spent was reported before."""
 
     number: int
@@ -169,7 +180,7 @@ class FundsRelease(NamedTuple):
     usage: Usage | None
 
 
-class RoundReport(NamedTuple):
+class RoundReport(msgspec.Struct, frozen=True):
     """What the shard's agents think after a round, and how long they took to decide."""
 
     world: str
@@ -183,7 +194,7 @@ class RoundReport(NamedTuple):
     error: PackedError | None = None
 
 
-class CallReport(NamedTuple):
+class CallReport(msgspec.Struct, frozen=True):
     """The calls of a shard now, what it has spent since its last report, and what it waits for."""
 
     calls: CallCounts
@@ -191,13 +202,13 @@ class CallReport(NamedTuple):
     pause: Pause | None
 
 
-class ShardFailure(NamedTuple):
+class ShardFailure(msgspec.Struct, frozen=True):
     """The shard cannot go on."""
 
     error: PackedError
 
 
-class PackedError(NamedTuple):
+class PackedError(msgspec.Struct, frozen=True):
     """An error on its way to another process, whose constructor may want other arguments than it keeps."""
 
     kind: str
