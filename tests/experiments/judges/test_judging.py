@@ -25,7 +25,7 @@ from shoal.experiments.metrics import METRICS, choose_metrics, load_own_metrics,
 from shoal.rehearsal.server import start as serve
 from shoal.rehearsal.settings import RehearsalSettings
 from shoal.runs import LimitSettings, RunDirectory, RunResources
-from shoal.runs.launchers import LocalLauncher
+from tests.experiments.harness import InlineLauncher
 
 BASE = "name: town\ntopic: the old bridge\npopulation: [{count: 8}]\nrounds: 3\nseed: 4\nworlds: [twitter]\n"
 STUDY = BASE + (
@@ -50,7 +50,7 @@ def write(folder: Path, text: str = STUDY) -> Path:
 def run(path: Path, resources: RunResources | None = None) -> list[RunResult]:
     work = ExperimentRun(load_experiment(path), path.parent / "results", BatchSettings(max_simulations=2))
     work.check(resources or RunResources())
-    return asyncio.run(work.run(LocalLauncher({}, idle_seconds=0), asyncio.Event()))
+    return asyncio.run(work.run(InlineLauncher(), asyncio.Event()))
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_a_pending_judgement_is_made_by_the_next_call_and_nothing_is_run_again(t
         settings = BatchSettings(max_simulations=2, limits=limits)
         work = ExperimentRun(load_experiment(path), tmp_path / "results", settings)
         work.check(resources)
-        return await work.run(LocalLauncher({}, idle_seconds=0), asyncio.Event())
+        return await work.run(InlineLauncher(), asyncio.Event())
 
     async def go_twice() -> tuple[list[RunResult], list[RunResult], list[RunResult], int]:
         async with serve(RehearsalSettings()) as server:
