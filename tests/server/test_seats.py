@@ -126,6 +126,24 @@ def test_a_person_sits_down_before_the_start_sees_what_the_agent_sees_and_posts(
     asyncio.run(replay(browser.directory(), asyncio.Event()))
 
 
+def test_a_script_takes_a_seat_with_the_client(browser: Browser) -> None:
+    mine = "my own words"
+    with browser.server.client() as client:
+        assert client.take_seat(browser.run, 0, mine, seconds=300).since_round == 1
+        client.start(browser.run)
+        wait_until(lambda: bool(client.seats(browser.run, mine)[0].turns))
+        assert client.take_seat(browser.run, 0, mine, seconds=300).is_mine
+        (turn,) = client.seats(browser.run, mine)[0].turns
+        assert (turn.world, turn.round) == ("twitter", 1)
+        (problem,) = client.answer_turn(browser.run, 0, mine, turn, [{"action": "FLY"}]).problems
+        assert "FLY" in problem.message
+        post = {"action": "CREATE_POST", "content": "Hello."}
+        assert client.answer_turn(browser.run, 0, mine, turn, [post]).is_accepted
+        client.give_seat_back(browser.run, 0, mine)
+    browser.wait_for_end()
+    assert list_answers(browser)[0] == ("twitter/1/0/seat/0", "person")
+
+
 def test_a_second_browser_is_told_that_the_seat_is_taken_until_it_insists(browser: Browser) -> None:
     browser.take(seconds=300)
     start(browser)

@@ -31,6 +31,7 @@ from shoal.server.messages.observation import (
     RunStatus,
     TimelineAnswer,
 )
+from shoal.server.messages.seats import SeatInfo, SeatTurnInfo, TurnAnswerResult
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -300,6 +301,39 @@ class Client:
     def close_environment(self, simulation: str, timeout: float = 30.0) -> CommandAnswer:
         """Ask a worker that waits for commands to leave."""
         return self._post(CommandAnswer, "close-env", {"simulation_id": simulation, "timeout": timeout})
+
+    # Seats
+
+    def seats(self, simulation: str, secret: str = "") -> list[SeatInfo]:
+        """List the seats that people have taken, and the turns that wait; `is_mine` where the secret holds a seat."""
+        path = f"{quote(simulation, safe='')}/seats"
+        return [SeatInfo.model_validate(each) for each in self._request("GET", path, query={"secret": secret})["data"]]
+
+    def take_seat(  # each is a field of the request
+        self,
+        simulation: str,
+        agent: int,
+        secret: str,
+        *,
+        seconds: float = 120.0,
+        otherwise: str = "mind",
+        force: bool = False,
+    ) -> SeatInfo:
+        """Decide for an agent from the next round on. The secret is yours: nobody else answers in your name."""
+        body = {"simulation_id": simulation, "agent_id": agent, "secret": secret, "force": force}
+        return self._post(SeatInfo, "seat/take", {**body, "seconds": seconds, "otherwise": otherwise})
+
+    def answer_turn(
+        self, simulation: str, agent: int, secret: str, turn: SeatTurnInfo, actions: Sequence[Mapping[str, Any]]
+    ) -> TurnAnswerResult:
+        """Answer a turn that waits, with actions as a model writes them: `{"action": "LIKE_POST", "post_id": 12}`."""
+        body = {"simulation_id": simulation, "agent_id": agent, "secret": secret, "world": turn.world}
+        done = {"round": turn.round, "actions": [dict(action) for action in actions]}
+        return self._post(TurnAnswerResult, "seat/answer", {**body, **done})
+
+    def give_seat_back(self, simulation: str, agent: int, secret: str) -> None:
+        """Let the agent's own mind decide again, also in the turns that wait."""
+        self._request("POST", "seat/give-back", body={"simulation_id": simulation, "agent_id": agent, "secret": secret})
 
     # The wire
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from shoal.server.messages.base import WHOLE, AgentNumber, RequestModel, RunRequest, WorldName
+from shoal.server.messages.base import WHOLE, AgentNumber, AnswerModel, RequestModel, RunRequest, WorldName
 
 #: What a browser keeps to itself, so that no other one answers in its name.
 Secret = Annotated[str, Field(min_length=8, max_length=100, description="Made by the browser that holds the seat.")]
@@ -47,3 +47,33 @@ class TurnAnswerResult(RequestModel):
 
     is_accepted: bool
     problems: list[AnswerProblemInfo]
+
+
+class SeatTurnInfo(AnswerModel):
+    """A turn that waits for the person in a seat, with what the agent sees and may do."""
+
+    world: str
+    kind: str
+    round: int
+    time: str
+    since: str
+    until: str
+    seconds_left: float
+    #: Labelled rows, each with its lines or a plain value.
+    saw: list[dict[str, Any]]
+    #: Actions that make sense now, each with its fields and what can be chosen in them.
+    actions: list[dict[str, Any]]
+    max_actions: int
+
+
+class SeatInfo(AnswerModel):
+    """A seat that a person has taken."""
+
+    agent_id: int
+    name: str
+    since_round: int
+    seconds: float
+    otherwise: str
+    is_held: bool
+    is_mine: bool
+    turns: list[SeatTurnInfo]
