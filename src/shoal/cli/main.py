@@ -46,6 +46,7 @@ COMMANDS = {
     "diff": (f"{_ROOM}.reading.explain", "Show where two runs part, and how the difference spread."),
     "ask": (f"{_ROOM}.ask", "Interview agents of a run, or score a claim; changes nothing."),
     "interview": (f"{_ROOM}.live.interview", "Chat with an agent of a run; changes nothing."),
+    "seat": (f"{_ROOM}.live.seat", "Decide for one person of a run at the terminal, while it goes on."),
     "watch": (f"{_ROOM}.live.watch", "Follow a run that another process works on, also over HTTP."),
     "stop": (f"{_ROOM}.live.watch", "Stop a run that another process works on."),
     "serve": (f"{_ROOM}.live.serve", "Serve the runs of a folder over HTTP."),

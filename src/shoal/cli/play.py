@@ -38,9 +38,9 @@ class Terminal:
     """One person, who may play several agents, one after another."""
 
     def __init__(self, lines: Iterable[str], write: Write) -> None:
-        self._lines = lines
+        self._lines = LineReader(lines)
         self._write = write
-        self._typed: asyncio.Queue[str | None] | None = None
+        self._is_new = True
         self._ended = False
         self._turn = asyncio.Lock()
 
@@ -50,20 +50,16 @@ class Terminal:
             if self._ended:
                 return Decision((NO_ACTION,))
             self._write(render_turn(observation))
-            if self._typed is None:
+            if self._is_new:
                 self._write(HINT)
+                self._is_new = False
             return Decision(tuple(await self._read_actions(observation)) or (NO_ACTION,))
 
     async def _read_actions(self, observation: Observation) -> list[Action]:
         renderer, actions = renderer_for(observation), list[Action]()
         while True:
             self._write(PROMPT)
-            if self._typed is None:
-                self._typed = asyncio.Queue()
-                # Reading blocks, so it has a thread. The thread is never joined: at the end it may still be reading.
-                pump = Thread(target=_pump, args=(self._lines, self._typed, asyncio.get_running_loop()), daemon=True)
-                pump.start()
-            line = await self._typed.get()
+            line = await self._lines.read()
             if line is None:
                 self._write(f"\n{END}")
                 self._ended = True
@@ -80,6 +76,23 @@ class Terminal:
                     actions.append(renderer.read(line, observation))
                 except Mistake as mistake:
                     self._write(f"  {mistake}\n")
+
+
+class LineReader:
+    """Reads lines that a person types, from the first question on."""
+
+    def __init__(self, lines: Iterable[str] | None = None) -> None:
+        self._lines = keyboard() if lines is None else lines
+        self._typed: asyncio.Queue[str | None] | None = None
+
+    async def read(self) -> str | None:
+        """Return the next line; None at the end of the input."""
+        if self._typed is None:
+            self._typed = asyncio.Queue()
+            # Reading blocks, so it has a thread. The thread is never joined: at the end it may still be reading.
+            pump = Thread(target=_pump, args=(self._lines, self._typed, asyncio.get_running_loop()), daemon=True)
+            pump.start()
+        return await self._typed.get()
 
 
 def _pump(lines: Iterable[str], typed: asyncio.Queue[str | None], loop: asyncio.AbstractEventLoop) -> None:
