@@ -52,7 +52,6 @@ _PARTS = {
     "# What you remember": "the past",
     "# Now": "the sight",
     "Refused in your": "what was refused",
-    "You can also": "what can be done now",
     "What do you do now?": "the last words",
 }
 _POSTS = Path(__file__).parent.parent / "tests" / "worlds" / "data" / "posts_on_topic.jsonl"

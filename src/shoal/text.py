@@ -137,10 +137,10 @@ def one_of(words: Iterable[str]) -> str:
 
 
 @lru_cache(maxsize=1024)
-def format_moment(time: str) -> str:
-    """Format a time in ISO 8601 as `Monday 2 March 2026, 10:30`."""
+def format_moment(time: str, *, is_brief: bool = False) -> str:
+    """Format a time in ISO 8601 as `Monday 2 March 2026, 10:30`, or without the year."""
     when = datetime.fromisoformat(time)
-    return f"{when:%A} {when.day} {when:%B %Y, %H:%M}"
+    return f"{when:%A} {when.day} {when:%B}{'' if is_brief else f' {when:%Y}'}, {when:%H:%M}"
 
 
 @lru_cache(maxsize=4096)

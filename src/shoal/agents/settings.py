@@ -189,7 +189,8 @@ class PromptSettings(MindSettings):
 #: A model that takes no more than this gets compact prompts, and these are the most that they hold.
 SMALL_CONTEXT_TOKENS = 8192
 _COMPACT_OBSERVATION_TOKENS, _COMPACT_ACTIONS = 350, 2
-_COMPACT_MEMORY = {"recent_tokens": 200, "recalled_tokens": 100, "insights_tokens": 80, "episodes_shown": 4}
+#: The same of the past. Recent turns stay where they are in a prompt, so that a server reads each of them once.
+_COMPACT_MEMORY = {"recent_tokens": 500, "recalled_tokens": 100, "insights_tokens": 80, "episodes_shown": 12}
 #: The templates that can be replaced. `system` and `user` are whole messages, the others parts of them.
 PROMPT_TEMPLATES = ("system", "role", "style", "rules", "reply", "user", "persona", "ask")
 
@@ -256,14 +257,25 @@ class LanguageSettings(MindSettings):
         """Return the settings with less to see and to remember, where prompts are compact."""
         if not self.is_compact:
             return self
-        memory = {name: min(getattr(self.memory, name), most) for name, most in _COMPACT_MEMORY.items()}
         fitted = {
             "observation_tokens": min(self.observation_tokens, _COMPACT_OBSERVATION_TOKENS),
             # A small model fills every list that it may fill.
             "max_actions": min(self.max_actions, _COMPACT_ACTIONS),
-            "memory": self.memory.model_copy(update=memory),
+            "memory": self.memory.model_copy(update=self._fit_memory()),
         }
         return self.model_copy(update=fitted)
+
+    def _fit_memory(self) -> dict[str, int]:
+        """Return how much of the past a compact prompt shows: what the scenario says, up to the most."""
+        usual, memory = MemorySettings(), self.memory
+        fitted = {
+            name: most if getattr(memory, name) == getattr(usual, name) else min(getattr(memory, name), most)
+            for name, most in _COMPACT_MEMORY.items()
+        }
+        # What words in common bring back is another choice of turns each time, and has to be read anew.
+        if memory.embeddings is None and memory.recalled_tokens == usual.recalled_tokens:
+            fitted["recalled_tokens"] = 0
+        return fitted
 
     def for_group(self, group: str | None) -> LanguageSettings:
         """Return the settings of the people of a group: their own, and those of all people where they have none."""

@@ -19,6 +19,8 @@ from shoal.worlds.base import ViewObservation
 
 MAX_NEWS_CHARS = 400
 MAX_POST_CHARS = 280
+#: For small models: of one post, and of all posts in a feed, which is what they have to read anew in each turn.
+BRIEF_POST_CHARS, BRIEF_FEED_CHARS = 100, 450
 MAX_SPEECH_CHARS = 400
 MAX_NAMES = 24
 _MAX_PENDING, _MAX_NEWS = 8, 5
@@ -44,12 +46,16 @@ S = TypeVar("S", bound=Observation)
 class PromptWriter:
     """Lines of a prompt within a budget of characters. `room` is what is left of it."""
 
-    def __init__(self, observation: Observation, budget_chars: int, ago: Ago, speech_chars: int) -> None:
+    def __init__(
+        self, observation: Observation, budget_chars: int, ago: Ago, speech_chars: int, *, is_brief: bool
+    ) -> None:
         self.round = observation.round
         self.ago = ago
         self.room = budget_chars
         #: How many characters of one remark are shown.
         self.speech_chars = speech_chars
+        #: Whether only who said what is told, and nothing that changes from round to round.
+        self.is_brief = is_brief
         self.lines: list[str] = []
         self._agent = observation.agent
         self._holders = {observation.name: observation.agent}
@@ -125,14 +131,21 @@ class ObservationRenderer(Generic[S]):
     """Turns the observations of one kind of world into text, and what a person types into actions."""
 
     def render_prompt(
-        self, seen: S, budget_chars: int, ago: Ago, *, is_past: bool = False, speech_chars: int = MAX_SPEECH_CHARS
+        self,
+        seen: S,
+        budget_chars: int,
+        ago: Ago,
+        *,
+        is_past: bool = False,
+        speech_chars: int = MAX_SPEECH_CHARS,
+        is_brief: bool = False,
     ) -> str:
         """Return the last part of a prompt: the moment, and everything to be seen in it.
 
         Of the past, it says `It was ...` and leaves the heading out.
         """
-        writer = PromptWriter(seen, budget_chars, ago, speech_chars)
-        now = format_moment(seen.time)
+        writer = PromptWriter(seen, budget_chars, ago, speech_chars, is_brief=is_brief)
+        now = format_moment(seen.time, is_brief=is_brief)
         writer.lines.append(f"It was {now}." if is_past else f"# Now\nIt is {now}.")
         # Nothing of it is left out, however little room there is.
         writer.lines += [f"The situation: {text}" for text in seen.context or ()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -341,14 +342,16 @@ def test_habits_are_described_and_traits_that_only_the_world_uses_are_not() -> N
 # What is offered, and prompts for small models
 
 
+def list_told(question: Question) -> set[str]:
+    """Return the actions that a prompt lists."""
+    listed = question.messages[0].content.partition("# What you can do\n")[2].split("\n")
+    return {line.partition("(")[0] for line in listed}
+
+
 def list_offered(question: Question) -> set[str]:
     """Return the actions of the card, which must be those of the schema."""
-    listed = question.messages[0].content.partition("# What you can do\n")[2].split("\n")
-    names = {line.partition("(")[0] for line in listed}
-    assert question.schema is not None
-    items = question.schema["properties"]["actions"]["items"]
-    choices = items.get("anyOf", [items])
-    assert names == {kind for choice in choices for kind in choice["properties"]["action"]["enum"]}
+    names = list_told(question)
+    assert names == set(find_choices(question))
     return names
 
 
@@ -381,11 +384,40 @@ def test_a_small_model_gets_compact_prompts() -> None:
     full, compact = build_question(["twitter"], FEED), build_question(["twitter"], FEED, prompt={"size": "compact"})
     assert len(compact.messages[0].content) < 0.4 * len(full.messages[0].content)
     assert compact.messages[0].content.startswith("You play one person.")
-    assert list_offered(compact) == list_offered(full)
+    assert set(find_choices(compact)) == list_offered(full)
     assert build_question(["twitter"], FEED, model="local/smollm2").messages == compact.messages
     assert build_question(["twitter"], FEED, context_tokens=4096).messages == compact.messages
     for settings in ({"context_tokens": 32_000}, {"model": "local", "prompt": {"size": "full"}}):
         assert build_question(["twitter"], FEED, **settings).messages == full.messages
+
+
+def test_prompts_of_a_small_model_go_on_from_the_last_one() -> None:
+    mind, _ = build_mind(Replies(), {"population": PEOPLE}, **no_insights(prompt={"size": "compact"}))
+    systems, begun = set(), list[str]()
+    for round in range(1, 12):
+        look = on_twitter(round=round, followed=FEED.followed if round % 2 else ())
+        system, user = (message.content for message in mind.request(look).messages)
+        systems.add(system)
+        begun.append(user.partition("\n\n# Now")[0])
+        mind.absorb(look, Decision((Action("CREATE_POST", {"content": f"I say this in round {round}."}),)))
+
+    assert len(systems) == 1
+    assert all(later.startswith(earlier) for earlier, later in pairwise(begun))
+    assert begun[-1].count("You posted") == len(begun) - 1
+
+
+def test_a_small_model_is_told_all_actions_and_may_choose_those_that_make_sense() -> None:
+    nothing_there = build_question(["twitter"], on_twitter(), prompt={"size": "compact"})
+    assert "LIKE_POST" in list_told(nothing_there)
+    assert "LIKE_POST" not in find_choices(nothing_there)
+
+
+def test_a_small_model_sees_the_beginnings_of_a_few_posts() -> None:
+    posts = tuple(post(n, "A long story. " * 20, author_id=1, author="Ada Lund", likes=3) for n in range(20, 40))
+    sight = render_prompt(["twitter"], on_twitter(followed=posts), model="local").partition("# Now")[2]
+    assert sight.count("] Ada Lund: «A long story.") in (3, 4)
+    assert "likes" not in sight
+    assert "more posts" not in sight
 
 
 def test_a_small_model_can_name_only_what_is_in_sight() -> None:
@@ -406,7 +438,8 @@ def test_a_small_model_can_name_only_what_is_in_sight() -> None:
 def find_choices(question: Question) -> dict[str, dict[str, Any]]:
     """Return the properties of each action that the schema offers."""
     assert question.schema is not None
-    choices = question.schema["properties"]["actions"]["items"]["anyOf"]
+    items = question.schema["properties"]["actions"]["items"]
+    choices = items.get("anyOf", [items])
     return {kind: each["properties"] for each in choices for kind in each["properties"]["action"]["enum"]}
 
 

@@ -201,7 +201,8 @@ class LanguageMind(Mind):
     def _remember(self, turn: _Turn) -> None:
         seen = turn.observation
         episode, importance = summarise_turn(seen, turn.decision, turn.thought, self._people.names, turn.events)
-        self._memory.absorb(seen.agent, seen.round, seen.time, episode, importance)
+        time = "" if self._asking(seen.agent, seen.round).settings.is_compact else seen.time
+        self._memory.absorb(seen.agent, seen.round, time, episode, importance)
         self._done[seen.agent].update(event.action_type for event in turn.events if event.success)
         refused = (f"{event.action_type}: {event.result}." for event in turn.events if not event.success)
         self._refused[seen.agent] = " ".join(refused)
@@ -270,7 +271,11 @@ class LanguageMind(Mind):
         budget_chars = settings.observation_tokens * CHARACTERS_PER_TOKEN
         person, known = self._people.values(agent, book), self._list_known(observation)
         sight = renderer_for(observation).render_prompt(
-            observation, budget_chars, self._ago, speech_chars=asking.speech_chars
+            observation,
+            budget_chars,
+            self._ago,
+            speech_chars=asking.speech_chars,
+            is_brief=settings.is_compact,
         )
         moment = {
             "memory": "\n\n".join(

@@ -90,8 +90,9 @@ def build_card(rules: WorldRules, limits: CardLimits, offered: Collection[str] |
     known = {card.kind: card for card in rules.actions if card.kind != NOTHING.kind}
     known[NOTHING.kind] = NOTHING
     cards = {kind: known[kind] for kind in (known if offered is None else offered)}
-    listed = "\n".join(card.line(is_brief=limits.is_brief) for card in cards.values())
     max_actions, is_brief = limits.max_actions, limits.is_brief
+    # What a small model reads stays the same from turn to turn; only its schema says what makes sense now.
+    listed = "\n".join(card.line(is_brief=is_brief) for card in (known if is_brief else cards).values())
     first = next((card for card in cards.values() if card.arguments), NOTHING)
     args = {argument.name: argument.example() for argument in first.arguments if argument.is_needed}
     example = {"thought": "Why I do this, in a few words.", "actions": [{"action": first.kind, **args}]}

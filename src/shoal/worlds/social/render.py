@@ -40,7 +40,8 @@ class SocialRenderer(ObservationRenderer[SocialObservation]):
     """Turns looks at a platform into text."""
 
     def write_prompt(self, writer: PromptWriter, seen: SocialObservation) -> None:
-        writer.add(f"{pluralise(seen.followers, 'follower')}; you follow {seen.following}.")
+        if not writer.is_brief:
+            writer.add(f"{pluralise(seen.followers, 'follower')}; you follow {seen.following}.")
         writer.add_news(seen.announcements)
         writer.add_pending(seen.pending)
         for answer in seen.answers:
@@ -216,6 +217,10 @@ def _write_feed(writer: PromptWriter, seen: SocialObservation) -> None:
     if not seen.followed and not seen.recommended:
         writer.add("There are no posts to see.")
     titled = [("Posts by people you follow:", seen.followed), ("Posts the platform shows you:", seen.recommended)]
+    if writer.is_brief:
+        # All that is read anew in each turn takes time.
+        writer.room = min(writer.room, rendering.BRIEF_FEED_CHARS)
+        titled = [("Posts:", (*seen.followed, *seen.recommended))]
     fitting: list[tuple[str, tuple[PostView, ...], list[str]]] = []
     for title, posts in titled:
         if posts:
@@ -233,7 +238,7 @@ def _write_feed(writer: PromptWriter, seen: SocialObservation) -> None:
         writer.lines.append(title)
         for line, post in zip(lines, posts, strict=False):
             writer.lines += (line, *comments.get(post.post_id, ()))
-        if len(lines) < len(posts):
+        if len(lines) < len(posts) and not writer.is_brief:
             writer.lines.append(f"({pluralise(len(posts) - len(lines), 'more post')})")
 
 
@@ -254,22 +259,24 @@ def _fit_comments(writer: PromptWriter, posts: Sequence[PostView]) -> dict[int, 
 
 
 def _render_post(writer: PromptWriter, post: PostView, seen: SocialObservation) -> str:
-    name, ago = writer.name(post.author_id, post.author), writer.ago(writer.round, post.age)
+    name = writer.name(post.author_id, post.author)
+    reacted = ", you reacted" if post.post_id in seen.reacted else ""
+    if writer.is_brief:
+        words = _quote_post(post.content, post.quote, post.original_author, rendering.BRIEF_POST_CHARS)
+        return f"[{post.post_id}] {name}{reacted}: {words}"
     star = "*" if post.author_id in seen.strangers else ""
     facts = _render_counts(post.likes, post.dislikes, post.shares, post.comments)
-    if post.flagged:
-        facts += ", reported by several"
-    if post.post_id in seen.reacted:
-        facts += ", you reacted"
-    return f"[{post.post_id}] {name}{star}, {ago}{facts}: {_quote_post(post.content, post.quote, post.original_author)}"
+    flagged = ", reported by several" if post.flagged else ""
+    words = _quote_post(post.content, post.quote, post.original_author, rendering.MAX_POST_CHARS)
+    return f"[{post.post_id}] {name}{star}, {writer.ago(writer.round, post.age)}{facts}{flagged}{reacted}: {words}"
 
 
 # Many agents see the same post in a round.
 @lru_cache(_POSTS_KEPT)
-def _quote_post(content: str, quoted: str | None, original_author: str | None) -> str:
-    words = quote(content, rendering.MAX_POST_CHARS)
+def _quote_post(content: str, quoted: str | None, original_author: str | None, max_chars: int) -> str:
+    words = quote(content, max_chars)
     if quoted is not None:
-        return f"{quote(quoted, rendering.MAX_POST_CHARS)} on {original_author}'s {words}"
+        return f"{quote(quoted, max_chars)} on {original_author}'s {words}"
     return words if original_author is None else f"shares {original_author}'s {words}"
 
 
