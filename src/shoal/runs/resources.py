@@ -245,7 +245,9 @@ async def serve_local_models(
             if endpoint.file is not None:
                 server = await opened.enter_async_context(open_server(endpoint.file, folder, plan_server(endpoint)))
                 slots = None if server.size is None else server.size.slots
-                served[name] = msgspec.structs.replace(endpoint, base_url=server.base_url, key=server.key, slots=slots)
+                served[name] = msgspec.structs.replace(
+                    endpoint, base_url=server.base_url, key=server.key, slots=slots, line_breaks=server.line_breaks
+                )
         yield served
 
 

@@ -67,6 +67,7 @@ async def test_runs_share_one_server_which_ends_without_a_trace(tmp_path: Path, 
     async with open_server(model, sockets, SIZE) as first, open_server(model, sockets, SIZE) as second:
         assert first == second
         assert first.size == SIZE
+        assert first.line_breaks
         answer = await ask(first)
         speed = await asyncio.to_thread(measure_speed, first.base_url, first.key, SIZE)
         pid = find_process(model, sockets)

@@ -35,6 +35,13 @@ def refused(text: str, status: int = 400, kind: FailureKind = FailureKind.FATAL)
 # asking
 
 
+def test_a_server_on_this_machine_does_not_indent_json() -> None:
+    dialect = Dialect(line_breaks=(13, 198))
+    assert body(dialect, schema=SCHEMA)["logit_bias"] == [[13, False], [198, False]]
+    assert "logit_bias" not in body(dialect)
+    assert "logit_bias" not in body(Dialect(), schema=SCHEMA)
+
+
 def test_numbers_between_bounds_are_listed_where_a_server_does_not_keep_them() -> None:
     schema: dict[str, Any] = {
         "type": "object",

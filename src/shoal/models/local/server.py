@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -42,11 +42,15 @@ _MAX_GREETING_BYTES = 64 << 10
 _REPEAT_PENALTY, _REPEAT_TOKENS = 0.8, 4
 #: How much less likely it is that a token of the last few comes again: without this, numbers follow numbers for ever.
 _WORD_PENALTY, _WORD_TOKENS = 1.1, 64
+#: How much llama.cpp logs: warnings and errors. With more, it writes several lines for each answer.
+_VERBOSITY = 2
 #: As many tokens in a row must be the same for them to be moved within a prompt that was read before.
 _LEAST_MOVED_TOKENS = 16
 #: What a model is measured with: about 400 tokens to read, and some to write.
 _MEASURED_WORDS = "The council of the town will decide about the old bridge. " * 32
 _MEASURED_TOKENS = 48
+#: What small models put between the parts of a JSON object, one token for each.
+_LINE_BREAKS = ("\n", "\n\n", "\n\n\n", "\n\t", "\n\t\t", "\r\n", *("\n" + " " * width for width in range(1, 17)))
 
 
 class ServedModel(msgspec.Struct, frozen=True):
@@ -56,6 +60,8 @@ class ServedModel(msgspec.Struct, frozen=True):
     #: Others on this machine cannot use the server without it.
     key: str = ""
     size: ServerSize | None = None
+    #: Tokens that are a line break with nothing behind it but spaces.
+    line_breaks: tuple[int, ...] = ()
     error: str = ""
 
 
@@ -68,6 +74,10 @@ class _TimedReply(msgspec.Struct):
     """What llama.cpp adds to a chat completion."""
 
     timings: _Timings
+
+
+class _TokenizedReply(msgspec.Struct):
+    tokens: list[int]
 
 
 _encode = msgspec.json.Encoder().encode
@@ -104,6 +114,7 @@ async def open_server(model: Path, folder: Path, size: ServerSize) -> AsyncItera
         await asyncio.wait([keeping])
 
 
+_Reply = TypeVar("_Reply")
 _Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -149,16 +160,19 @@ def measure_speed(base_url: str, key: str, size: ServerSize) -> ModelSpeed:
     """Ask a served model for a few tokens, and return how fast it read and wrote them."""
     prompt = f"{secrets.token_hex(8)} {_MEASURED_WORDS}"
     body = {"messages": [{"role": "user", "content": prompt}], "max_tokens": _MEASURED_TOKENS, "ignore_eos": True}
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-    request = urllib.request.Request(f"{base_url}/chat/completions", _encode(body), headers)
     try:
-        # No proxy reaches this machine.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=LOAD_SECONDS) as reply:
-            timings = msgspec.json.decode(reply.read(), type=_TimedReply).timings
+        timings = _post(f"{base_url}/chat/completions", key, body, _TimedReply).timings
     except (OSError, msgspec.DecodeError) as error:
         raise RunRefused(f"the model could not be measured: {error}") from error
     return ModelSpeed(timings.prompt_per_second, timings.predicted_per_second, size.slots)
+
+
+def _post(url: str, key: str, body: dict[str, Any], reply_type: type[_Reply]) -> _Reply:
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    # No proxy reaches this machine.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(urllib.request.Request(url, _encode(body), headers), timeout=LOAD_SECONDS) as reply:
+        return msgspec.json.decode(reply.read(), type=reply_type)
 
 
 # serving, in a separate process
@@ -220,7 +234,16 @@ def _load(files: DaemonFiles, model: Path, size: ServerSize) -> tuple[ServedMode
     address.port = int(url.rpartition(":")[2])
     kept.touch(mode=0o600)
     kept.write_bytes(_encode(address))
-    return ServedModel(f"{url}/v1", address.key, size), server
+    return ServedModel(f"{url}/v1", address.key, size, _find_line_breaks(url, address.key)), server
+
+
+def _find_line_breaks(url: str, key: str) -> tuple[int, ...]:
+    try:
+        found = [_post(f"{url}/tokenize", key, {"content": text}, _TokenizedReply).tokens for text in _LINE_BREAKS]
+    except OSError as error:
+        _log.warning("the tokens of line breaks are not known, so replies may be indented: %s", error)
+        return ()
+    return tuple(sorted({tokens[0] for tokens in found if len(tokens) == 1}))
 
 
 def _start_llama(model: Path, size: ServerSize, address: _Address) -> tuple[object, str]:
@@ -241,6 +264,7 @@ def _start_llama(model: Path, size: ServerSize, address: _Address) -> tuple[obje
     parameters.slot_prompt_similarity = 0.0
     # What an agent no longer remembers goes missing in the middle of its prompt; the rest is moved up, not read anew.
     parameters.n_cache_reuse = _LEAST_MOVED_TOKENS
+    parameters.verbosity = _VERBOSITY
     parameters.ui = False
     # Small models begin to say the same again and again. Single words may come again, such as those of the topic.
     parameters.sampling.dry_multiplier = _REPEAT_PENALTY

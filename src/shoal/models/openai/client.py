@@ -37,7 +37,9 @@ class _Server:
         # Known to refuse bounds in strict schemas; any other server is asked with them first.
         host = urlsplit(endpoint.base_url).hostname or ""
         self.dialect = Dialect(
-            has_bounds=not host.endswith(("openai.com", ".azure.com")), has_number_bounds=endpoint.file is None
+            has_bounds=not host.endswith(("openai.com", ".azure.com")),
+            has_number_bounds=endpoint.file is None,
+            line_breaks=endpoint.line_breaks,
         )
 
     def learn(self, spoken: Dialect, simpler: Dialect) -> None:

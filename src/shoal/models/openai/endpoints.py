@@ -32,6 +32,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     file: Path | None = None
     #: Answers at once that such a server gives.
     slots: int | None = None
+    #: Tokens of line breaks, which such a server leaves out of JSON.
+    line_breaks: tuple[int, ...] = ()
 
     def find_price(self, name: str) -> Price | None:
         """Find what this model costs, by its name in the scenario; None where that is not known.
