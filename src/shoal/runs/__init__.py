@@ -34,6 +34,7 @@ from shoal.runs.progress import RunProgress, WorldProgress
 from shoal.runs.resources import (
     KnownServer,
     RunResources,
+    check_local_models,
     check_models,
     describe_free_models,
     describe_servers,

@@ -167,11 +167,19 @@ def check_models(scenario: Scenario, resources: RunResources) -> None:
     if any(world.compares_meaning for world in scenario.worlds.values()):
         WordTable.of_user(ModelStore.of_user(resources.environ))
     if isinstance(scenario.mind, LanguageSettings):
-        for endpoint in find_endpoints(scenario.mind, resources.environ).values():
-            if endpoint.file is not None:
-                check_extra()
-                plan_server(endpoint)
+        find_endpoints(scenario.mind, resources.environ)
+        check_local_models(scenario, resources.environ)
         find_tables(scenario.mind, resources.environ)
+
+
+def check_local_models(scenario: Scenario, environ: Mapping[str, str]) -> None:
+    """Refuse a scenario whose models on this machine are not there, or cannot be served."""
+    names = scenario.mind.models() if isinstance(scenario.mind, LanguageSettings) else ()
+    for name in names:
+        if is_local(name) and not is_table(name):
+            endpoint = resolve_endpoint(name, base_url=None, key_variable=None, environ=environ)
+            check_extra()
+            plan_server(endpoint)
 
 
 def find_endpoints(mind: LanguageSettings, environ: Mapping[str, str]) -> dict[str, Endpoint]:

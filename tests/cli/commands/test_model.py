@@ -68,9 +68,11 @@ def test_a_run_with_a_model_that_is_not_here_is_refused_before_it_begins(tmp_pat
     scenario.write_text("name: town\nrounds: 1\npopulation: [{name: Ana}]\n")
 
     result = invoke("run", str(scenario), "--model", "local", "--out", str(tmp_path / "run"))
+    planned = invoke("plan", str(scenario), "--model", "local")
 
-    assert result.exit_code == 3
+    assert result.exit_code == planned.exit_code == 3
     assert "shoal model get smollm2" in result.output
+    assert "shoal model get smollm2" in planned.output
     assert not (tmp_path / "run").exists()
 
 

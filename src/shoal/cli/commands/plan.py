@@ -25,7 +25,7 @@ from shoal.cli.views.output import Output, echo_json, label_line, label_table, m
 from shoal.errors import RunRefused
 from shoal.event_loop import run_async
 from shoal.machine import Need, advise_shards, inspect_machine
-from shoal.runs import describe_servers
+from shoal.runs import check_local_models, describe_servers
 from shoal.runs.planning import Expected, Plan, plan_run
 from shoal.scenario import (
     BudgetSettings,
@@ -70,6 +70,7 @@ def plan_(scenario: Path, model: str | None, changes: Changes, latency: float | 
       shoal plan scenario.yaml --model openai/gpt-4.1-mini --json | jq .cost
     """
     wanted = load_scenario(scenario, model, changes)
+    check_local_models(wanted, os.environ)
     found = run_async(plan_run(wanted, latency, servers=describe_servers(wanted, os.environ)))
     if as_json:
         totals = {name: getattr(found.total, name) for name in _TOTALS}
