@@ -21,7 +21,6 @@ from shoal.agents.propositions import JUDGE, SCORE_FORM, ClaimJudge, NoJudge, Pr
 from shoal.agents.record import RunningRecord, excerpt_record, write_transcript
 from shoal.agents.scripted import ScriptedMind
 from shoal.agents.settings import (
-    PROMPT_TEMPLATES,
     GroupMindSettings,
     HeuristicSettings,
     LanguageSettings,

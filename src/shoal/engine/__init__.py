@@ -7,7 +7,6 @@ from shoal.engine.functions import InterventionFailed, OwnFunction, UnusableResu
 from shoal.engine.interventions import FAILURE, INTERVENTION, RULE_CHARS, ClaimCheck, Rule, Schedule
 from shoal.engine.metrics import DecisionTimings, Metrics, Step
 from shoal.engine.population import (
-    OPINION_PARTS,
     STATE_INDEXES,
     STATE_TABLES,
     TOPIC,
@@ -18,4 +17,4 @@ from shoal.engine.population import (
     measure_polarisation,
 )
 from shoal.engine.record import Ledger, RoundRecord, Tally
-from shoal.engine.seats import GIVE_BACK, DecidedBy, SeatAnswer, Seats, SeatTerms, WaitingTurn
+from shoal.engine.seats import DecidedBy, SeatAnswer, Seats, SeatTerms, WaitingTurn

@@ -10,7 +10,6 @@ from shoal.experiments.folder import (
     DesignRecord,
     ExperimentState,
     is_experiment,
-    open_design,
     read_design,
     read_experiment_state,
 )

@@ -1,6 +1,6 @@
 """One simulation made durable: its directory, its state, its worker and the commands to it."""
 
-from shoal.runs.config import Config, LimitSettings, freeze_scenario, make_portable, rename_inputs
+from shoal.runs.config import Config, LimitSettings, freeze_scenario, rename_inputs
 from shoal.runs.directory import (
     ARCHIVE,
     CONFIG,

@@ -47,12 +47,11 @@ from shoal.scenario.loading import (
     validate_events,
 )
 from shoal.scenario.prompts import describe_notes, describe_shortened_personas, describe_unheeded
-from shoal.scenario.sampling.fitting import MarginalFit
 from shoal.scenario.sampling.people import People
 from shoal.scenario.sampling.profiles import FEMALE as FEMALE_NAMES
 from shoal.scenario.sampling.profiles import MALE as MALE_NAMES
 from shoal.scenario.sampling.profiles import choose_article, word_opinion
-from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, measure_group_fit, sample
+from shoal.scenario.sampling.sampler import EVERYDAY_INTERESTS, sample
 from shoal.scenario.scenario import BudgetSettings, Scenario
 from shoal.scenario.validation.problems import Problem, describe_mismatch, read_problems
 from shoal.scenario.validation.report import check

@@ -1,4 +1,4 @@
 """Published results as checks of minds: does a population of this mind behave like published ones do?"""
 
 from shoal.experiments.checks.base import CheckResult, CheckVerdict, ValidationCheck
-from shoal.experiments.checks.suite import ALL_CHECKS, FIRST_SEED, choose_checks, run_checks
+from shoal.experiments.checks.suite import ALL_CHECKS, choose_checks, run_checks

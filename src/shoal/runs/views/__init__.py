@@ -14,7 +14,7 @@ from shoal.runs.views.feed import (
     read_trends,
 )
 from shoal.runs.views.figures import MAX_POINTS, RunFigures, read_run_figures
-from shoal.runs.views.marks import TimelineMark, describe_event
+from shoal.runs.views.marks import TimelineMark
 from shoal.runs.views.pages import ViewPage
 from shoal.runs.views.people import PeopleFilter, PeopleOrder, PeopleReader, PersonCard
 from shoal.runs.views.talk import TalkTurn, read_talk

@@ -6,6 +6,5 @@ from shoal.runs.worker.engines import (
     build_engine,
     build_from,
     manual_gc,
-    work_while_available,
 )
 from shoal.runs.worker.session import LIVE, RunExtension, RunSession, find_asked, work_on_run
