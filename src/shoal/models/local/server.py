@@ -125,19 +125,29 @@ async def _connect(files: DaemonFiles, model: Path, size: ServerSize) -> tuple[S
         try:
             await asyncio.to_thread(start_daemon, files, __name__, arguments, LOAD_SECONDS)
             reader, writer = await asyncio.open_unix_connection(files.socket, limit=_MAX_GREETING_BYTES)
-            async with asyncio.timeout(LOAD_SECONDS):
-                line = await reader.readline()
+            served = await _read_greeting(reader, writer)
         except ConnectionError:
             continue
         except (DaemonMissing, OSError) as error:
             raise RunRefused(f"the server of {model} cannot be started: {error}") from error
-        served = _decode(line) if line else ServedModel()
         if served.size is not None:
             return served, (reader, writer)
-        writer.close()
         if served.error:
             raise RunRefused(f"{model} cannot be served: {served.error}")
     raise RunRefused(f"{model} cannot be served: its server ended while it loaded the model; see {files.log}")
+
+
+async def _read_greeting(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ServedModel:
+    """Read what the process says. The connection stays open only where it serves the model."""
+    served = ServedModel()
+    try:
+        async with asyncio.timeout(LOAD_SECONDS):
+            line = await reader.readline()
+        served = _decode(line) if line else served
+    finally:
+        if served.size is None:
+            writer.close()
+    return served
 
 
 async def _keep_alive(files: DaemonFiles, model: Path, size: ServerSize, connection: _Connection) -> None:
