@@ -225,6 +225,8 @@ class ObservationRenderer(Generic[S]):
         for name, value in args.items():
             if name in ("followee_id", "mutee_id"):
                 parts.append(names[value] if 0 <= value < len(names) else f"user {value}")
+            elif name == "group_id" and written:
+                parts.append(f"in group {value}")
             elif name not in _WRITTEN and name != "post_id":
                 parts.append(f"to {value}" if name == "target" else clip(str(value), MAX_SEEN_CHARS))
         return " ".join(part for part in parts if part)

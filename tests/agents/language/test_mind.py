@@ -162,7 +162,10 @@ def test_an_agent_is_told_what_was_refused_and_never_remembers_it_as_done(tmp_pa
     run_worlds(made, 6, tmp_path)
     asked = {str(question.key): question.messages[1].content for question in model.questions}
     told = asked[f"twitter/{1 + visibility}/1/decide/0"]
-    assert "You tried to follow Bo Berg but were refused (nobody can follow themselves), trend." in told
+    assert (
+        "You tried to follow Bo Berg but were refused (nobody can follow themselves), looked at what is liked most."
+        in told
+    )
     assert "Refused in your last turn: FOLLOW: nobody can follow themselves." in told
     assert all("followed Bo Berg" not in prompt for prompt in asked.values())
     assert "Refused" not in asked[f"twitter/{visibility}/1/decide/0"]
@@ -173,7 +176,7 @@ def test_prompts_of_the_first_version_remember_what_was_decided(tmp_path: Path) 
     _, made = build_mind(model, PLACE, **no_insights(prompt={"version": 1}))
     run_worlds(made, 2, tmp_path)
     told = next(question for question in model.questions if question.key == "twitter/2/1/decide/0")
-    assert "You followed Bo Berg, trend." in told.messages[1].content
+    assert "You followed Bo Berg, looked at what is liked most." in told.messages[1].content
     assert "Refused" not in told.messages[1].content
 
 
