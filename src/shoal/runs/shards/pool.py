@@ -6,13 +6,14 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from shoal.agents.language import PrefixMeter
 from shoal.errors import BudgetReached, RunRefused, ShardLost, ShoalError, StorageFailed
 from shoal.journal import Journal
 from shoal.models import Funds
@@ -74,10 +75,11 @@ class Shard:
 class ShardPool:
     """The shards of a run, from their start to their end. The first that fails ends the work of all."""
 
-    def __init__(self, journal: Journal, simulation: Simulation, models: ModelSession | None) -> None:
+    def __init__(self, journal: Journal, models: ModelSession | None) -> None:
         self._journal = journal
-        self._simulation = simulation
         self._models = models
+        #: World -> how much of the prompts of its agents repeats earlier ones.
+        self._prefixes: Mapping[str, PrefixMeter] = {}
         self._shards: list[Shard] = []
         self._decisions: dict[Turn, asyncio.Future[Decision]] = {}
         self._reserving: set[asyncio.Task[None]] = set()
@@ -85,7 +87,7 @@ class ShardPool:
         self._is_closing = False
 
     async def open(self, run: RunDirectory, resources: RunResources, count: int) -> None:
-        """Start all shards, and wait until each has built its minds."""
+        """Start all shards. They build their minds while the head builds its worlds."""
         order = replace(resources, environ=dict(resources.environ), answer=None)
         for number in range(count):
             shard = await _open_shard(ShardPlace(number, count), run)
@@ -94,12 +96,17 @@ class ShardPool:
             self._shards.append(shard)
         if self._models is not None:
             self._models.model.availability.watch_end(partial(self.send_to_all, EndOfWaiting()))
+
+    async def wait_until_ready(self) -> None:
+        """Wait until each shard has built its minds."""
         await asyncio.gather(*(shard.ready for shard in self._shards))
 
     async def close(self) -> None:
-        """Let all shards end, and kill those that do not."""
+        """Let all shards end, and kill those that do not, or that have nothing to lose yet."""
         self._is_closing = True
         for shard in self._shards:
+            if not shard.ready.done():
+                shard.process.kill()
             shard.stream.send(ShardDismissal(DRAIN_SECONDS if isinstance(self._error, ShardLost) else 0.0))
         ends = [asyncio.create_task(wait_for_exit(shard.process.pid)) for shard in self._shards]
         if ends:
@@ -116,9 +123,10 @@ class ShardPool:
             await shard.following
             shard.stream.close()
 
-    def build_decider(self, world: str) -> ShardedDecider:
-        mind = ShardedMind(self._simulation.minds[world], world, self)
-        return ShardedDecider(mind, self._journal, self._simulation.limits, self._simulation.seats)
+    def build_decider(self, simulation: Simulation, world: str) -> ShardedDecider:
+        self._prefixes = simulation.prefixes
+        mind = ShardedMind(simulation.minds[world], world, self)
+        return ShardedDecider(mind, self._journal, simulation.limits, simulation.seats)
 
     # What minds use
 
@@ -143,7 +151,7 @@ class ShardPool:
             shard.reports[end.world, end.round] = coming
             expected.append(coming)
         reports = await asyncio.gather(*expected)
-        prefixes = self._simulation.prefixes.get(end.world)
+        prefixes = self._prefixes.get(end.world)
         for shard, report in zip(self._shards, reports, strict=True):
             if prefixes is not None and report.prefixes is not None:
                 prefixes.elsewhere[shard.place.number] = report.prefixes

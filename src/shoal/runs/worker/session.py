@@ -310,6 +310,7 @@ class RunSession:
         resources = replace(self._resources, limits=run.keep_limits(self._resources.limits))
         models = await stack.enter_async_context(open_models_if_needed(run.scenario, self._journal, resources))
         writer.count_from(self._journal, models)
+        self._shards = await stack.enter_async_context(open_shards(run, resources, ShardPool(self._journal, models)))
         vectors = run.open_vectors(find_table(ModelStore.of_user(self._resources.environ)))
         sources = Sources(self._resources.answer, models and models.model, vectors.embed)
         self._injected = parse_injected_events(self._journal.events)
@@ -322,9 +323,8 @@ class RunSession:
         for mind in simulation.minds.values():
             stack.push_async_callback(mind.close)
         variables = find_variables(run.scenario)
-        self._shards = await stack.enter_async_context(
-            open_shards(run, resources, ShardPool(self._journal, simulation, models))
-        )
+        if self._shards is not None:
+            await self._shards.wait_until_ready()
         for name, world in simulation.worlds.items():
             # A stream says at its start how many people there were then.
             people, written_by = count_people(run.scenario_versions.first.population), run.config.shoal_version
@@ -336,7 +336,7 @@ class RunSession:
             if self._shards is None:
                 decider = Decider(simulation.minds[name], self._journal, simulation.limits, simulation.seats)
             else:
-                decider = self._shards.build_decider(name)
+                decider = self._shards.build_decider(simulation, name)
             engine = build_engine(simulation, name, decider, ledger, recorder)
             progress.follow_turns(name, engine.count_turns)
             self._engines[name] = engine
