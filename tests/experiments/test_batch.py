@@ -95,6 +95,12 @@ async def test_the_same_call_again_starts_nothing_and_runs_rows_that_were_added(
     assert {result.id for result in read_lines(again)} == {"s1", "s2", "s3"}
 
 
+async def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path, launcher: Launcher) -> None:
+    (tmp_path / "batch").write_text("")
+    with pytest.raises(RunRefused, match="batch is a file; choose a folder with --out"):
+        await make_batch(tmp_path, SEEDS).run(launcher, asyncio.Event())
+
+
 async def test_a_row_with_other_values_than_before_is_refused(tmp_path: Path, launcher: Launcher) -> None:
     await make_batch(tmp_path, SEEDS[:1]).run(launcher, asyncio.Event())
     with pytest.raises(RunRefused, match="holds a simulation s1 with other values"):

@@ -354,6 +354,8 @@ class Batch:
     def lock(self) -> Iterator[None]:
         """Be the only one who works on this batch. The lock ends with the process, however that ends."""
         path = self.folder / LOCK
+        if self.folder.exists() and not self.folder.is_dir():
+            raise RunRefused(f"{self.folder} is a file; choose a folder with --out")
         with storage_errors(path):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
