@@ -94,6 +94,8 @@ class ShardPool:
             shard.stream.send(ShardOrder(shard.place, str(run.path.absolute()), order, sys.path))
             shard.following = asyncio.create_task(self._follow(shard))
             self._shards.append(shard)
+            # The head is about to be busy with its own worlds.
+            shard.stream.flush()
         if self._models is not None:
             self._models.model.availability.watch_end(partial(self.send_to_all, EndOfWaiting()))
 
@@ -107,6 +109,7 @@ class ShardPool:
         for shard in self._shards:
             if not shard.ready.done():
                 shard.process.kill()
+                shard.ready.cancel()
             shard.stream.send(ShardDismissal(DRAIN_SECONDS if isinstance(self._error, ShardLost) else 0.0))
         ends = [asyncio.create_task(wait_for_exit(shard.process.pid)) for shard in self._shards]
         if ends:
