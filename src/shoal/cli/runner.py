@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -93,6 +94,8 @@ def stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[l
                 os.write(2, _SHOW_CURSOR)
             os._exit(128 + number)
         received.append(number)
+        if number == signal.SIGHUP:
+            _leave_terminal()
         loop.call_soon_threadsafe(display.show_stopping)
         loop.call_soon_threadsafe(stop.set)
 
@@ -104,6 +107,15 @@ def stop_on_signals(stop: asyncio.Event, display: ProgressDisplay) -> Iterator[l
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _leave_terminal() -> None:
+    """Write nowhere what would go to a terminal that is gone: to write there fails."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        if stat.S_ISCHR(os.fstat(number).st_mode):
+            os.dup2(null, number)
+    os.close(null)
 
 
 def end_command(result: CommandResult, mode: OutputMode, *, is_logged: bool = True, again: str = "") -> None:

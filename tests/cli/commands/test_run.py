@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shlex
 import signal
 import subprocess
@@ -17,8 +18,19 @@ from shoal.cli.main import cli
 from shoal.cli.views.display import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import extend_run
+from shoal.runs.state import Status
 from shoal.scenario.loading import override
-from tests.cli.terminal import KEYS, call, count_rounds, last_object, shoal, start_command, wait_until
+from tests.cli.terminal import (
+    COMMAND,
+    KEYS,
+    call,
+    count_rounds,
+    environment,
+    last_object,
+    shoal,
+    start_command,
+    wait_until,
+)
 from tests.runs.test_shards import list_shards
 
 
@@ -332,3 +344,16 @@ def test_a_fork_that_makes_no_sense_exits_with_2_and_leaves_nothing(
     assert result.exit_code == 2
     assert words in result.stderr
     assert [path.name for path in (folder / "runs").iterdir()] == ["small-1"]
+
+
+def test_a_run_whose_terminal_is_closed_stops_and_ends_as_the_signal_says(folder: Path) -> None:
+    command = [COMMAND, "run", "slow.yaml", "--set", "mind.latency.median_ms=120", "--set", "rounds=400"]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(COMMAND, command, environment(TERM="dumb"))
+    signal.signal(signal.SIGHUP, before)
+    wait_until(lambda: count_rounds(folder / "runs/small-1/twitter/actions.jsonl") >= 2)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 129
+    assert RunDirectory.open(folder / "runs/small-1").read_status() is Status.STOPPED
