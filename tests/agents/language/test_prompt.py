@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.agents.language.mind import LanguageMind
+from shoal.agents.settings import LanguageSettings
 from shoal.models.base import Question
 from shoal.types import Action, Decision, Event, Observation
 from shoal.worlds.base import ViewObservation
@@ -404,6 +405,22 @@ def test_prompts_of_a_small_model_go_on_from_the_last_one() -> None:
     assert len(systems) == 1
     assert all(later.startswith(earlier) for earlier, later in pairwise(begun))
     assert begun[-1].count("You posted") == len(begun) - 1
+
+
+@pytest.mark.parametrize(
+    ("memory", "shown", "recalled"),
+    [
+        ({}, 12, 0),
+        ({"episodes_shown": 3, "recalled_tokens": 40}, 3, 40),
+        ({"episodes_shown": 30, "recalled_tokens": 900}, 12, 100),
+        ({"embeddings": "local/wordllama"}, 12, 100),
+    ],
+)
+def test_a_small_model_is_shown_its_last_turns_and_recalls_others_where_asked_to(
+    memory: dict[str, Any], shown: int, recalled: int
+) -> None:
+    fitted = LanguageSettings.model_validate({"model": "local", "memory": memory}).fit_to_size().memory
+    assert (fitted.episodes_shown, fitted.recalled_tokens) == (shown, recalled)
 
 
 def test_a_small_model_is_told_all_actions_and_may_choose_those_that_make_sense() -> None:
