@@ -278,7 +278,8 @@ METHODS = (
     "A run is one observation, however many agents are in it. Arms have the same seeds, so that an arm is compared "
     "with the control seed by seed.",
     "Intervals are 95 %. Means: studentised bootstrap, and Student's t below 5 runs or above 400. Rates: Wilson. Cost "
-    "of a pass: mean cost over pass rate, with both drawn from what the judged runs leave possible.",
+    "of a pass: mean cost over pass rate, with both drawn from what the judged runs leave possible. Where it is known "
+    "what values a metric can have, such as 0 to 1 for a share, intervals and bands end there.",
     "Effects on a mean: the interval holds what either flipping the signs of the paired differences or their "
     "studentised bootstrap leaves possible, and p is the larger of both, so that the two never disagree. Five seeds "
     "are too few to flip signs; below and above 400 both are Student's t. Effects on pass rates: what pairs that are "
