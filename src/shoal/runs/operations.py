@@ -237,6 +237,8 @@ class ForkPlan:
     versions: Versioned[Scenario]
     #: Events that happen in the fork only.
     events: Sequence[Mapping[str, Any]]
+    #: Events that somebody put into the parent while it went on, and that the fork does not have.
+    left_out: Sequence[Mapping[str, Any]]
     #: World -> the last round whose replies all come from the parent.
     shared: Mapping[str, int]
 
@@ -268,7 +270,9 @@ def plan_fork(
     versions = _fork_versions(parent.scenario_versions, at, scenario)
     only_longer = not injected and scenario.model_copy(update={"rounds": before.rounds}) == before
     shared = committed if only_longer else dict.fromkeys(committed, max(at - 1, 0))
-    return ForkPlan(parent, at, versions, injected, shared)
+    put_in = [line.event for line in parent.events if line.event is not None and not line.is_continuation]
+    left_out = [event for event in put_in if event.get("round", 0) >= at]
+    return ForkPlan(parent, at, versions, injected, left_out, shared)
 
 
 def _fork_versions(versions: Versioned[Scenario], at: int, scenario: Scenario) -> Versioned[Scenario]:

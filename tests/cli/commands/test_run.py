@@ -17,9 +17,9 @@ from click.testing import CliRunner
 from shoal.cli.main import cli
 from shoal.cli.views.display import STOPPING
 from shoal.runs.directory import RunDirectory
-from shoal.runs.operations import extend_run
+from shoal.runs.operations import create_run, extend_run, inject_before_start
 from shoal.runs.state import Status
-from shoal.scenario.loading import override
+from shoal.scenario.loading import load, override
 from tests.cli.terminal import (
     COMMAND,
     KEYS,
@@ -317,6 +317,14 @@ def test_a_fork_with_an_event_injected_goes_its_own_way(folder: Path) -> None:
     assert result.exit_code == 0
     assert last_object(result.stdout)["digest"] != first["digest"]
     assert "It is not true, I was there." in (folder / "denied/twitter/actions.jsonl").read_text()
+
+
+def test_a_fork_says_which_events_of_its_parent_it_leaves_out(folder: Path) -> None:
+    run = create_run(load(folder / "small.yaml"), folder / "told")
+    inject_before_start(run, {"broadcast": "The bridge is open."})
+    call("resume", "told", "--quiet")
+    assert "left out: 1 event put into told from round 1 on" in call("fork", "told", "--at", "1").stderr
+    assert "left out" not in call("fork", "told", "--at", "2").stderr
 
 
 def test_a_fork_stands_beside_its_parent(folder: Path) -> None:

@@ -55,9 +55,10 @@ from shoal.runs.commands import RunServing
 from shoal.runs.launchers import make_room
 from shoal.runs.reports import summarize
 from shoal.runs.rerun import archive_failed, plan_retry
+from shoal.runs.seats import read_seats
 from shoal.runs.shards import count_shards
 from shoal.scenario import BudgetSettings, describe_unheeded, import_mirofish, is_mirofish, sample
-from shoal.text import format_count, quote_path
+from shoal.text import format_count, printable, quote_path
 from shoal.types import Versioned
 from shoal.worlds import NameIndex
 
@@ -259,6 +260,14 @@ def fork_(  # noqa: PLR0913  # a command has as many options as it has
         budget = resources.limits.apply_to(plan.versions.latest.budget)
         confirm(plan.versions, budget, plan.shared, "This fork, if all agents are asked again,")
     child = fork_run(plan, out, resources.limits)
+    if plan.left_out:
+        complain(
+            f"left out: {format_count(len(plan.left_out), 'event')} put into {run} from round {at} on; see --inject"
+        )
+    if any("seat" in (line.event or {}) for line in child.events):
+        for seat in read_seats(child, sample(child.scenario)):
+            told = f"{printable(seat.name)}'s turns wait for a person, {seat.seconds:g} s each"
+            complain(f"{told}: shoal seat {quote_path(child.path)} {seat.agent_id}")
     progress = RunProgress.of(child, known=dict.fromkeys(child.worlds, at))
     _work(child, progress, f"forking {run} at round {at} into {child.path}", mode, resources)
 
