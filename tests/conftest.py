@@ -23,6 +23,8 @@ SHARING = (
     "browser",
     "runs/launchers/test_ray.py",
     "runs/narrative/test_narrative.py",
+    "runs/test_shards.py",
+    "test_examples.py",
     "test_project.py",
 )
 #: Tests that start processes, wait for real clocks, or repeat whole runs; `scripts/test --fast` leaves them out.
