@@ -180,7 +180,11 @@ class Adaptive:
             return
         at_most = self._attempts.refuse(attempt, now, outcome.seconds)
         hidden = [pace for pace in self._paces.values() if not pace.is_published]
-        is_odd = any(pace.keeps_falling for pace in hidden) if hidden else self._window.was_surprised(attempt.calls)
+        if hidden:
+            is_odd = any(pace.keeps_falling for pace in hidden)
+        else:
+            fits_no_cap = self._attempts.contradict_a_cap or self._window.was_surprised(attempt.calls)
+            is_odd = fits_no_cap and not self._window.in_a_row
         if is_odd and self._noise.suspect(self._window.in_a_row):
             self._begin_anew(now)
             return
@@ -210,7 +214,10 @@ class Adaptive:
         self._marks.clear()
         self._pause_until = -math.inf
         self._attempts.forget_bounds(now)
-        self._window.restart(max(self._window.limit, self._window.highest, START))
+        # There may be a cap beside them: what was accepted once is held, and more is tried one by one.
+        limit = max(self._window.limit, self._window.highest, START)
+        self._window.restart(limit)
+        self._window.hold(limit, -math.inf)
 
     def _find_unit(self, end: CallEnd, at_most: int) -> Unit | None:
         """Return what was limited per time; None if it is, or may be, calls in flight."""

@@ -37,8 +37,9 @@ LAST_PROBE, CALLS_PER_PROBE, LAST_PROBE_DOUBTFUL = 24.0, 300.0, 2.5
 FALLEN_SHARE = 0.7
 #: One more is tried only while at least this many wait: otherwise it would not help.
 PROBE_WAITING = 8
-#: A cap explains fewer refusals than this among this many calls while the window holds.
-SURPRISES, AMONG_CALLS = 5, 200
+#: A cap explains fewer refusals than this among this many calls while the window holds. Among fewer than these they are
+#: too close to one another to be random.
+SURPRISES, AMONG_CALLS, AMONG_FEW = 3, 200, 20
 #: The share of the window that is left when a server reports overload.
 EASED = 0.8
 
@@ -104,7 +105,7 @@ class Window:
 
     def was_surprised(self, calls: int) -> bool:
         """Return whether calls were refused again and again lately although no more than before were in flight."""
-        return len(self._surprises) == SURPRISES and self._surprises[0] > calls - AMONG_CALLS
+        return len(self._surprises) == SURPRISES and AMONG_FEW <= calls - self._surprises[0] < AMONG_CALLS
 
     def hold(self, limit: float, now: float) -> None:
         self.limit = max(limit, 1.0)
