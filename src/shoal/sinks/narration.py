@@ -168,7 +168,13 @@ class Narrator:
         who = Entity("person", str(event.agent_id), event.agent_name)
         made = _find_made(event, self.world)
         target = made if event.action_type == "CREATE_POST" else _find_target(event, self.world, self.find_person)
-        facts = [] if target is None else [_relate(event.action_type, who, target, args)]
+        facts: list[Fact] = []
+        if target is not None and event.action_type == "RELATE":
+            relation = str(args.get("relation", "knows")).upper().replace(" ", "_")
+            facts.append(Fact(who, relation, target, lasting=True))
+        elif target is not None:
+            relation, lasting, ends = _RELATIONS.get(event.action_type, (event.action_type, False, ()))
+            facts.append(Fact(who, relation, target, lasting, ends))
         if (view := self._read_view(who, args)) is not None:
             facts.append(view)
         return Narration(
@@ -233,13 +239,6 @@ def _find_target(event: Event, world: str, find_person: FindPerson) -> Entity | 
     if "product_name" in args:
         return Entity("product", str(args["product_name"]), str(args["product_name"]))
     return None
-
-
-def _relate(kind: str, who: Entity, target: Entity, args: Mapping[str, Any]) -> Fact:
-    if kind == "RELATE":
-        return Fact(who, str(args.get("relation", "knows")).upper().replace(" ", "_"), target, lasting=True)
-    relation, lasting, ends = _RELATIONS.get(kind, (kind, False, ()))
-    return Fact(who, relation, target, lasting, ends)
 
 
 def _describe(event: Event) -> str:

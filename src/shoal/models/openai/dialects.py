@@ -230,7 +230,10 @@ def read_answer(headers: Mapping[str, str], body: bytes, question: Question, now
             raise ModelFailed(parse_error_object(error_object, headers, now))
         raise ModelFailed(report_unreadable(body, "is empty", question))
     try:
-        if _is_void(choices[0]):
+        message = choices[0]["message"]
+        is_refused = _FINISHES.get(str(choices[0].get("finish_reason"))) == "refused"
+        # Where the server sent nothing at all, it failed. A text without letters is the model's own.
+        if not is_refused and all(message.get(part) in (None, []) for part in ("content", "tool_calls", "refusal")):
             raise ModelFailed(report_unreadable(body, "holds no text", question))
         text, finish = _read_choice(choices[0])
     except (AttributeError, KeyError, TypeError, IndexError) as error:
@@ -253,13 +256,6 @@ def decode_body(body: bytes) -> Any:
             return make_storable(json.loads(body.decode(errors="replace")))
         except RecursionError as error:
             raise ValueError("nested too deep") from error
-
-
-def _is_void(choice: dict[str, Any]) -> bool:
-    """Return whether the server sent nothing where the text should be. A text without letters is the model's own."""
-    message = choice["message"]
-    filtered = _FINISHES.get(str(choice.get("finish_reason"))) == "refused"
-    return not filtered and all(message.get(part) in (None, []) for part in ("content", "tool_calls", "refusal"))
 
 
 def _read_choice(choice: dict[str, Any]) -> tuple[str, str]:

@@ -248,15 +248,12 @@ class _Mover:
             )
             best = int(np.argmin(costs))
             if int(np.asarray(costs)[best]) < 0:
-                self._move(int(source[best]), int(target[best]))
+                for place, change in ((int(source[best]), -1), (int(target[best]), 1)):
+                    self.people[place] += change
+                    for codes, extra in zip(self._codes, self._surplus, strict=True):
+                        extra[codes[place]] += change
                 return True
         return False
-
-    def _move(self, source: int, target: int) -> None:
-        for cell, change in ((source, -1), (target, 1)):
-            self.people[cell] += change
-            for codes, surplus in zip(self._codes, self._surplus, strict=True):
-                surplus[codes[cell]] += change
 
 
 def _apportion(shares: Floats, count: int) -> Ints:

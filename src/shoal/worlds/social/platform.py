@@ -320,22 +320,18 @@ class Platform(BaseWorld):
         own_figures = {("inequality", ""): measure_inequality(received), ("unread", ""): float(self._state.unread)}
         return {**super().figures(), **own_figures}
 
-    def _write_recommended(self) -> None:
-        """Record what was recommended by meaning to the people who acted, as no other table shows it."""
-        rules, rows = self._feed_rules.at(self._round), self._state.rows
-        if rules.recommendation != "meaning" or self._state.meanings is None:
-            return
-        acted = np.flatnonzero(self._last_turn == self._round)
-        _, recommended = self._state.feed.choose(self._state.feed.take_picture(self._round, rules), acted)
-        ids = np.where(recommended >= 0, self._state.posts.post_id[np.maximum(recommended, 0)], -1).tolist()
-        for agent, posts in zip(acted.tolist(), ids, strict=True):
-            rows.add(database.UNRECOMMEND, agent)
-            rows.extend(database.RECOMMEND, ((agent, post) for post in posts if post >= 0))
-
     def writes(self) -> Writes:
         state = self._state
         state.pools.update(np.array(sorted(state.touched_posts), np.int64))
         state.follows.settle()
         state.write_counts()
-        self._write_recommended()
+        rules = self._feed_rules.at(self._round)
+        if rules.recommendation == "meaning" and state.meanings is not None:
+            # No other table shows what was recommended by meaning to the people who acted.
+            acted = np.flatnonzero(self._last_turn == self._round)
+            _, recommended = state.feed.choose(state.feed.take_picture(self._round, rules), acted)
+            ids = np.where(recommended >= 0, state.posts.post_id[np.maximum(recommended, 0)], -1).tolist()
+            for agent, posts in zip(acted.tolist(), ids, strict=True):
+                state.rows.add(database.UNRECOMMEND, agent)
+                state.rows.extend(database.RECOMMEND, ((agent, post) for post in posts if post >= 0))
         return state.rows.take()

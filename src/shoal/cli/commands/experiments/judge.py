@@ -13,7 +13,7 @@ from shoal.cli.options import PATH, json_option, resource_options
 from shoal.cli.views.output import Output, echo, echo_json, make_table
 from shoal.errors import QueryFailed
 from shoal.event_loop import run_async
-from shoal.experiments import ExperimentJudging, Judgement, RunResult, is_experiment, judge_directory
+from shoal.experiments import ExperimentJudging, RunResult, is_experiment, judge_directory
 from shoal.experiments.judges import Judging, load_judging, measure_agreement
 from shoal.runs import RunResources
 from shoal.text import format_count, quote_path
@@ -78,19 +78,17 @@ async def _judge_all(
     return results, folders
 
 
-def _describe_verdict(judgement: Judgement) -> str:
-    if judgement.passed is not None:
-        return "passed" if judgement.passed else "not passed"
-    return "" if not judgement.is_verdict else "pending" if judgement.is_pending else "failed"
-
-
 def _show(results: list[RunResult], folders: list[str]) -> None:
     table = make_table("run", "judge", "verdict", "score", "reason", right=("score",))
     for result in results:
         for each in result.judgements:
             score = "" if each.score is None else f"{each.score:.3g}"
             run = result.id if result.tier else result.run
-            table.add_row(Text(run), each.judge, _describe_verdict(each), score, Text(each.error or each.reason))
+            if each.passed is not None:
+                verdict = "passed" if each.passed else "not passed"
+            else:
+                verdict = "" if not each.is_verdict else "pending" if each.is_pending else "failed"
+            table.add_row(Text(run), each.judge, verdict, score, Text(each.error or each.reason))
     Output().print(table)
     counted = [result.passed for result in results if result.passed is not None]
     if counted:
