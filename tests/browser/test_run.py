@@ -253,7 +253,7 @@ def test_a_page_lives_through_a_restart_of_the_server(tmp_path: Path, visit: Vis
     with serve_folder(folder) as first:
         port = first.url.rpartition(":")[2]
         # A server that leaves breaks off what takes longer than its grace, as happens on a busy machine.
-        page = visit(first, refusals=(500,)).page
+        page = visit(first, refusals=(503,)).page
         identity = start_long_run(page, first)
         page.goto(f"{first.url}/#/run/{identity}")
         page.wait_for_function("() => Number(document.querySelector('[role=slider]')?.ariaValueNow) > 2")

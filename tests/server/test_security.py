@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import ArgumentInvalid
-from shoal.server.api.guard import RateLimiter
+from shoal.server.api.guard import Guard, RateLimiter
 from shoal.server.api.settings import ServerSettings
 from tests.server.conftest import SCENARIO, RunningServer, Serve
 
@@ -320,3 +321,34 @@ def test_a_bug_is_answered_without_its_inside(serve: Serve, finished: str, caplo
     assert "Traceback" not in answer.body.decode()
     assert str(server.folder) not in answer.body.decode()
     assert answer.json["success"] is False
+
+
+# leaving
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_request_that_a_leaving_server_breaks_off_is_told_to_come_back(has_begun: bool) -> None:
+    sent: list[Any] = []
+    is_under_way = asyncio.Event()
+
+    async def work(scope: Any, receive: Any, send: Any) -> None:
+        if has_begun:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+        is_under_way.set()
+        await asyncio.Event().wait()
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    app: Any = work
+    scope = {"type": "http", "method": "GET", "path": "/health", "headers": [(b"host", b"127.0.0.1")]}
+    request = asyncio.create_task(Guard(app, ServerSettings())(scope, receive, send))
+    await is_under_way.wait()
+    request.cancel()
+    await asyncio.wait({request})
+    assert request.cancelled() is has_begun
+    assert sent[0]["status"] == (200 if has_begun else 503)
+    assert len(sent) == (1 if has_begun else 2)

@@ -93,14 +93,24 @@ class Guard:
             await send({"type": "http.response.body", "body": b""})
             return
 
+        has_begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
             if message["type"] == "http.response.start":
                 own = {name.lower() for name, _ in message["headers"]}
                 always = [header for header in _ALWAYS if header[0] not in own]
                 message["headers"] = [*message["headers"], *always, *extra]
             await send(message)
 
-        await self.app(scope, _replay(body, receive), send_with_headers)
+        try:
+            await self.app(scope, _replay(body, receive), send_with_headers)
+        except asyncio.CancelledError:
+            # The server leaves, and this took longer than its grace. Without an answer it would be an internal error.
+            if has_begun:
+                raise
+            await _refuse(send, RequestRefused(503, "the server is leaving; ask it again", retry_after=1), extra)
 
     def _check(self, scope: Scope, headers: Mapping[str, str]) -> None:
         settings, address = self._settings, scope["client"][0] if scope.get("client") else ""
