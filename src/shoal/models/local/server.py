@@ -49,8 +49,8 @@ _LEAST_MOVED_TOKENS = 16
 #: What a model is measured with: about 400 tokens to read, and some to write.
 _MEASURED_WORDS = "The council of the town will decide about the old bridge. " * 32
 _MEASURED_TOKENS = 48
-#: What small models put between the parts of a JSON object, one token for each.
-_LINE_BREAKS = ("\n", "\n\n", "\n\n\n", "\n\t", "\n\t\t", "\r\n", *("\n" + " " * width for width in range(1, 17)))
+#: What small models put between the parts of a JSON object, one token for each: llama.cpp allows up to 20 blanks.
+_LINE_BREAKS = ["\r\n", *(breaks + blank * n for breaks in ("\n", "\n\n") for blank in " \t" for n in range(21))]
 
 
 class ServedModel(msgspec.Struct, frozen=True):
