@@ -109,6 +109,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(slow):
             item.add_marker(pytest.mark.slow)
+    # Started last, the longest pages would keep one process at work while the others have nothing left.
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_docs.py"))
 
 
 def pytest_collection_finish() -> None:
