@@ -6,6 +6,7 @@ Another system needs another module with these functions. Sockets of Unix are op
 from __future__ import annotations
 
 import asyncio
+import atexit
 import ctypes
 import fcntl
 import os
@@ -110,6 +111,8 @@ def fork_session(work: Callable[[], object], environ: Mapping[str, str], log: Pa
         return pid
     try:
         os.setsid()
+        # What the parent cleans up at its end is still in use.
+        atexit._clear()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shoal.runs.directory import CONTROL_LOCK, RunDirectory, read_outcome
-from shoal.runs.launchers import ForkLauncher, WorkerProcess, find_worker, start_run
+from shoal.runs.launchers import ForkLauncher, WorkerProcess, find_worker, start_run, stop_run
 from shoal.runs.operations import create_run
 from shoal.runs.state import Status
 from shoal.scenario.loading import validate
@@ -86,12 +86,13 @@ async def test_a_fork_server_that_is_killed_while_it_starts_a_worker_delays_it_o
 
 
 CLIENT = """
-import asyncio, os, sys
+import asyncio, atexit, os, sys
 from pathlib import Path
 from shoal.runs.directory import CONTROL_LOCK, RunDirectory, read_outcome
 from shoal.runs.launchers import ForkLauncher, start_run
 
 sys.stdout.write("before ")
+atexit.register(Path(sys.argv[2]).with_name("cleaned").touch)
 
 def launch():
     return ForkLauncher(os.environ, idle_seconds=0)
@@ -130,6 +131,12 @@ async def test_a_fork_server_ends_with_its_client_and_the_worker_goes_on(
         await wait_for_exit(server)
     await wait_for_round(run)
     assert "running with Shoal" in run.file("simulation.log").read_text()
+    worker = find_worker(run)
+    assert worker is not None
+    await stop_run(run)
+    await wait_for_exit(worker.pid)
+    # The handlers of the client are its own.
+    assert not run.path.with_name("cleaned").exists()
 
 
 def read_command(pid: int) -> bytes:
