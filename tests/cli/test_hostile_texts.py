@@ -73,6 +73,7 @@ def list_calls(run: str) -> dict[str, list[list[str]]]:
         "diff": [["diff", run, "runs/hostile-2"], ["diff", run, "runs/hostile-2", "--json"]],
         "ask": [["ask", run, f"What {HOSTILE}?".replace("\0", "")], ["ask", run, "x", "--who", "\x1b[2J"]],
         "interview": [["interview", run, "\x1b[2J", "hello"], ["interview", "no\x1b[2J", "Ada", "hello"]],
+        "seat": [["seat", run, "Ada"], ["seat", run, "\x1b[2J"], ["seat", "no\x1b[2J", "Ada"]],
         "watch": [["watch", run], ["watch", "no\x1b[2J"]],
         "stop": [["stop", run], ["stop", "no\x1b[2J"]],
         "serve": [["serve", "--host", "\x1b[2J"], ["serve", "--\x1b[2J"]],
