@@ -200,8 +200,10 @@ async def test_hours_that_are_used_up_stop_the_experiment(tmp_path: Path) -> Non
     results = tmp_path / "results"
     results.mkdir()
     (results / "experiment_state.json").write_text(json.dumps({"hours": {"": 1.0}}))
+    launcher = InlineLauncher()
     with pytest.raises(ExperimentBudgetReached, match="max_hours of the experiment"):
-        await work.run(InlineLauncher(), asyncio.Event())
+        await work.run(launcher, asyncio.Event())
+    assert not launcher.started
 
 
 def test_the_command_of_a_result_makes_the_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

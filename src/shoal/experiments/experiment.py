@@ -126,6 +126,8 @@ class ExperimentRun:
     @asynccontextmanager
     async def _count_hours(self, stop: asyncio.Event, halt: asyncio.Event) -> AsyncIterator[None]:
         """Count the hours of work and keep the state; stop when a user wants it, or when the hours are over."""
+        # Hours that earlier calls have used up leave none for a single run.
+        self._end_used_hours(halt)
         counting, stopping = asyncio.create_task(self._tick(halt)), asyncio.create_task(stop.wait())
         stopping.add_done_callback(lambda _: halt.set())
         try:
@@ -137,24 +139,27 @@ class ExperimentRun:
 
     async def _tick(self, halt: asyncio.Event) -> None:
         last = written = time.monotonic()
-        budgets = {"": self.budget, **{tier.name: tier.budget for tier in self.experiment.tiers}}
-        while True:
+        while self.batch.spent.get("") != "max_hours":
             await asyncio.sleep(_TICK_SECONDS)
             now = time.monotonic()
             working = {"", *(name.partition("/")[0] for name in self.batch.progress.running)}
             for owner in working:
                 self._hours[owner] = self._hours.get(owner, 0.0) + (now - last) / 3600
             last = now
-            for owner, budget in budgets.items():
-                is_over = budget.max_hours is not None and self._hours.get(owner, 0.0) >= budget.max_hours
-                if is_over and owner not in self.batch.spent:
-                    self.batch.end_budget(owner, "max_hours")
-                    if not owner:
-                        halt.set()
-                        return
+            self._end_used_hours(halt)
             if now - written >= _STATE_SECONDS:
                 written = now
                 self._write_state(self.make_state(), sync=False)
+
+    def _end_used_hours(self, halt: asyncio.Event) -> None:
+        """Start nothing more where the hours are used up, and stop everything where those of the experiment are."""
+        budgets = {"": self.budget, **{tier.name: tier.budget for tier in self.experiment.tiers}}
+        for owner, budget in budgets.items():
+            is_over = budget.max_hours is not None and self._hours.get(owner, 0.0) >= budget.max_hours
+            if is_over and owner not in self.batch.spent:
+                self.batch.end_budget(owner, "max_hours")
+                if not owner:
+                    halt.set()
 
     async def _judge(self, result: BatchResult) -> RunResult:
         """Measure and judge a run that has ended."""
