@@ -24,11 +24,10 @@ from shoal.errors import RunLocked, RunRefused, Stopped
 from shoal.experiments.batch_rows import BatchRow
 from shoal.experiments.pacing import DailyWindow, SimulationLimit
 from shoal.formats import ExportTable, choose_writer
-from shoal.machine import Pressure, Throttle, advise, inspect_disk, inspect_machine, watch_machine
+from shoal.machine import Pressure, Throttle, inspect_machine, watch_machine
 from shoal.runs import (
     CONFIG,
     RUNS,
-    DoctorTarget,
     LimitSettings,
     RunDirectory,
     RunOutcome,
@@ -39,7 +38,7 @@ from shoal.runs import (
     read_outcome,
     storage_errors,
 )
-from shoal.runs.launchers import LOCAL, Launcher, find_worker, read_place, start_run
+from shoal.runs.launchers import Launcher, find_worker, start_run
 from shoal.runs.reports import read_outcomes
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -50,8 +49,6 @@ RESULTS_CSV = "results.csv"
 LOCK = "batch.lock"
 #: A simulation that fails is started once more, with its journal.
 _ATTEMPTS = 2
-#: Simulations that are begun side by side on a cluster; each has a small process on this machine.
-_ON_CLUSTER = 100
 _LONGEST_LOOK_SECONDS = 30.0
 #: What failed calls mean is for the runs that made them.
 _HEEDED = (Pressure.CPU, Pressure.MEMORY)
@@ -435,18 +432,6 @@ class Batch:
         with storage_errors(path):
             choose_writer("csv")(ExportTable("results", (*fields, *metrics, "run"), rows), beside)
             beside.replace(path)
-
-
-def recommend_simulations(scenario: Scenario, folder: Path, on: str = LOCAL) -> int:
-    """Return how many simulations of this size the machine bears side by side, as `shoal doctor` says.
-
-    On a cluster, more of them are begun than most clusters have room for: Ray starts them as there is room.
-    """
-    if read_place(on) is not None:
-        return _ON_CLUSTER
-    (need,) = DoctorTarget.of_scenario(scenario).needs
-    bounds = advise(inspect_machine(), inspect_disk(folder), need).simulations
-    return max(bounds[0].count, 1) if bounds else 1
 
 
 async def _wait_while(window: DailyWindow, is_open: bool, stop: asyncio.Event, now: Callable[[], datetime]) -> None:

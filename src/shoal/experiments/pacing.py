@@ -6,9 +6,13 @@ import re
 from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
+from pathlib import Path
 
 from shoal.errors import ArgumentInvalid
-from shoal.machine import Pressure, Throttle
+from shoal.machine import Pressure, Throttle, advise, inspect_disk, inspect_machine
+from shoal.runs import DoctorTarget
+from shoal.runs.launchers import LOCAL, read_place
+from shoal.scenario import Scenario
 
 #: With a larger share of failures, fewer simulations run side by side.
 FAILED_SHARE = 0.10
@@ -16,6 +20,20 @@ FAILED_SHARE = 0.10
 _FEWEST, _WINDOW = 10, 20
 #: With at most this share in a whole window, one more is tried again.
 _CALM_SHARE = 0.05
+#: Simulations that are begun side by side on a cluster; each has a small process on this machine.
+_ON_CLUSTER = 100
+
+
+def recommend_simulations(scenario: Scenario, folder: Path, on: str = LOCAL) -> int:
+    """Return how many simulations of this size the machine bears side by side, as `shoal doctor` says.
+
+    On a cluster, more of them are begun than most clusters have room for: Ray starts them as there is room.
+    """
+    if read_place(on) is not None:
+        return _ON_CLUSTER
+    (need,) = DoctorTarget.of_scenario(scenario).needs
+    bounds = advise(inspect_machine(), inspect_disk(folder), need).simulations
+    return max(bounds[0].count, 1) if bounds else 1
 
 
 class SimulationLimit:
