@@ -4,4 +4,4 @@ from shoal.runs.launchers.base import Launcher, WorkerMode, WorkerProcess, find_
 from shoal.runs.launchers.control import make_room, restart_run, revive_worker, start_run, stop_run
 from shoal.runs.launchers.fork import ForkLauncher
 from shoal.runs.launchers.local import LocalLauncher
-from shoal.runs.launchers.opening import LOCAL, open_launcher, read_place
+from shoal.runs.launchers.opening import LOCAL, fork_early, open_launcher, read_place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib import import_module
 
 from shoal.errors import ArgumentInvalid, RunRefused
@@ -15,13 +15,21 @@ LOCAL = "local"
 _RAY = re.compile(r"ray(://(?P<address>[^/\s]+:\d+))?")
 
 
+def fork_early(on: str, environ: Mapping[str, str]) -> AbstractContextManager[ForkLauncher | None]:
+    """Fork this process for the workers of the local place, as it is before it has an event loop and code of the user.
+
+    `open_launcher` starts them a second later without this. Other places need none.
+    """
+    return nullcontext() if read_place(on) is not None else ForkLauncher(environ, idle_seconds=0)
+
+
 @asynccontextmanager
 async def open_launcher(
     on: str, environ: Mapping[str, str], forks: ForkLauncher | None = None
 ) -> AsyncIterator[Launcher]:
     """Open a launcher for many short runs: `local`, `ray` for the cluster of this machine, or `ray://HOST:PORT`.
 
-    `forks` is one for the local place that was made before there was an event loop, so that its workers start sooner.
+    `forks` is what `fork_early` returned, if it was called.
     """
     address = read_place(on)
     if address is None:

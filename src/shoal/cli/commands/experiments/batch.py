@@ -39,7 +39,7 @@ from shoal.experiments import (
     recommend_simulations,
 )
 from shoal.runs import RUNS, LimitSettings, RunResources, Status, describe_servers
-from shoal.runs.launchers import ForkLauncher, open_launcher
+from shoal.runs.launchers import ForkLauncher, fork_early, open_launcher
 from shoal.runs.planning import plan_run
 from shoal.scenario import Scenario
 from shoal.text import format_count
@@ -96,8 +96,7 @@ def batch_(  # noqa: PLR0913  # a command has as many options as it has
       shoal batch study.yaml rows.parquet --between 22:00-06:00 --max-cost 0.50
       shoal batch study.yaml rows.csv --json | jq .failed
     """
-    # A fork of this process, as it is before there is an event loop, starts workers soonest.
-    forks = click.get_current_context().with_resource(ForkLauncher(os.environ, idle_seconds=0))
+    forks = click.get_current_context().with_resource(fork_early(on, os.environ))
     limits = LimitSettings(max_cost=max_cost, parallel=parallel, patience=patience)
     window = None if between is None else DailyWindow.parse(between)
     base = load_scenario(scenario, model, changes)
@@ -135,7 +134,7 @@ def _confirm(first: Scenario, count: int, limits: LimitSettings) -> None:
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def _run_batch(batch: Batch, display: ProgressDisplay, on: str, forks: ForkLauncher) -> int | None:
+def _run_batch(batch: Batch, display: ProgressDisplay, on: str, forks: ForkLauncher | None) -> int | None:
     """Work through the batch, and return the number of the signal that stopped it."""
 
     async def supervise() -> int | None:

@@ -39,7 +39,7 @@ from shoal.experiments import (
 )
 from shoal.experiments.report import PAGE
 from shoal.runs import LimitSettings, RunResources
-from shoal.runs.launchers import LOCAL, ForkLauncher, open_launcher
+from shoal.runs.launchers import LOCAL, ForkLauncher, fork_early, open_launcher
 from shoal.text import format_count, quote_path
 
 #: Options that say how an experiment runs, in the order in which the command to go on names them.
@@ -86,8 +86,7 @@ def experiment_(file: Path, yes: bool, dry_run: bool, mode: OutputMode, **option
         return
     if file.is_dir():
         raise RunRefused(f"{quote_path(file)} is no experiment: give the file of a scenario, or the folder of results")
-    # A fork of this process, as it is before there is an event loop, starts workers soonest.
-    forks = click.get_current_context().with_resource(ForkLauncher(os.environ, idle_seconds=0))
+    forks = click.get_current_context().with_resource(fork_early(options["on"], os.environ))
     experiment = load_experiment(file)
     folder = options["out"] or RESULTS_FOLDER / experiment.name
     recommended = options["max_simulations"] or recommend_simulations(experiment.base, folder, options["on"])
@@ -137,7 +136,9 @@ def _confirm(experiment: Experiment, folder: Path, limits: LimitSettings, at_onc
         raise RunRefused("not confirmed, so nothing was run and nothing was spent")
 
 
-def _run_experiment(work: ExperimentRun, title: str, on: str, forks: ForkLauncher, quiet: bool) -> int | Stopped | None:
+def _run_experiment(
+    work: ExperimentRun, title: str, on: str, forks: ForkLauncher | None, quiet: bool
+) -> int | Stopped | None:
     """Work through the experiment, and return the signal or the error that stopped it."""
     display = choose_experiment_display(Output(stderr=True), work, title, quiet)
 
