@@ -89,8 +89,8 @@ class TerminalSeat:
 
     async def sit(self) -> None:
         """Play the turns of the agent until the run or the input ends; then give the seat back."""
+        await self._take()
         try:
-            await self._take()
             async for turn in self._wait_for_turns():
                 if not await self._play(turn):
                     break
