@@ -151,7 +151,7 @@ def advise(machine: Machine, disk: Disk | None, need: Need, served: ServerProfil
 
 
 def advise_shards(machine: Machine, need: Need, calls_a_second: float) -> Bound | None:
-    """Recommend over how many processes one run is spread that could make so many calls a second."""
+    """Recommend over how many processes to spread one run that could make this many calls a second."""
     if not need.asks or machine.cores.usable is None:
         return None
     load = calls_a_second * CPU_SECONDS_PER_CALL

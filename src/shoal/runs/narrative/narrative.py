@@ -128,7 +128,6 @@ class _WorldTeller:
     summary: WorldSummary
     #: What each opinion is about, in words.
     subjects: Mapping[str, str]
-    #: Begins each heading where there are several worlds.
 
     @property
     def name(self) -> str:

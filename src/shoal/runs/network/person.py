@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from shoal.errors import AgentMissing
 from shoal.runs.network.contacts import Tie
-from shoal.runs.network.history import Move, NetworkHistory
+from shoal.runs.network.history import Move, NetworkHistory, OpinionChanges
+from shoal.runs.network.paths import PathStep
 from shoal.text import format_count
 
 #: Opinions below this are undecided.
@@ -140,18 +141,20 @@ def _find_part(history: NetworkHistory, agent: int, round: int, claim: str) -> P
     sharers, steps = path.trace_from(agent)
     authors = {agent, *sharers}
     others = {who for _, who, author in path.reactions if author in authors} - authors
-    changed, subject = 0, history.choose_subject(claim)
-    for step in sharers.values():
-        if subject is None:
-            break
-        # People who changed sides after they had shared it.
-        known = history.opinions[subject].of(step.agent)
-        then = next((value for at, value in reversed(known) if at <= step.round), None)
-        now = next((value for at, value in reversed(known) if at <= round), None)
-        changed += then is not None and now is not None and _side(then) != _side(now)
+    subject = history.choose_subject(claim)
+    opinions = None if subject is None else history.opinions[subject]
+    changed = 0 if opinions is None else sum(_has_changed(opinions, step, round) for step in sharers.values())
     role = "began" if own is path.steps[0] else "wrote" if own.source is None else "passed"
     reached = len(sharers) + len(others)
     return PathPart(role, own.round, own.source, reached, max(steps, int(bool(others))), len(sharers), changed)
+
+
+def _has_changed(opinions: OpinionChanges, step: PathStep, round: int) -> bool:
+    """Return whether a sharer changed sides after sharing."""
+    known = opinions.of(step.agent)
+    then = next((value for at, value in reversed(known) if at <= step.round), None)
+    now = next((value for at, value in reversed(known) if at <= round), None)
+    return then is not None and now is not None and _side(then) != _side(now)
 
 
 def _side(opinion: float) -> int:

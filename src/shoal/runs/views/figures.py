@@ -53,7 +53,7 @@ class RunFigures:
 def read_run_figures(
     run: RunDirectory, since: int = 0, until: int | None = None, points: int = MAX_POINTS
 ) -> RunFigures:
-    """Read the figures of all worlds from a round on, of the last round and of so many before it at most."""
+    """Read the figures of all worlds from a round on: of the last round, and of rounds at equal distances before it."""
     last = max(run.read_last_rounds().values()) if until is None else until
     step = max(1, -(-(last - since + 1) // points))
     shown = msgspec.json.encode([*range(last, since - 1, -step)]).decode()
