@@ -11,6 +11,8 @@ import pytest
 
 from shoal.runs import RunDirectory
 from shoal.runs.reports import open_world
+from tests.runs.harness import start
+from tests.runs.rerun.test_explain import SCRIPTED
 from tests.server.conftest import RunningServer, Serve
 
 RECORDED = Path(__file__).parents[2] / "examples" / "recorded" / "town-twitter"
@@ -66,6 +68,14 @@ def test_the_exact_prompt_and_reply_of_a_language_model_are_shown(serve: Serve, 
     assert turn["reply"]["matches"] is True
     assert json.loads(turn["reply"]["text"]).keys() == {"thought", "actions"}
     assert turn["reply"]["input_tokens"] > turn["reply"]["output_tokens"] > 0
+
+
+def test_a_turn_says_why_an_action_was_refused(serve: Serve, tmp_path: Path) -> None:
+    start(SCRIPTED, tmp_path / "runs" / "scripted")
+    (turn,) = read(serve(), "scripted/explain?agent=1&round=2")
+    (liked,) = turn["actions"]
+    assert (liked["action"], liked["success"]) == ("LIKE_POST", False)
+    assert "99" in liked["result"]
 
 
 def test_an_absence_is_explained_with_the_nearest_turns(serve: Serve, finished: str) -> None:

@@ -18,7 +18,9 @@ from shoal.cli.main import cli
 from shoal.cli.views.display import STOPPING
 from shoal.runs.directory import RunDirectory
 from shoal.runs.operations import create_run, extend_run, inject_before_start
+from shoal.runs.seats import read_terms, take_seat_before_start
 from shoal.runs.state import Status
+from shoal.scenario import sample
 from shoal.scenario.loading import load, override
 from tests.cli.terminal import (
     COMMAND,
@@ -325,6 +327,14 @@ def test_a_fork_says_which_events_of_its_parent_it_leaves_out(folder: Path) -> N
     call("resume", "told", "--quiet")
     assert "left out: 1 event put into told from round 1 on" in call("fork", "told", "--at", "1").stderr
     assert "left out" not in call("fork", "told", "--at", "2").stderr
+
+
+def test_a_fork_says_for_whom_it_waits(folder: Path) -> None:
+    run = create_run(override(load(folder / "small.yaml"), ["rounds=2"]), folder / "sat")
+    name = take_seat_before_start(run, sample(run.scenario), 3, read_terms(1.0, "mind")).name
+    call("resume", "sat", "--quiet")
+    told = call("fork", "sat", "--at", "2").stderr
+    assert f"{name}'s turns wait for a person, 1 s each: shoal seat sat-fork-1 3" in told
 
 
 def test_a_fork_stands_beside_its_parent(folder: Path) -> None:
